@@ -1,0 +1,64 @@
+# Two commands do everything, each with its own set-up: `make book` and `make test`.
+
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+PYTHON ?= python3.11 python3
+PORT   ?= 8000
+ARGS   ?=
+
+# So that `drocox` in a chapter or a test is this environment's.
+export PATH := $(CURDIR)/$(BIN):$(PATH)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup book test lint sweep golden bench serve clean
+
+help:  ## Show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(READY)  ## Install everything into .venv/ (the other targets do this by themselves)
+
+book: $(READY)  ## Execute all chapters and build the book into _build/html/
+	$(BIN)/jupyter-book build . -W --keep-going
+
+test: lint  ## Lint, then run all tests (ARGS="-k dual" for some of them)
+	$(BIN)/python -m pytest $(ARGS)
+
+lint: $(READY)  ## Check the code's style
+	$(BIN)/ruff check .
+
+sweep: $(READY)  ## Train every model of the paper again (resumes; ARGS="--help" for parts of it)
+	$(BIN)/drocox sweep $(ARGS)
+
+golden: $(READY)  ## Refresh the executed notebooks beside the chapters
+	$(BIN)/python book/_ext/golden.py
+
+bench: $(READY)  ## Measure the speed of losses, penalties, metrics and training
+	$(BIN)/python tests/benchmarks/bench.py
+
+serve: book  ## Build the book and open it in a browser (PORT=8000)
+	@(sleep 1; $(BIN)/python -m webbrowser -t http://127.0.0.1:$(PORT)/ >/dev/null 2>&1 || true) &
+	$(BIN)/python -m http.server --bind 127.0.0.1 --directory _build/html $(PORT)
+
+clean:  ## Remove what was built (.venv/ and results stay)
+	rm -rf _build build drocox.egg-info .pytest_cache .ruff_cache .hypothesis
+	find drocox tests book -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The environment, made once and brought up to date when one of these two files changes.
+$(READY): requirements.lock pyproject.toml
+	@if [ ! -x $(BIN)/pip ]; then \
+	  for p in $(PYTHON); do \
+	    "$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && break; p=; \
+	  done; \
+	  if [ -z "$$p" ]; then \
+	    echo "drocox needs Python 3.11 or newer, and none of these is: $(PYTHON)." >&2; \
+	    echo "Install it, or say where it is: make PYTHON=/path/to/python3.11 ..." >&2; \
+	    exit 1; \
+	  fi; \
+	  "$$p" -m venv $(VENV) || exit 1; \
+	fi
+	@command -v cc >/dev/null || echo "Note: no C compiler (cc) found; some packages are compiled where no wheel exists (ecos, scikit-survival)." >&2
+	@echo "Installing into $(VENV)/: a few minutes the first time."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@

@@ -1,0 +1,209 @@
+"""Write the executed twin X.ipynb beside each chapter X.md, from the cache of the last build.
+
+    python book/_ext/golden.py           write every twin (run after the book is built)
+    python book/_ext/golden.py --check   exit 1 if a twin is missing, stale, unexecuted or orphaned
+
+A twin has the cells of its chapter and the outputs that the built page shows, and nothing that
+depends on when or where it was made: writing it twice gives the same bytes.
+"""
+
+import argparse
+import hashlib
+import re
+import sys
+from pathlib import Path
+
+import nbformat
+import yaml
+from jupyter_cache import get_cache
+from myst_nb.core.read import is_myst_markdown_notebook, read_myst_markdown_notebook
+from myst_parser.config.main import MdParserConfig
+
+sys.path.insert(0, str(Path(__file__).parent))
+from cache_key import ROOT, cache_path  # noqa: E402
+
+METADATA = {
+    "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+    "language_info": {"name": "python"},
+}
+# What must not get into a tracked file: addresses of objects, folders of this machine.
+PERSONAL = re.compile(r"\bat 0x[0-9a-f]{6,}|site-packages|/tmp/ipykernel|/home/\w+|/Users/\w+")
+
+
+class Stale(Exception):
+    """A twin that does not match its chapter or the cache."""
+
+
+def pages(root=ROOT):
+    """Every page that the table of contents names, as a path to its source."""
+
+    def files(node):
+        if isinstance(node, dict):
+            for key, value in node.items():
+                if key in {"root", "file"}:
+                    yield value
+                else:
+                    yield from files(value)
+        elif isinstance(node, list):
+            for item in node:
+                yield from files(item)
+
+    toc = yaml.safe_load((root / "_toc.yml").read_text(encoding="utf8"))
+    return [root / f"{name.removesuffix('.md')}.md" for name in files(toc)]
+
+
+def chapters(root=ROOT):
+    """The pages that have code cells."""
+    return [page for page in pages(root) if any(c.cell_type == "code" for c in cells_of(page, root))]
+
+
+def cells_of(source, root=ROOT):
+    notebook = read(source, root)
+    return notebook.cells if notebook else []
+
+
+def read(source, root=ROOT):
+    """The chapter as the build reads it; None if it is a page without a notebook header."""
+    text = source.read_text(encoding="utf8")
+    if not is_myst_markdown_notebook(text):
+        return None
+    config = yaml.safe_load((root / "_config.yml").read_text(encoding="utf8"))
+    extensions = config["parse"]["myst_enable_extensions"]
+    return read_myst_markdown_notebook(
+        text, config=MdParserConfig(enable_extensions=set(extensions)), path=str(source)
+    )
+
+
+def skeleton(source, root=ROOT):
+    """The twin without counts and outputs: cells, stable ids, pinned metadata."""
+    notebook = read(source, root)
+    notebook.nbformat, notebook.nbformat_minor = 4, 5
+    notebook.metadata = nbformat.from_dict(METADATA)
+    seen = {}
+    for cell in notebook.cells:
+        name = hashlib.sha256(f"{cell.cell_type}\n{cell.source}".encode()).hexdigest()[:10]
+        seen[name] = seen.get(name, 0) + 1
+        cell.id = name if seen[name] == 1 else f"{name}-{seen[name]}"
+    return notebook
+
+
+def executed_notebook(source, root=ROOT, cache=None):
+    """The skeleton, filled from a build's cache: by default the one of today's package and results."""
+    name = source.relative_to(root)
+    as_built = read(source, root)
+    try:
+        _, as_built = get_cache(str(cache or cache_path(root))).merge_match_into_notebook(as_built)
+    except KeyError:
+        raise Stale(f"{name}: the last build did not run these cells with today's package; build first")
+    notebook = skeleton(source, root)
+    count = 0
+    for cell, built in zip(notebook.cells, as_built.cells, strict=True):
+        if cell.cell_type != "code":
+            continue
+        count += 1
+        cell.execution_count = count
+        cell.outputs = [tidy(output, count) for output in merged(built.outputs)]
+        found = PERSONAL.search(str(cell.outputs))
+        if found or str(root) in str(cell.outputs):
+            what = found.group() if found else "the folder of the repository"
+            raise Stale(f"{name}, code cell {count}: an output shows {what}, which differs elsewhere")
+    return notebook
+
+
+def merged(outputs):
+    """Join neighbouring pieces of one stream: where they were cut depends on timing."""
+    result = []
+    for output in outputs:
+        if (
+            result
+            and output.output_type == result[-1].output_type == "stream"
+            and output.name == result[-1].name
+        ):
+            result[-1].text += output.text
+        else:
+            result.append(output)
+    return result
+
+
+def tidy(output, count):
+    if output.output_type == "execute_result":
+        output.execution_count = count
+    if "metadata" in output:
+        output.metadata = nbformat.from_dict(
+            {key: value for key, value in output.metadata.items() if key != "execution"}
+        )
+    return output
+
+
+def write(notebook, path):
+    nbformat.validate(notebook)
+    path.write_text(dumps(notebook), encoding="utf8")
+
+
+def dumps(notebook):
+    return nbformat.writes(notebook, version=4, indent=1, sort_keys=True).rstrip("\n") + "\n"
+
+
+def problems(source, root=ROOT):
+    """Why the twin of a chapter is not in order, in words; empty if it is."""
+    twin = source.with_suffix(".ipynb")
+    name = source.relative_to(root)
+    if not twin.exists():
+        return [f"{name}: no twin"]
+    text = twin.read_text(encoding="utf8")
+    found = nbformat.reads(text, as_version=4)
+    wanted = skeleton(source, root)
+    bad = []
+    if dumps(found) != text:
+        bad.append(f"{name}: the twin was not written by this script")
+    if found.metadata != wanted.metadata:
+        bad.append(f"{name}: the twin's metadata differ")
+    if len(found.cells) != len(wanted.cells):
+        return bad + [f"{name}: {len(wanted.cells)} cells, the twin has {len(found.cells)}"]
+    count = 0
+    for index, (have, want) in enumerate(zip(found.cells, wanted.cells)):
+        for key in ("cell_type", "source", "id", "metadata"):
+            if have[key] != want[key]:
+                bad.append(f"{name}: {key} of cell {index} differs")
+        if want.cell_type == "code":
+            count += 1
+            if have.get("execution_count") != count:
+                bad.append(f"{name}: code cell {count} has execution count {have.get('execution_count')}")
+    return bad
+
+
+def orphans(root=ROOT):
+    twins = {chapter.with_suffix(".ipynb") for chapter in chapters(root)}
+    return [path for path in sorted((root / "book").rglob("*.ipynb"))
+            if path not in twins and ".ipynb_checkpoints" not in path.parts]
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--check", action="store_true", help="change nothing, report what is out of step")
+    options = parser.parse_args(arguments)
+    if options.check:
+        bad = [problem for chapter in chapters() for problem in problems(chapter)]
+        bad += [f"{path.relative_to(ROOT)}: no chapter of this name" for path in orphans()]
+        print("\n".join(bad) or f"{len(chapters())} twins in step")
+        return 1 if bad else 0
+    failed = False
+    for chapter in chapters():
+        twin = chapter.with_suffix(".ipynb")
+        before = twin.read_text(encoding="utf8") if twin.exists() else None
+        try:
+            write(executed_notebook(chapter), twin)
+        except Stale as error:
+            print(error, file=sys.stderr)
+            failed = True
+            continue
+        state = "unchanged" if twin.read_text(encoding="utf8") == before else "written"
+        print(f"{twin.relative_to(ROOT)}: {state}")
+    for path in orphans():
+        path.unlink()
+        print(f"{path.relative_to(ROOT)}: removed, no chapter of this name")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

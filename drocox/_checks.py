@@ -1,0 +1,94 @@
+"""Checks of input, used at the public doors of the package only.
+
+The training loop calls unchecked kernels. Every message names the argument and says what to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import torch
+
+
+def one_of(value: str, name: str, known: Iterable[str]) -> str:
+    """Return ``value`` if it is one of ``known``, else raise an error that lists them."""
+    known = list(known)
+    if value not in known:
+        raise ValueError(f"unknown {name} {value!r}; choose one of: {', '.join(known)}")
+    return value
+
+
+def number_in(value: float, name: str, low: float, high: float) -> float:
+    """Return ``value`` as a float in the half-open interval (low, high]."""
+    if isinstance(value, (bool, str)) or not np.isscalar(value) or not np.isreal(value):
+        raise TypeError(f"{name} must be a number in ({low:g}, {high:g}], got {value!r}")
+    if not low < float(value) <= high:
+        raise ValueError(f"{name} must lie in ({low:g}, {high:g}], got {value!r}")
+    return float(value)
+
+
+def numbers(values, name: str, ndim: int | None = None) -> np.ndarray:
+    """Return ``values`` as a float64 array; refuse empty input, NaN and infinities."""
+    values = values.detach().cpu().numpy() if isinstance(values, torch.Tensor) else values
+    try:
+        out = np.asarray(values, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{name} must be numeric; encode its non-numeric values first") from error
+    if ndim is not None and out.ndim != ndim:
+        raise ValueError(f"{name} must have {ndim} dimension(s), got shape {out.shape}")
+    if out.size == 0:
+        raise ValueError(f"{name} is empty; pass at least one patient")
+    if not np.isfinite(out).all():
+        bad = int((~np.isfinite(out)).sum())
+        raise ValueError(f"{name} holds {bad} NaN or infinite value(s); impute or drop them first")
+    return out
+
+
+def outcomes(time, event, names=("time", "event"), ndim: int | None = 1, need_event: bool = True):
+    """Return observed times (float64, >= 0) and event indicators (bool) of equal shape."""
+    time = numbers(time, names[0], ndim)
+    event = numbers(event, names[1], ndim)
+    same_length(**{names[0]: time, names[1]: event})
+    if (time < 0).any():
+        raise ValueError(f"{names[0]} holds negative values; durations start at 0")
+    if not np.isin(event, (0.0, 1.0)).all():
+        raise ValueError(f"{names[1]} must be 0/1 or boolean (1 = event, 0 = censored)")
+    event = event.astype(bool)
+    if need_event and not event.any(axis=-1).all():
+        raise ValueError(f"nobody has an event ({names[1]} is all 0); pass at least one event")
+    return time, event
+
+
+def same_length(**arrays) -> None:
+    """Refuse arrays whose last dimensions differ, naming each with its length."""
+    lengths = {name: a.shape[0] if a.ndim == 1 else a.shape[-1] for name, a in arrays.items()}
+    if len(set(lengths.values())) > 1:
+        said = ", ".join(f"{name} has {length}" for name, length in lengths.items())
+        raise ValueError(f"lengths differ: {said}; pass one value per patient")
+
+
+def floats(values, name: str) -> torch.Tensor:
+    """Return ``values`` as a floating tensor of shape (..., n), dtype and graph kept."""
+    values = torch.as_tensor(values)
+    if not values.is_floating_point():
+        values = values.to(torch.float64)
+    if values.ndim == 0 or values.shape[-1] == 0:
+        raise ValueError(f"{name} is empty; pass a tensor of shape (..., n) with n >= 1")
+    if not torch.isfinite(values.detach()).all():
+        raise ValueError(f"{name} holds NaN or infinite values; check the model that made them")
+    return values
+
+
+def codes(values, name: str, n: int) -> np.ndarray:
+    """Return group labels of ``n`` patients as integer codes 0..G-1, at least two groups."""
+    values = values.detach().cpu().numpy() if isinstance(values, torch.Tensor) else values
+    values = np.asarray(values)
+    if values.ndim != 1 or len(values) != n:
+        raise ValueError(f"{name} must hold one group label per patient ({n}), got {values.shape}")
+    if values.dtype.kind == "f" and np.isnan(values).any():
+        raise ValueError(f"{name} holds NaN; give every patient a group label")
+    groups, out = np.unique(values, return_inverse=True)
+    if len(groups) < 2:
+        raise ValueError(f"{name} holds a single group; a comparison needs at least two")
+    return out

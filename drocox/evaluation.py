@@ -1,0 +1,110 @@
+"""Evaluation: all metrics of a model on one part of the data.
+
+:func:`evaluate` is for one model. The sweep keeps a :class:`Judge` for each part, which prepares
+once what does not depend on the model: time grids, censoring, pairs of patients, group codes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from sklearn.impute import SimpleImputer
+from sklearn.preprocessing import StandardScaler
+
+from drocox import _checks, accuracy, fairness, regularizers
+from drocox.cox import breslow_survival
+from drocox.data import SurvivalData
+
+
+def scaled_features(train: SurvivalData, *others: SurvivalData) -> list[np.ndarray]:
+    """Impute by the training part's medians and scale by its means and deviations.
+
+    Returns the scaled features of ``train`` and of each of ``others``.
+    """
+    imputer = SimpleImputer(strategy="median", keep_empty_features=True).fit(train.X)
+    scaler = StandardScaler().fit(imputer.transform(train.X))
+    return [scaler.transform(imputer.transform(part.X)) for part in (train, *others)]
+
+
+class Judge:
+    """Metrics of any number of models on one part.
+
+    Parameters
+    ----------
+    train, part : SurvivalData
+        Training part (censoring and baseline hazard) and the part to predict.
+    X : array of shape (n, d)
+        Scaled features of ``part``.
+    ties : {"breslow", "efron", "order"}
+        Treatment of ties in the log partial likelihood.
+    order : array of shape (n,), optional
+        Order of the predictions in the misaligned Brier score.
+    """
+
+    def __init__(self, train: SurvivalData, part: SurvivalData, X, ties: str = "breslow",
+                 order=None):
+        self.train, self.part, self.ties, self.order = train, part, ties, order
+        self.pairs = regularizers.all_pairs(X)
+        self.times = accuracy.brier_times(train.time, part.time)
+
+    def fairness(self, train_scores, scores) -> dict[str, float]:
+        """c-index and what selection needs: fairness metrics for every attribute."""
+        part = self.part
+        out = {"c_index": accuracy.concordance_index(scores, part.time, part.event)}
+        for suffix, shift in (("", 0.0), ("_centred", np.mean(train_scores))):
+            hazards = np.exp(scores - shift)
+            out[f"f_i{suffix}"] = fairness.individual(hazards, self.pairs)
+            out[f"f_cap{suffix}"] = fairness.intersectional(hazards, part.group_matrix)
+            for name, codes in part.groups.items():
+                out[f"f_g{suffix}_{name}"] = fairness.group(hazards, codes)
+        imparity = fairness.concordance_imparities(scores, part.time, part.event, part.groups)
+        return out | {f"ci_percent_{name}": value for name, value in imparity.items()}
+
+    def accuracy(self, train_scores, scores) -> dict[str, float]:
+        """AUC, log partial likelihood and Brier scores."""
+        train, part = self.train, self.part
+        outcomes = (train.time, train.event)
+        curves = breslow_survival(torch.as_tensor(train_scores), *outcomes,
+                                  torch.as_tensor(scores), self.times)
+        score = (part.time, part.event, self.times)
+        out = {"auc": accuracy.cumulative_auc(*outcomes, scores, part.time, part.event),
+               "lpl": accuracy.log_partial_likelihood(scores, part.time, part.event, self.ties),
+               "ibs": accuracy.integrated_brier_score(*outcomes, curves, *score)}
+        if self.order is not None:
+            out["ibs_misaligned"] = accuracy.misaligned_brier_score(
+                *outcomes, curves, *score, self.order)
+        return out
+
+
+def evaluate(train: SurvivalData, test: SurvivalData, train_scores, test_scores,
+             attribute: str) -> dict[str, float]:
+    """All nine metrics of one model, for one sensitive attribute.
+
+    Features are imputed by the training part's medians and scaled by its means and deviations
+    for F_I; the baseline hazard and the censoring distribution come from the training part.
+
+    Parameters
+    ----------
+    train, test : SurvivalData
+    train_scores, test_scores : arrays of shape (n_train,), (n_test,)
+        Scores of the model on both parts; higher means earlier events.
+    attribute : str
+        Sensitive attribute of F_G and CI, a key of ``test.groups``.
+
+    Returns
+    -------
+    dict
+        Keys c_index, auc, lpl, ibs, f_i, f_g, f_cap, f_a, ci_percent.
+    """
+    _checks.one_of(attribute, "attribute", test.groups)
+    train_scores = _checks.numbers(train_scores, "train_scores", 1)
+    test_scores = _checks.numbers(test_scores, "test_scores", 1)
+    _checks.same_length(train_scores=train_scores, train=train.time)
+    _checks.same_length(test_scores=test_scores, test=test.time)
+    judge = Judge(train, test, scaled_features(train, test)[1])
+    fair = judge.fairness(train_scores, test_scores)
+    f_g = fair[f"f_g_{attribute}"]
+    return {"c_index": fair["c_index"]} | judge.accuracy(train_scores, test_scores) | {
+        "f_i": fair["f_i"], "f_g": f_g, "f_cap": fair["f_cap"],
+        "f_a": (fair["f_i"] + f_g + fair["f_cap"]) / 3,
+        "ci_percent": fair[f"ci_percent_{attribute}"]}
