@@ -19,7 +19,7 @@ help:  ## Show this list
 setup: $(READY)  ## Install everything into .venv/ (the other targets do this by themselves)
 
 book: $(READY)  ## Execute all chapters and build the book into _build/html/
-	$(BIN)/jupyter-book build . -W --keep-going
+	$(BIN)/jupyter-book build . -W --keep-going || { rm -rf _build/.doctrees; exit 1; }  # else the next build forgets the warnings
 
 test: lint  ## Lint, then run all tests (ARGS="-k dual" for some of them)
 	$(BIN)/python -m pytest $(ARGS)

@@ -364,7 +364,8 @@ def split_cox_losses(scores, time, event=None, first=None) -> torch.Tensor:
     Parameters
     ----------
     scores : tensor of shape (..., n)
-    time, event : as in :func:`cox_losses`; ``split_cox_losses(scores, risk, first=first)`` also works.
+    time, event : as in :func:`cox_losses`
+        With prepared risk sets: ``split_cox_losses(scores, risk, first=first)``.
     first : bool array of shape (n,) or the shape of ``scores``
         True for the patients of :math:`D_1`.
 

@@ -54,6 +54,7 @@ def _solve(losses, c):
     """Minimiser, risk and worst-case weights of each row of ``losses`` for its constant c."""
     models, n = losses.shape
     eta, risk, weights = np.empty(models), np.empty(models), np.zeros((models, n))
+    above = np.empty(n)  # losses relative to the largest, those still active in front
     for m in range(models):
         square = c[m] * c[m]
         top = losses[m].max()
@@ -71,28 +72,28 @@ def _solve(losses, c):
             eta[m] = -np.inf if everyone else top
             risk[m] = top + total / n if everyone else top
             continue
-        at, active = -np.inf, n
+        for i in range(n):
+            above[i] = losses[m, i] - top
+        active = n
         while True:
-            mean = 0.0
-            for i in range(n):
-                if losses[m, i] > at:
-                    mean += losses[m, i] - top
-            mean /= active
+            mean = above[:active].sum() / active
             variance = 0.0
-            for i in range(n):
-                if losses[m, i] > at:
-                    variance += (losses[m, i] - top - mean) ** 2
+            for i in range(active):
+                variance += (above[i] - mean) ** 2
             variance /= active
             spare = square * active / n - 1.0
-            new = top + (mean - np.sqrt(variance / spare))
+            new = mean - np.sqrt(variance / spare)
             left = 0
-            for i in range(n):
-                left += losses[m, i] > new
-            if left >= active or left * square <= n:  # the second only by rounding
+            for i in range(active):
+                if above[i] > new:
+                    above[left] = above[i]
+                    left += 1
+            if left == active or left * square <= n:  # the second only by rounding
                 break
-            at, active = new, left
-        eta[m] = new
+            active = left
         risk[m] = top + (mean + np.sqrt(variance * spare))
+        new += top
+        eta[m] = new
         total = 0.0
         for i in range(n):
             if losses[m, i] > new:

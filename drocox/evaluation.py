@@ -60,19 +60,25 @@ class Judge:
         imparity = fairness.concordance_imparities(scores, part.time, part.event, part.groups)
         return out | {f"ci_percent_{name}": value for name, value in imparity.items()}
 
-    def accuracy(self, train_scores, scores) -> dict[str, float]:
-        """AUC, log partial likelihood and Brier scores."""
+    def _curves(self, baseline_scores, scores) -> torch.Tensor:
+        return breslow_survival(torch.as_tensor(baseline_scores), self.train.time,
+                                self.train.event, torch.as_tensor(scores), self.times)
+
+    def accuracy(self, train_scores, scores, published_baseline=None) -> dict[str, float]:
+        """AUC, log partial likelihood and Brier scores.
+
+        ``published_baseline`` holds the training scores behind the baseline of the misaligned
+        Brier score, which is left out where the judge has no order for it.
+        """
         train, part = self.train, self.part
-        outcomes = (train.time, train.event)
-        curves = breslow_survival(torch.as_tensor(train_scores), *outcomes,
-                                  torch.as_tensor(scores), self.times)
-        score = (part.time, part.event, self.times)
+        outcomes, score = (train.time, train.event), (part.time, part.event, self.times)
+        curves = self._curves(train_scores, scores)
         out = {"auc": accuracy.cumulative_auc(*outcomes, scores, part.time, part.event),
                "lpl": accuracy.log_partial_likelihood(scores, part.time, part.event, self.ties),
                "ibs": accuracy.integrated_brier_score(*outcomes, curves, *score)}
         if self.order is not None:
             out["ibs_misaligned"] = accuracy.misaligned_brier_score(
-                *outcomes, curves, *score, self.order)
+                *outcomes, self._curves(published_baseline, scores), *score, self.order)
         return out
 
 

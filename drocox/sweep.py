@@ -1,62 +1,143 @@
-"""Running the protocol."""
+"""Running a protocol: parallel, with progress, resumable.
+
+Stacks go to worker processes through joblib: loky on one machine, a dask cluster with an address.
+This process alone writes. A finished stack is on disk before the next is taken, so an interrupted
+sweep loses the stacks in flight and nothing else.
+"""
 
 from __future__ import annotations
 
-import numpy as np
+import fcntl
+import os
+import platform
+import resource
+import sys
+import time
+from contextlib import contextmanager
+from importlib.metadata import version
+from pathlib import Path
+
 import pandas as pd
+import torch
+from joblib import Parallel, delayed, parallel_config
+from tqdm.auto import tqdm
 
-from drocox import regularizers
-from drocox.dro import dual_constant
-from drocox.protocol import HIDDEN, METHODS, Prepared, Stack, prepare
-from drocox.training import (
-    CHUNK,
-    ScoreStack,
-    cox_objective,
-    dro_objective,
-    fit_stack,
-    initial_parameters,
-    split_objective,
-)
+from drocox import results
+from drocox.protocol import METHODS, Stack, stacks
+from drocox.results import StoreError
+from drocox.runs import run_stack
 
-PERTURBATION = 1e-12  # relative change of the initial weights that a stable run does not notice
-MOVED = 1e-3  # change of the test c-index from which a run counts as unstable
+SIZE = {"flc": 5.0, "support": 5.8, "seer": 2.6}  # training patients, in thousands
+PACKAGES = ("numpy", "pandas", "scikit-learn", "scikit-survival", "lifelines", "torch", "numba")
 
 
-def _penalty(name: str | None, ready: Prepared, attribute: str):
-    """The penalty of a method on the training part: prepared pairs or a function of hazards."""
-    X, train = ready.X[0], ready.train
-    if name == "keya_i":
-        return regularizers.all_pairs(X)
-    if name == "rp_i":
-        return regularizers.censored_event_pairs(X, train.time, train.event)
-    if name == "rp_g":
-        codes = train.groups[attribute]
-        return regularizers.censored_event_pairs(X, train.time, train.event, codes)
-    if name == "keya_g":
-        return lambda hazards: regularizers.group_keya(hazards, train.groups[attribute])
-    if name == "keya_cap":
-        return lambda hazards: regularizers.intersectional_keya(hazards, train.group_matrix)
-    return None
+def cost(stack: Stack) -> float:
+    """Rough cost of a stack, for the order of work and the time left."""
+    method, n = METHODS[stack.method], SIZE[stack.dataset]
+    step = (3.0 if stack.model == "nonlinear" else 0.5) * n
+    if method.penalty == "keya_i":
+        step += n * n * (1.2 if stack.model == "nonlinear" else 0.6)
+    return len(stack.grid()) * step
 
 
-def fit(stack: Stack, ready: Prepared, scale: float = 1.0) -> ScoreStack:
-    """Train the models of a stack; ``scale`` multiplies the initial weights."""
-    method, grid = METHODS[stack.method], stack.grid()
-    hidden = HIDDEN[stack.model]
-    start = scale * initial_parameters(ready.X[0].shape[1], hidden, ready.weight_seed)
-    penalty = _penalty(method.penalty, ready, stack.attribute)
-    thetas, offsets = [], []
-    for low in range(0, len(grid), CHUNK):
-        part = grid.iloc[low : low + CHUNK]
-        if method.loss == "cox":
-            objective = cox_objective(ready.risk, ready.ties, penalty, part["lam"].to_numpy())
-        else:
-            c = np.array([dual_constant(alpha) for alpha in part["alpha"]])
-            objective = (dro_objective(ready.risk, c, ready.ties) if method.loss == "dro"
-                         else split_objective(ready.risk, ready.first, c, stack.sides))
-        models = fit_stack(ready.X[0], objective, np.tile(start, (len(part), 1)),
-                           part["learning_rate"], hidden=hidden,
-                           centre=ready.centre and hidden is not None)
-        thetas.append(models.theta)
-        offsets.append(models.offset)
-    return ScoreStack(np.vstack(thetas), models.n_features, hidden, np.concatenate(offsets))
+def _timed(stack: Stack) -> tuple[Stack, pd.DataFrame, dict]:
+    """Run a stack in a worker on one thread; also its CPU seconds and the worker's peak memory."""
+    torch.set_num_threads(1)
+    start = time.process_time()
+    rows = run_stack(stack)
+    unit = 1 if sys.platform == "darwin" else 1024
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+    return stack, rows, {"cpu": round(time.process_time() - start, 2), "peak": round(peak / 1e9, 3)}
+
+
+def machine() -> dict:
+    """Kind of machine and versions, for the provenance."""
+    return {"cores": os.cpu_count(), "machine": f"{platform.system()} {platform.machine()}",
+            "python": platform.python_version(), "packages": {p: version(p) for p in PACKAGES}}
+
+
+@contextmanager
+def only_writer(out: Path):
+    """Hold the store's lock; the system releases it when the process ends, however it ends."""
+    out.mkdir(parents=True, exist_ok=True)
+    with open(out / ".lock", "a+") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise StoreError(f"another sweep is writing to {out}; wait for it to end, or give "
+                             "this one another folder with --out") from None
+        yield
+
+
+def _state(out: Path, stack: Stack) -> str:
+    """Whether a stack is done, to do, or done by other code; damaged files are named and redone."""
+    if not results.part_path(out, stack).exists():
+        return "todo"
+    try:
+        header, _ = results.load_part(out, stack)
+    except StoreError as error:
+        print(f"recomputing: {error}", file=sys.stderr)
+        return "todo"
+    same = (header["code"] == results.code_hash()
+            and header["data"] == results.data_hash(stack.dataset))
+    return "done" if same else "other code"
+
+
+def sweep(protocol: str = "as_published", *, datasets=None, methods=None, repeats=None,
+          jobs: int = -1, scheduler: str | None = None, out: Path | None = None,
+          progress: bool = True) -> int:
+    """Run what is missing of a protocol and store it.
+
+    Parameters
+    ----------
+    protocol : {"as_published", "corrected"}
+    datasets, methods, repeats : sequences, optional
+        Restrict the sweep; everything by default.
+    jobs : int
+        Worker processes; -1 for one per core.
+    scheduler : str, optional
+        Address of a dask scheduler whose workers do the work.
+    out : path, optional
+        Folder of the store; the book's own by default.
+    progress : bool
+        Show a progress bar with the time left.
+
+    Returns
+    -------
+    int
+        Number of models trained. When the whole protocol is there, ``<protocol>.csv.gz`` and
+        ``provenance.json`` are written too.
+    """
+    out = Path(out or results.DEFAULT)
+    chosen = {"datasets": datasets, "methods": methods, "repeats": repeats}
+    wanted = list(stacks(protocol, **{k: v for k, v in chosen.items() if v is not None}))
+    with only_writer(out):
+        states = {stack: _state(out, stack) for stack in wanted}
+        if stale := [s for s, state in states.items() if state == "other code"]:
+            raise StoreError(f"{len(stale)} finished stacks in {out} were made by other code or "
+                             f"data, for example {results.part_path(out, stale[0])}; check and "
+                             "keep them with --revalidate, or use another --out")
+        todo = sorted((s for s, state in states.items() if state == "todo"), key=cost)[::-1]
+        share = {"backend": "loky", "inner_max_num_threads": 1}
+        if scheduler is not None:
+            from dask.distributed import Client
+
+            client, share = Client(scheduler), {"backend": "dask"}
+        whole = sum(map(cost, wanted))
+        bar = tqdm(total=round(whole), initial=round(whole - sum(map(cost, todo))),
+                   disable=not progress, smoothing=0.05,
+                   bar_format="{desc} {percentage:3.0f}%|{bar}| {elapsed} passed, {remaining} left")
+        trained, before = 0, time.monotonic()
+        with parallel_config(**share), bar:
+            run = Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1)
+            for stack, rows, spent in run(delayed(_timed)(s) for s in todo):
+                now = time.monotonic()
+                results.save_part(out, stack, rows, **spent, wall=round(now - before, 2))
+                trained, before = trained + len(rows), now
+                bar.set_description(f"{protocol} {stack.name[:40]:40s}")
+                bar.update(round(cost(stack)))
+        if scheduler is not None:
+            client.close()
+        if all(results.part_path(out, s).exists() for s in stacks(protocol)):
+            results.finish(out, protocol, machine())
+    return trained

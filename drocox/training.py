@@ -60,7 +60,7 @@ def cox_objective(risk: RiskSets, ties: str = "breslow", penalty=None, lam=None)
 
 
 def dro_objective(risk: RiskSets, c, ties: str = "breslow") -> Objective:
-    """DRO risk of the Cox losses of all patients, equation (7); ``c`` holds one constant a model."""
+    """DRO risk of the Cox losses of all patients, equation (7), with one constant ``c`` a model."""
 
     def objective(scores: torch.Tensor) -> torch.Tensor:
         return _DRORisk.apply(_CoxLosses.apply(scores, risk, ties), c)

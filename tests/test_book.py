@@ -1,6 +1,6 @@
 """The book's sources and twins, without running or building anything.
 
-That the outputs are what the code prints today is nbval's business (``make test`` runs it on book/).
+That the outputs are what the code prints today is for nbval to check: ``make test`` runs it too.
 """
 
 import re
@@ -31,7 +31,7 @@ def twin(chapter):
 
 
 def code_cells(chapter):
-    return [cell for cell in twin(chapter).cells if cell.cell_type == "code"]
+    return golden.code_cells(twin(chapter))
 
 
 def exempt(cell):
@@ -78,7 +78,8 @@ def test_few_cells_are_exempt_and_each_says_why():
     cells = [(chapter, cell) for chapter in CHAPTERS for cell in code_cells(chapter)]
     excused = [(chapter, cell) for chapter, cell in cells if exempt(cell)]
     for chapter, cell in excused:
-        assert len(cell.metadata.get("reason", "")) > 10, f"{name(chapter)}: give :reason: for\n{cell.source}"
+        reason = cell.metadata.get("reason", "")
+        assert len(reason) > 10, f"{name(chapter)}: give a :reason: for\n{cell.source}"
     assert len(excused) < 0.05 * len(cells)
     hidden = [name(chapter) for chapter, cell in cells if EXEMPTING_COMMENT.search(cell.source)]
     assert not hidden, "exempt a cell by tag and :reason:, not by a comment"
@@ -88,7 +89,7 @@ def test_few_cells_are_exempt_and_each_says_why():
 def test_pictures_have_caption_and_alternative_text(chapter):
     for cell in code_cells(chapter):
         kinds = {kind for output in cell.outputs for kind in output.get("data", {})}
-        assert "image/png" not in kinds, f"nbval does not compare PNG; call use_book_style() first:\n{cell.source}"
+        assert "image/png" not in kinds, f"not compared by nbval, draw SVG:\n{cell.source}"
         if "image/svg+xml" in kinds:
             options = cell.metadata.get("mystnb", {})
             assert options.get("figure", {}).get("caption", "").strip(), cell.source
@@ -159,6 +160,7 @@ def test_every_reference_is_complete_and_keys_are_unique():
     assert len(keys) == len(set(keys))
     for kind, key, body in entries:
         fields = set(re.findall(r"^\s*(\w+)\s*=", body, re.MULTILINE))
-        needed = {"author", "title", "year"} | {"article": {"journal"}, "inproceedings": {"booktitle"}}.get(kind, set())
+        place = {"article": "journal", "inproceedings": "booktitle", "misc": "howpublished"}[kind]
+        needed = {"author", "title", "year", place}
         assert needed <= fields, key
         assert fields & {"doi", "url"} or key == "breslow1972discussion", key

@@ -20,7 +20,7 @@ from myst_nb.core.read import is_myst_markdown_notebook, read_myst_markdown_note
 from myst_parser.config.main import MdParserConfig
 
 sys.path.insert(0, str(Path(__file__).parent))
-from cache_key import ROOT, cache_path  # noqa: E402
+from cache_key import ROOT, cache_path
 
 METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
@@ -54,12 +54,11 @@ def pages(root=ROOT):
 
 def chapters(root=ROOT):
     """The pages that have code cells."""
-    return [page for page in pages(root) if any(c.cell_type == "code" for c in cells_of(page, root))]
+    return [page for page in pages(root) if code_cells(read(page, root))]
 
 
-def cells_of(source, root=ROOT):
-    notebook = read(source, root)
-    return notebook.cells if notebook else []
+def code_cells(notebook):
+    return [cell for cell in notebook.cells if cell.cell_type == "code"] if notebook else []
 
 
 def read(source, root=ROOT):
@@ -88,13 +87,13 @@ def skeleton(source, root=ROOT):
 
 
 def executed_notebook(source, root=ROOT, cache=None):
-    """The skeleton, filled from a build's cache: by default the one of today's package and results."""
+    """The skeleton, filled from a cache; by default the one of today's package and results."""
     name = source.relative_to(root)
     as_built = read(source, root)
     try:
         _, as_built = get_cache(str(cache or cache_path(root))).merge_match_into_notebook(as_built)
     except KeyError:
-        raise Stale(f"{name}: the last build did not run these cells with today's package; build first")
+        raise Stale(f"{name}: not built with today's cells, package and results") from None
     notebook = skeleton(source, root)
     count = 0
     for cell, built in zip(notebook.cells, as_built.cells, strict=True):
@@ -106,7 +105,7 @@ def executed_notebook(source, root=ROOT, cache=None):
         found = PERSONAL.search(str(cell.outputs))
         if found or str(root) in str(cell.outputs):
             what = found.group() if found else "the folder of the repository"
-            raise Stale(f"{name}, code cell {count}: an output shows {what}, which differs elsewhere")
+            raise Stale(f"{name}, code cell {count}: the output shows {what}, different elsewhere")
     return notebook
 
 
@@ -159,16 +158,16 @@ def problems(source, root=ROOT):
     if found.metadata != wanted.metadata:
         bad.append(f"{name}: the twin's metadata differ")
     if len(found.cells) != len(wanted.cells):
-        return bad + [f"{name}: {len(wanted.cells)} cells, the twin has {len(found.cells)}"]
+        return [*bad, f"{name}: {len(wanted.cells)} cells, the twin has {len(found.cells)}"]
     count = 0
-    for index, (have, want) in enumerate(zip(found.cells, wanted.cells)):
+    for index, (have, want) in enumerate(zip(found.cells, wanted.cells, strict=True)):
         for key in ("cell_type", "source", "id", "metadata"):
             if have[key] != want[key]:
                 bad.append(f"{name}: {key} of cell {index} differs")
         if want.cell_type == "code":
             count += 1
             if have.get("execution_count") != count:
-                bad.append(f"{name}: code cell {count} has execution count {have.get('execution_count')}")
+                bad.append(f"{name}: execution count of code cell {count} is not {count}")
     return bad
 
 
@@ -179,8 +178,10 @@ def orphans(root=ROOT):
 
 
 def main(arguments=None):
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--check", action="store_true", help="change nothing, report what is out of step")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--check", action="store_true", help="write nothing, report what is wrong")
     options = parser.parse_args(arguments)
     if options.check:
         bad = [problem for chapter in chapters() for problem in problems(chapter)]

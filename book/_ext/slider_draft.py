@@ -1,10 +1,9 @@
 """Figures for static pages: reproducible SVG, and sliders that need no server and no library.
 
-Draft of two functions for ``drocox.figures``.
+Draft of two functions for ``drocox.figures``: `use_book_style` and `slider`.
 """
 
 import html
-import itertools
 import json
 
 import matplotlib.pyplot as plt
@@ -12,7 +11,8 @@ import numpy as np
 from matplotlib.ticker import MaxNLocator
 from matplotlib_inline.backend_inline import set_matplotlib_formats
 
-# Okabe and Ito's palette, without yellow: distinct for colour-blind readers, on white and on black.
+# Okabe and Ito's palette without yellow and black: distinct for colour-blind readers, on white and
+# on black. The book's style sheet adjusts each to the ground (--dc-0, --dc-1, ...).
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 DASHES = ("", "7 4", "2 3", "9 3 2 3", "12 4", "4 2")
 
@@ -55,7 +55,7 @@ class SliderFigure:
 
 def slider(name, controls, x, curves, *, alt, xlabel="", ylabel="", start=None, marks=None,
            readouts=None, ylim=None, bars=(), formats=None):
-    r"""A line chart with one range input per control, everything computed beforehand.
+    r"""A chart with one range input per control, everything computed beforehand.
 
     Parameters
     ----------
@@ -75,6 +75,7 @@ def slider(name, controls, x, curves, *, alt, xlabel="", ylabel="", start=None, 
         Vertical lines: a position for each combination of the controls.
     readouts : dict of str to array, optional
         Numbers shown below the sliders, one for each combination.
+    ylim : pair of float, optional
     bars : collection of str
         Curves drawn as bars from zero.
     formats : dict of str to str, optional
@@ -85,124 +86,175 @@ def slider(name, controls, x, curves, *, alt, xlabel="", ylabel="", start=None, 
     SliderFigure
         Shown by a notebook. No other host is asked for anything; equal input gives equal bytes.
     """
-    start, marks, readouts, formats = start or {}, marks or {}, readouts or {}, formats or {}
-    labels = list(controls)
-    sizes = [len(controls[label]) for label in labels]
-    index = [int(start.get(label, size // 2)) for label, size in zip(labels, sizes)]
-    flat = int(np.ravel_multi_index(index, sizes))
+    marks, readouts, formats = marks or {}, readouts or {}, formats or {}
     x = np.asarray(x, dtype=float)
     curves = {key: np.asarray(value, dtype=float) for key, value in curves.items()}
-    for key, value in curves.items():
-        if value.shape not in {(len(x),), (*sizes, len(x))}:
-            raise ValueError(f"curve {key!r} has shape {value.shape}, expected {(len(x),)} or {(*sizes, len(x))}")
-    for key, value in itertools.chain(marks.items(), readouts.items()):
-        if np.shape(value) != tuple(sizes):
-            raise ValueError(f"{key!r} has shape {np.shape(value)}, expected {tuple(sizes)}")
+    sizes = tuple(len(values) for values in controls.values())
+    _check(sizes, len(x), curves, {**marks, **readouts})
+    start = {key: len(values) // 2 for key, values in controls.items()} | (start or {})
+    index = [start[key] for key in controls]
+    now = int(np.ravel_multi_index(index, sizes))
 
-    # Pixels. Small enough that the labels can be read on a phone.
-    width, height, left, right, top, bottom = 520, 320, 54, 12, 12, 46
-    finite = np.concatenate([value[np.isfinite(value)].ravel() for value in curves.values()])
-    low, high = ylim if ylim is not None else (min(finite.min(), 0 if bars else np.inf), finite.max())
-    pad = 0.0 if ylim is not None else 0.04 * (high - low or 1.0)
-    low, high = low - (0 if bars and low == 0 else pad), high + pad
+    def text(value, key=None):
+        return formats.get(key, "{:.3g}").format(value).replace("-", "\N{MINUS SIGN}")
 
-    def px(value):
-        return left + (np.asarray(value, float) - x.min()) / (x.max() - x.min()) * (width - left - right)
-
-    def py(value):
-        share = np.clip((np.asarray(value, float) - low) / (high - low), -0.5, 1.5)
-        return height - bottom - share * (height - top - bottom)
-
-    xs, base = [round(float(v), 1) for v in px(x)], round(float(py(max(low, min(0.0, high)))), 1)
-
-    def path(ys, kind):
-        pieces = []
-        for a, b in zip(xs, ys):
-            if b is None:
-                continue
-            if kind == "bars":
-                pieces.append(f"M{a:g} {base:g}V{b:g}")
-            else:
-                pieces.append(f"{'L' if pieces else 'M'}{a:g} {b:g}")
-        return "".join(pieces)
-
-    def pixels(row):
-        return [round(float(v), 1) if np.isfinite(v) else None for v in py(row)]
-
-    def text(value, label):
-        return formats.get(label, "{:.3g}").format(value).replace("-", "\u2212")
-
-    svg, legend, moving = [], [], []
-    for tick in MaxNLocator(6).tick_values(x.min(), x.max()):
-        if x.min() - 1e-12 <= tick <= x.max() + 1e-12:
-            svg.append(f'<text x="{px(tick):.1f}" y="{height - bottom + 20}" text-anchor="middle">{text(tick, "")}</text>')
-    for tick in MaxNLocator(5).tick_values(low, high):
-        if low - 1e-12 <= tick <= high + 1e-12:
-            y = float(py(tick))
-            svg.append(f'<path d="M{left} {y:.1f}H{width - right}" stroke="currentColor" stroke-opacity=".15"/>')
-            svg.append(f'<text x="{left - 8}" y="{y + 5:.1f}" text-anchor="end">{text(tick, "")}</text>')
-    svg.append(f'<path d="M{left} {top}V{height - bottom}H{width - right}" fill="none" stroke="currentColor"/>')
-    svg.append(f'<text x="{(left + width - right) / 2:.1f}" y="{height - 6}" text-anchor="middle">{html.escape(xlabel)}</text>')
-    svg.append(f'<text transform="translate(14 {(top + height - bottom) / 2:.1f}) rotate(-90)" text-anchor="middle">{html.escape(ylabel)}</text>')
-    svg.append(f'<svg x="{left}" y="{top}" width="{width - left - right}" height="{height - top - bottom}" '
-               f'viewBox="{left} {top} {width - left - right} {height - top - bottom}">')
-    for number, (key, value) in enumerate(curves.items()):
-        kind = "bars" if key in bars else "line"
-        colour, dash = COLOURS[number % 6], DASHES[number % 6] if kind == "line" else ""
-        ink = f'style="color:var(--dc-{number % 6},{colour})" stroke="currentColor" stroke-width="2.5" stroke-dasharray="{dash}" fill="none"'
-        if value.ndim == 1:
-            svg.append(f'<path {ink} d="{path(pixels(value), kind)}"/>')
-        else:
-            rows = [pixels(row) for row in value.reshape(-1, len(x))]
-            svg.append(f'<path {ink} data-curve="{len(moving)}" d="{path(rows[flat], kind)}"/>')
-            moving.append({"kind": kind, "y": rows})
-        legend.append(f'<span style="white-space:nowrap"><svg width="28" height="10" aria-hidden="true"><path {ink} d="M1 5H27"/></svg> {html.escape(key)}</span>')
-    lines = []
-    for number, (key, value) in enumerate(marks.items()):
-        positions = [round(float(v), 1) for v in px(np.ravel(value))]
-        svg.append(f'<path data-mark="{number}" d="M{positions[flat]:g} 0V{height}" stroke="currentColor" stroke-width="1.5" stroke-dasharray="3 3"/>')
-        legend.append(f'<span style="white-space:nowrap">┆ {html.escape(key)}</span>')
-        lines.append(positions)
-    svg.append("</svg>")
-
-    inputs = []
-    for label, size, position in zip(labels, sizes, index):
-        shown = text(controls[label][position], label)
-        inputs.append(
-            f'<label style="display:flex;gap:.75em;align-items:center"><span style="min-width:7.5em">{html.escape(label)} = '
-            f'<output>{shown}</output></span><input type="range" min="0" max="{size - 1}" step="1" value="{position}" '
-            f'aria-valuetext="{shown}" style="flex:1;min-width:0"></label>'
-        )
-    numbers = [
-        f'<span style="white-space:nowrap">{html.escape(key)}: <output>{text(np.ravel(value)[flat], key)}</output></span>'
-        for key, value in readouts.items()
-    ]
+    frame = _Frame(x, curves, ylim, with_zero=bool(bars))
     data = {
         "sizes": sizes,
-        "values": [[text(v, label) for v in controls[label]] for label in labels],
-        "x": xs,
-        "base": base,
-        "height": height,
-        "curves": moving,
-        "marks": lines,
-        "readouts": [[text(v, key) for v in np.ravel(value)] for key, value in readouts.items()],
+        "values": [[text(v, key) for v in values] for key, values in controls.items()],
+        "x": frame.xs,
+        "base": frame.base,
+        "curves": [],
+        "marks": [[round(float(v), 1) for v in frame.px(np.ravel(v))] for v in marks.values()],
+        "readouts": [[text(v, key) for v in np.ravel(array)] for key, array in readouts.items()],
     }
-    packed = json.dumps(data, separators=(",", ":"), ensure_ascii=True).replace("</", "<\\/")
+    drawn, legend = [], []
+    for number, (key, value) in enumerate(curves.items()):
+        kind = "bars" if key in bars else "line"
+        ink = _ink(number, solid=kind == "bars")
+        rows = [frame.heights(row) for row in value.reshape(-1, len(x))]
+        moves = value.ndim > 1
+        place = f'data-curve="{len(data["curves"])}"' if moves else ""
+        drawn.append(f'<path {ink} {place} d="{frame.path(rows[now if moves else 0], kind)}"/>')
+        legend.append(_legend(f'<path {ink} d="M1 5H27"/>', key))
+        if moves:
+            data["curves"].append({"kind": kind, "y": rows})
+    for number, (key, positions) in enumerate(zip(marks, data["marks"], strict=True)):
+        ink = 'fill="none" stroke="currentColor" stroke-width="1.5" stroke-dasharray="3 3"'
+        drawn.append(f'<path {ink} data-mark="{number}" d="M{positions[now]:g} 0V{frame.HEIGHT}"/>')
+        legend.append(_legend(f'<path {ink} d="M14 0V10"/>', key))
+    inputs = [
+        _input(key, text(values[at], key), len(values), at)
+        for (key, values), at in zip(controls.items(), index, strict=True)
+    ]
+    numbers = [
+        f'<span style="white-space:nowrap">{html.escape(key)}: <output>{shown[now]}</output></span>'
+        for key, shown in zip(readouts, data["readouts"], strict=True)
+    ]
+    packed = json.dumps(data, separators=(",", ":")).replace("</", "<\\/")
     if len(packed) > 400_000:
-        raise ValueError(f"{len(packed)} bytes of data: take fewer values of the controls or fewer points")
+        raise ValueError(
+            f"{len(packed)} bytes of data: take fewer values of the controls or fewer points"
+        )
     row = 'style="display:flex;flex-wrap:wrap;gap:.2em 1.4em;margin:.3em 0"'
-    markup = (
-        f'<div class="slider-figure tex2jax_ignore" id="slider-{name}" role="group" aria-label="{html.escape(alt)}">'
-        f'<svg viewBox="0 0 {width} {height}" width="100%" style="max-width:640px;display:block" font-size="14" fill="currentColor" role="img">'
-        f'<title>{html.escape(alt)}</title>{"".join(svg)}</svg>'
-        f'<div {row}>{"".join(legend)}</div><div style="max-width:640px">{"".join(inputs)}</div>'
-        f'<div class="slider-readouts" aria-live="polite" {row}>{"".join(numbers)}</div>'
-        f'<script type="application/json">{packed}</script><script>{SCRIPT.replace("NAME", name)}</script></div>'
-    )
+    markup = f"""\
+<div class="slider-figure tex2jax_ignore" id="slider-{name}" role="group" aria-label="{html.escape(alt)}">
+<svg viewBox="0 0 {frame.WIDTH} {frame.HEIGHT}" width="100%" style="max-width:640px;display:block"
+ font-size="14" fill="currentColor" role="img"><title>{html.escape(alt)}</title>
+{frame.axes(xlabel, ylabel, text)}
+{frame.clipped("".join(drawn))}
+</svg>
+<div {row}>{"".join(legend)}</div>
+<div style="max-width:640px">{"".join(inputs)}</div>
+<div class="slider-readouts" aria-live="polite" {row}>{"".join(numbers)}</div>
+<script type="application/json">{packed}</script>
+<script>{_SCRIPT.replace("NAME", name)}</script>
+</div>"""  # noqa: E501
     return SliderFigure(markup, alt)
 
 
-SCRIPT = """(function () {
+class _Frame:
+    """Axes in pixels, small enough that labels can be read on a phone."""
+
+    WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 520, 320, 54, 508, 12, 274
+
+    def __init__(self, x, curves, ylim, with_zero):
+        if ylim is None:
+            values = np.concatenate([value.ravel() for value in curves.values()])
+            values = np.append(values[np.isfinite(values)], [0.0] if with_zero else [])
+            low, high = values.min(), values.max()
+            pad = 0.04 * (high - low or 1.0)
+            ylim = (low if with_zero and low == 0 else low - pad, high + pad)
+        self.xlim, self.ylim = (x.min(), x.max()), ylim
+        self.xs = [round(float(v), 1) for v in self.px(x)]
+        self.base = round(float(self.py(np.clip(0.0, *ylim))), 1)
+
+    def px(self, value):
+        low, high = self.xlim
+        share = (np.asarray(value, float) - low) / (high - low)
+        return self.LEFT + share * (self.RIGHT - self.LEFT)
+
+    def py(self, value):
+        low, high = self.ylim
+        share = np.clip((np.asarray(value, float) - low) / (high - low), -0.5, 1.5)
+        return self.BOTTOM - share * (self.BOTTOM - self.TOP)
+
+    def heights(self, row):
+        return [round(float(v), 1) if np.isfinite(v) else None for v in self.py(row)]
+
+    def path(self, ys, kind):
+        """The same string that the script below builds for other positions of the sliders."""
+        d = ""
+        for x, y in zip(self.xs, ys, strict=True):
+            if y is None:
+                continue
+            bar, point = f"M{x:g} {self.base:g}V{y:g}", f"{'L' if d else 'M'}{x:g} {y:g}"
+            d += bar if kind == "bars" else point
+        return d
+
+    def axes(self, xlabel, ylabel, text):
+        left, right, top, bottom = self.LEFT, self.RIGHT, self.TOP, self.BOTTOM
+        ink, parts = 'fill="none" stroke="currentColor"', []
+        for tick in _ticks(*self.xlim):
+            parts.append(_label(text(tick), "middle", self.px(tick), bottom + 20))
+        for tick in _ticks(*self.ylim):
+            y = float(self.py(tick))
+            parts.append(f'<path {ink} stroke-opacity=".15" d="M{left} {y:.1f}H{right}"/>')
+            parts.append(_label(text(tick), "end", left - 8, y + 5))
+        parts.append(f'<path {ink} d="M{left} {top}V{bottom}H{right}"/>')
+        parts.append(_label(xlabel, "middle", (left + right) / 2, self.HEIGHT - 6))
+        parts.append(f'<g transform="translate(14 {(top + bottom) / 2:.1f}) rotate(-90)">')
+        parts.append(_label(ylabel, "middle", 0, 0) + "</g>")
+        return "".join(parts)
+
+    def clipped(self, content):
+        x, width, height = self.LEFT - 2, self.RIGHT - self.LEFT + 4, self.BOTTOM - self.TOP
+        place = f'x="{x}" y="{self.TOP}" width="{width}" height="{height}"'
+        return f'<svg {place} viewBox="{x} {self.TOP} {width} {height}">{content}</svg>'
+
+
+def _check(sizes, m, curves, numbers):
+    for key, value in curves.items():
+        if value.shape not in {(m,), (*sizes, m)}:
+            raise ValueError(f"{key!r} has shape {value.shape}, expected {(m,)} or {(*sizes, m)}")
+    for key, value in numbers.items():
+        if np.shape(value) != sizes:
+            raise ValueError(f"{key!r} has shape {np.shape(value)}, expected {sizes}")
+
+
+def _ticks(low, high):
+    slack = 1e-9 * (high - low)
+    return [t for t in MaxNLocator(5).tick_values(low, high) if low - slack <= t <= high + slack]
+
+
+def _label(text, anchor, x, y):
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{html.escape(text)}</text>'
+
+
+def _ink(number, solid):
+    number %= len(COLOURS)
+    dash = "" if solid else DASHES[number]
+    return (
+        f'style="color:var(--dc-{number},{COLOURS[number]})" stroke="currentColor" fill="none"'
+        f' stroke-width="2.5" stroke-dasharray="{dash}"'
+    )
+
+
+def _legend(sample, key):
+    sample = f'<svg width="28" height="10" aria-hidden="true">{sample}</svg>'
+    return f'<span style="white-space:nowrap">{sample} {html.escape(key)}</span>'
+
+
+def _input(key, shown, size, at):
+    return (
+        '<label style="display:flex;gap:.75em;align-items:center">'
+        f'<span style="min-width:7.5em">{html.escape(key)} = <output>{shown}</output></span>'
+        f'<input type="range" min="0" max="{size - 1}" step="1" value="{at}"'
+        f' aria-valuetext="{shown}" style="flex:1;min-width:0"></label>'
+    )
+
+
+_SCRIPT = """(function () {
   var root = document.getElementById("slider-NAME");
   if (!root) return;
   var data = JSON.parse(root.querySelector('script[type="application/json"]').textContent);
@@ -224,13 +276,13 @@ SCRIPT = """(function () {
       shown[i].textContent = data.values[i][input.value];
       input.setAttribute("aria-valuetext", data.values[i][input.value]);
     });
-    data.curves.forEach(function (curve, i) {
-      root.querySelector('[data-curve="' + i + '"]').setAttribute("d", path(curve.y[at], curve.kind));
+    all("[data-curve]").forEach(function (line, i) {
+      line.setAttribute("d", path(data.curves[i].y[at], data.curves[i].kind));
     });
-    data.marks.forEach(function (mark, i) {
-      root.querySelector('[data-mark="' + i + '"]').setAttribute("d", "M" + mark[at] + " 0V" + data.height);
+    all("[data-mark]").forEach(function (line, i) {
+      line.setAttribute("d", "M" + data.marks[i][at] + " 0V320");
     });
-    data.readouts.forEach(function (values, i) { numbers[i].textContent = values[at]; });
+    numbers.forEach(function (number, i) { number.textContent = data.readouts[i][at]; });
   }
   inputs.forEach(function (input) { input.addEventListener("input", draw); });
 })();"""

@@ -1,0 +1,177 @@
+"""The store of finished runs, and where they came from.
+
+A store is a folder. While a protocol runs, every finished stack is one file
+``parts/<protocol>/<stack>.csv`` whose first line carries the hash of its rows and of the code and
+data that made them; it is written under another name and renamed, so a file is whole or absent.
+A finished protocol is one file ``<protocol>.csv.gz`` with one row per trained model, described in
+``provenance.json``. Plain text throughout: nothing in a store can run code.
+"""
+
+from __future__ import annotations
+
+import ast
+import gzip
+import hashlib
+import io
+import json
+import os
+from functools import cache
+from pathlib import Path
+
+import pandas as pd
+
+from drocox import _checks
+from drocox.data import load_dataset
+from drocox.protocol import ATTRIBUTES, PROTOCOLS, Stack, stacks
+from drocox.runs import KEYS, columns
+
+DEFAULT = Path(__file__).resolve().parent.parent / "book" / "results"
+DECIDING = ("data", "cox", "dro", "regularizers", "accuracy", "fairness", "evaluation", "training",
+            "protocol", "runs")  # modules whose code decides numbers
+FORMAT = "%.9g"
+
+
+class StoreError(RuntimeError):
+    """A store is incomplete, damaged, or made by other code; the message says what to do."""
+
+
+@cache
+def code_hash() -> str:
+    """Hash of the modules that decide numbers, blind to comments, docstrings and layout."""
+    digest = hashlib.sha256()
+    for name in DECIDING:
+        tree = ast.parse(Path(__file__).with_name(f"{name}.py").read_text(encoding="utf-8"))
+        for node in ast.walk(tree):
+            body = getattr(node, "body", None)
+            if (isinstance(body, list) and body and isinstance(body[0], ast.Expr)
+                    and isinstance(body[0].value, ast.Constant)
+                    and isinstance(body[0].value.value, str)):
+                body[0].value.value = ""
+        digest.update(ast.dump(tree).encode())
+    return digest.hexdigest()[:16]
+
+
+@cache
+def data_hash(dataset: str) -> str:
+    """Hash of a loaded data set."""
+    return load_dataset(dataset).sha256[:16]
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Write a file so that it is whole or absent, whatever happens meanwhile."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(path.name + ".tmp")
+    with open(temporary, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(temporary, path)
+
+
+def _csv(rows: pd.DataFrame) -> bytes:
+    return rows.to_csv(index=False, float_format=FORMAT, lineterminator="\n").encode()
+
+
+def _frame(content: bytes) -> pd.DataFrame:
+    text = ["protocol", "dataset", "model", "method", "attribute"]
+    frame = pd.read_csv(io.BytesIO(content), dtype={c: str for c in text}, keep_default_na=True)
+    return frame.fillna({"attribute": ""})
+
+
+def part_path(out: Path, stack: Stack) -> Path:
+    """File of a finished stack."""
+    return Path(out) / "parts" / stack.protocol / f"{stack.name}.csv"
+
+
+def save_part(out: Path, stack: Stack, rows: pd.DataFrame, **spent: float) -> None:
+    """Store the rows of a finished stack, with what it cost (cpu, wall: seconds; peak: GB)."""
+    body = _csv(rows)
+    header = {"code": code_hash(), "data": data_hash(stack.dataset), "rows": len(rows),
+              "sha256": hashlib.sha256(body).hexdigest(), **spent}
+    _write(part_path(out, stack), b"# " + json.dumps(header).encode() + b"\n" + body)
+
+
+def load_part(out: Path, stack: Stack) -> tuple[dict, pd.DataFrame]:
+    """Header and rows of a finished stack; refuse a damaged file by name."""
+    path = part_path(out, stack)
+    first, _, body = path.read_bytes().partition(b"\n")
+    try:
+        header = json.loads(first.removeprefix(b"# "))
+        whole = hashlib.sha256(body).hexdigest() == header["sha256"]
+    except (ValueError, TypeError, KeyError):
+        whole = False
+    if not whole:
+        raise StoreError(f"{path} is truncated or was edited; delete it and run the sweep again")
+    return header, _frame(body)
+
+
+def finish(out: Path, protocol: str, machine: dict) -> Path:
+    """Join the parts of a complete protocol into one file and describe it."""
+    headers, frames = zip(*(load_part(out, stack) for stack in stacks(protocol)), strict=True)
+    content = _csv(pd.concat(frames, ignore_index=True))
+    path = Path(out) / f"{protocol}.csv.gz"
+    _write(path, gzip.compress(content, compresslevel=9, mtime=0))
+    record = {"code": code_hash(), "data": {d: data_hash(d) for d in ATTRIBUTES},
+              "rows": sum(map(len, frames)), "sha256": hashlib.sha256(content).hexdigest(),
+              "command": f"drocox sweep --protocol {protocol}",
+              "wall_minutes": round(sum(h["wall"] for h in headers) / 60, 1),
+              "core_hours": round(sum(h["cpu"] for h in headers) / 3600, 2),
+              "peak_gb_per_worker": max(h["peak"] for h in headers)}
+    update_provenance(out, protocol, record | machine)
+    return path
+
+
+def load_provenance(out: Path | None = None) -> dict:
+    """What is known about the finished protocols of a store."""
+    path = Path(out or DEFAULT) / "provenance.json"
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+
+
+def update_provenance(out: Path, protocol: str, record: dict) -> None:
+    """Replace the record of one protocol."""
+    known = load_provenance(out) | {protocol: record}
+    _write(Path(out) / "provenance.json", json.dumps(known, indent=1, sort_keys=True).encode())
+
+
+def load_runs(protocol: str = "as_published", *, out: Path | None = None) -> pd.DataFrame:
+    """All runs of a finished protocol, one row per trained model.
+
+    Parameters
+    ----------
+    protocol : {"as_published", "corrected"}
+    out : path, optional
+        Folder of the store; the book's own by default.
+
+    Returns
+    -------
+    DataFrame
+        Keys, then ``val_...`` and ``test_...`` metrics, then ``unstable``. Results are refused
+        if the file is damaged, or if the code that decides numbers has changed since they were
+        computed and nobody has revalidated them.
+    """
+    _checks.one_of(protocol, "protocol", PROTOCOLS)
+    return _load(protocol, Path(out or DEFAULT)).copy()
+
+
+@cache
+def _load(protocol: str, out: Path) -> pd.DataFrame:
+    record = load_provenance(out).get(protocol)
+    path = out / f"{protocol}.csv.gz"
+    if record is None or not path.exists():
+        raise StoreError(f"{out} holds no finished {protocol!r} runs; "
+                         f"run: drocox sweep --protocol {protocol}")
+    try:
+        content = gzip.decompress(path.read_bytes())
+        whole = hashlib.sha256(content).hexdigest() == record["sha256"]
+    except (OSError, EOFError):
+        whole = False
+    if not whole:
+        raise StoreError(f"{path} is truncated or was edited; restore it, or delete it and run: "
+                         f"drocox sweep --protocol {protocol}")
+    if record["code"] != code_hash():
+        raise StoreError(f"the code that decides numbers has changed since {path.name} was "
+                         f"computed; run: drocox sweep --protocol {protocol} --revalidate")
+    frame = _frame(content)
+    if list(frame.columns) != columns() or frame.duplicated(KEYS).any():
+        raise StoreError(f"{path} does not have the expected columns, one row per model")
+    return frame

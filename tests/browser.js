@@ -1,0 +1,89 @@
+// What a reader would complain about. Each function gives a list, empty if all is well.
+({
+  // TeX that MathJax should have turned into a picture.
+  leftover() {
+    const found = [];
+    const walk = document.createTreeWalker(document.querySelector("article"), NodeFilter.SHOW_TEXT);
+    while (walk.nextNode()) {
+      const node = walk.currentNode;
+      if (node.parentElement.closest("pre, code, script, style, mjx-container, title")) continue;
+      if (/\\\(|\\\[|\$\$|\\[a-z]{3,}|\$[^$\s][^$]*\$/.test(node.textContent))
+        found.push(node.textContent.trim().slice(0, 80));
+    }
+    return found;
+  },
+
+  // Formulas without a picture, with an error in it, or with an empty one.
+  formulas() {
+    const places = [...document.querySelectorAll("article .math")];
+    const bad = places.filter((p) => {
+      const picture = p.querySelector("mjx-container svg");
+      return !picture || (p.offsetParent && !picture.getBoundingClientRect().width);
+    });
+    bad.push(...document.querySelectorAll('[data-mml-node="merror"], [data-mjx-error]'));
+    return bad.map((e) => e.textContent.slice(0, 80));
+  },
+
+  // Elements that reach beyond the screen and do not stand in a box that scrolls by itself.
+  wide() {
+    const root = document.documentElement;
+    const boxed = (e) => {
+      for (let p = e.parentElement; p; p = p.parentElement)
+        if (["auto", "scroll", "hidden"].includes(getComputedStyle(p).overflowX)) return true;
+      return false;
+    };
+    const found = [...document.querySelectorAll("article *")]
+      .filter((e) => {
+        const box = e.getBoundingClientRect();
+        return box.width && box.right > root.clientWidth + 1 && !boxed(e);
+      })
+      .map((e) => e.outerHTML.slice(0, 120));
+    if (root.scrollWidth > root.clientWidth + 1) found.push("the page scrolls sideways");
+    return found;
+  },
+
+  // Pictures that did not load or say nothing to those who cannot see them.
+  pictures() {
+    return [...document.querySelectorAll("article img")]
+      .filter((i) => i.alt.length < 3 || !i.complete || !i.naturalWidth)
+      .map((i) => i.outerHTML.slice(0, 120));
+  },
+
+  // Text whose contrast with the ground behind it is below 4.5 (WCAG 2, level AA).
+  faint() {
+    const numbers = (colour) => (colour.match(/[\d.]+/g) || []).map(Number);
+    const linear = (v) => ((v /= 255) <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+    const luminance = ([r, g, b]) => 0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b);
+    const ground = (e) => {
+      for (let p = e; p; p = p.parentElement) {
+        const colour = numbers(getComputedStyle(p).backgroundColor);
+        if (colour.length === 3 || colour[3] > 0.9) return colour;
+      }
+      return [255, 255, 255];
+    };
+    const kinds = ["p", "li", "td", "th", "h1", "h2", "h3", "a", "figcaption", "label", "output", ".paper"];
+    const found = new Set();
+    for (const e of document.querySelectorAll(kinds.map((kind) => "article " + kind).join())) {
+      if (!e.textContent.trim() || !e.offsetParent || e.closest(".headerlink, mjx-container, pre")) continue;
+      const [low, high] = [numbers(getComputedStyle(e).color), ground(e)].map(luminance).sort((a, b) => a - b);
+      const contrast = (high + 0.05) / (low + 0.05);
+      if (contrast < 4.5) found.add(`${e.tagName} ${contrast.toFixed(2)} ${e.textContent.trim().slice(0, 50)}`);
+    }
+    return [...found];
+  },
+
+  // Tables whose head or first column does not stay when their box is scrolled to its far corner.
+  loose() {
+    return [...document.querySelectorAll("article .output.text_html table")]
+      .filter((table) => {
+        const box = table.closest(".output.text_html");
+        box.scrollTo(1e5, 1e5);
+        const edge = box.getBoundingClientRect();
+        const left = table.querySelector("tbody tr > *").getBoundingClientRect().left - edge.left;
+        const top = table.tHead ? table.tHead.getBoundingClientRect().top - edge.top : 0;
+        box.scrollTo(0, 0);
+        return Math.max(Math.abs(left), Math.abs(top)) > 12;
+      })
+      .map((table) => table.textContent.trim().slice(0, 80));
+  },
+})
