@@ -19,10 +19,10 @@ help:  ## Show this list
 setup: $(READY)  ## Install everything into .venv/ (the other targets do this by themselves)
 
 book: $(READY)  ## Execute all chapters and build the book into _build/html/
-	$(BIN)/jupyter-book build . -W --keep-going || { rm -rf _build/.doctrees; exit 1; }  # else the next build forgets the warnings
+	$(BIN)/jupyter-book build . -W --keep-going
 
-test: lint  ## Lint, then run all tests (ARGS="-k dual" for some of them)
-	$(BIN)/python -m pytest $(ARGS)
+test: lint  ## Lint, then run all tests and re-execute all notebooks (ARGS="-k dual" for some)
+	$(BIN)/python -m pytest --nbval --nbval-current-env --nbval-cell-timeout=300 tests book $(ARGS)
 
 lint: $(READY)  ## Check the code's style
 	$(BIN)/ruff check .
@@ -30,7 +30,7 @@ lint: $(READY)  ## Check the code's style
 sweep: $(READY)  ## Train every model of the paper again (resumes; ARGS="--help" for parts of it)
 	$(BIN)/drocox sweep $(ARGS)
 
-golden: $(READY)  ## Refresh the executed notebooks beside the chapters
+golden: book  ## Refresh the executed notebooks beside the chapters
 	$(BIN)/python book/_ext/golden.py
 
 bench: $(READY)  ## Measure the speed of losses, penalties, metrics and training

@@ -22,7 +22,7 @@ from sphinx.util import logging
 logger = logging.getLogger(__name__)
 
 ROOT = Path(__file__).resolve().parents[2]
-INPUTS = ("drocox", "book/results", "book/claims.yml")
+INPUTS = ("drocox", "book/_ext", "book/results", "book/claims.yml")
 PACKAGES = (
     "ipykernel", "lifelines", "matplotlib", "matplotlib-inline", "numba", "numpy", "pandas",
     "scikit-learn", "scikit-survival", "scipy", "survivors", "torch",
@@ -61,6 +61,8 @@ def cache_key(root=ROOT):
         files = sorted(path.rglob("*")) if path.is_dir() else [path]
         for file in files:
             if not file.is_file() or file.suffix in {".pyc", ".nbc", ".nbi"}:
+                continue
+            if "parts" in file.parts or file.name == ".lock":  # a sweep that is not finished
                 continue
             content = hashlib.sha256(file.read_bytes()).hexdigest()
             digest.update(f"{file.relative_to(root).as_posix()} {content}\n".encode())

@@ -1,6 +1,6 @@
 """Figures for static pages: reproducible SVG, and sliders that need no server and no library.
 
-Draft of two functions for ``drocox.figures``: `use_book_style` and `slider`.
+Chapters import `use_book_style` and `slider` from here in a hidden first cell.
 """
 
 import html
