@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
+import pandas as pd
 import torch
 
 
@@ -86,9 +87,12 @@ def codes(values, name: str, n: int) -> np.ndarray:
     values = np.asarray(values)
     if values.ndim != 1 or len(values) != n:
         raise ValueError(f"{name} must hold one group label per patient ({n}), got {values.shape}")
-    if values.dtype.kind == "f" and np.isnan(values).any():
-        raise ValueError(f"{name} holds NaN; give every patient a group label")
-    groups, out = np.unique(values, return_inverse=True)
+    if pd.isna(values).any():
+        raise ValueError(f"{name} holds missing values; give every patient a group label")
+    try:
+        groups, out = np.unique(values, return_inverse=True)
+    except TypeError as error:
+        raise TypeError(f"{name} mixes types of labels; make them all text or numbers") from error
     if len(groups) < 2:
         raise ValueError(f"{name} holds a single group; a comparison needs at least two")
     return out

@@ -1,18 +1,15 @@
-r"""Cox losses: one loss per patient, in one pass over the patients ordered by time.
+r"""Cox losses: one loss per patient, from one pass over the patients in time order.
 
-The paper's equation (3), with risk set :math:`R_i = \{j : Y_j \ge Y_i\}`:
+The paper's equation (3), with risk set :math:`R_i = \{j : Y_j \ge Y_i\}`, and its split form (8),
+which compares patient :math:`i` with itself and with the patients of the *other* half only:
 
-.. math:: \ell_i = -\delta_i \Big[f_i - \log \sum_{j \in R_i} e^{f_j}\Big],
-
-and its sample-splitting form, equation (8), in which patient :math:`i` is compared with itself and
-with the patients of the *other* half only:
-
-.. math:: \tilde\ell_i = -\delta_i \Big[f_i - \log\Big(e^{f_i} + \sum_{j \in D',\, Y_j \ge Y_i}
+.. math:: \ell_i = -\delta_i \Big[f_i - \log \sum_{j \in R_i} e^{f_j}\Big], \qquad
+          \tilde\ell_i = -\delta_i \Big[f_i - \log\Big(e^{f_i} + \sum_{j \in D' \cap R_i}
           e^{f_j}\Big)\Big].
 
-Ordered by descending time, a risk set is a prefix, so all the sums come from one running sum. The
-sum is kept relative to the running maximum of the scores: it is never smaller than 1 and never
-overflows, whatever the scores. The gradient is the same scan backwards.
+Latest patients first, a risk set is a prefix, so every sum is a value of one running sum: linear
+time, no matrix. The sum is taken relative to the largest score, or to the running maximum where
+scores spread so far that it could vanish. The gradient is the same scan backwards.
 """
 
 from __future__ import annotations
@@ -26,47 +23,32 @@ from numba import njit
 from drocox import _checks
 
 TIES = ("breslow", "efron", "order")
+SAFE_SPREAD = 600.0  # exp(-600) is far from underflow: one shift serves the whole row
 
 
 @dataclass(frozen=True)
 class RiskSets:
-    """Patients in descending order of time, prepared once and used at every step.
+    """Patients latest first, prepared once and used at every step; arrays of shape (rows, n).
 
-    Attributes
-    ----------
-    order : (b, n) int array
-        Patient at each position, latest first; patients with equal times keep their given order.
-    stop : (b, n) int array
-        One past the last position that shares the position's time.
-    event : (b, n) bool array
-        Event indicator at each position.
-    time : (b, n) float array
-        Observed time at each position.
+    ``order`` holds the patient at each position (equal times keep their given order), ``stop`` one
+    past the last position with the same time, ``event`` and ``time`` the outcomes in this order,
+    ``died`` the event indicators in the order of the patients.
     """
 
     order: np.ndarray
     stop: np.ndarray
     event: np.ndarray
     time: np.ndarray
-
-    @property
-    def n_events(self) -> np.ndarray:
-        """Number of events in each row, shape (b,)."""
-        return self.event.sum(axis=-1)
+    died: torch.Tensor
 
 
 def risk_sets(time, event) -> RiskSets:
-    """Prepare the time order that :func:`cox_losses` and :func:`split_cox_losses` share.
+    """Prepare the time order that :func:`cox_losses` and :func:`split_cox_losses` accept.
 
     Parameters
     ----------
     time, event : array or tensor of shape (n,) or (..., n)
         Observed times and event indicators (bool or 0/1).
-
-    Returns
-    -------
-    RiskSets
-        Accepted by both losses in place of ``(time, event)``.
 
     Examples
     --------
@@ -75,150 +57,162 @@ def risk_sets(time, event) -> RiskSets:
     ([[0, 2, 1]], [[2, 2, 3]])
     """
     time, event = _checks.outcomes(time, event, ndim=None)
-    time, event = np.atleast_2d(time), np.atleast_2d(event)
-    time, event = time.reshape(-1, time.shape[-1]), event.reshape(-1, event.shape[-1])
+    time, event = (a.reshape(-1, a.shape[-1]) for a in (time, event))
     order = np.argsort(-time, axis=-1, kind="stable")
-    time = np.take_along_axis(time, order, -1)
-    ends = np.ones(time.shape, dtype=bool)
-    ends[:, :-1] = time[:, 1:] != time[:, :-1]
-    position = np.arange(1, time.shape[-1] + 1)
-    stop = np.where(ends, position, time.shape[-1] + 1)
+    died = torch.from_numpy(event)
+    time, event = (np.take_along_axis(a, order, -1) for a in (time, event))
+    n = time.shape[-1]
+    last = np.ones(time.shape, dtype=bool)
+    last[:, :-1] = time[:, 1:] != time[:, :-1]
+    stop = np.where(last, np.arange(1, n + 1), n)
     stop = np.minimum.accumulate(stop[:, ::-1], axis=-1)[:, ::-1]
-    return RiskSets(order, np.ascontiguousarray(stop), np.take_along_axis(event, order, -1), time)
-
-
-def _prepare(scores, time, event) -> tuple[torch.Tensor, RiskSets]:
-    """Check scores against outcomes; return both in the form the kernels take."""
-    scores = _checks.floats(scores, "scores")
-    if isinstance(time, RiskSets):
-        if event is not None:
-            raise TypeError("pass either risk_sets(time, event) or time and event, not both")
-        risk = time
-    elif event is None:
-        raise TypeError("event is missing; pass time and event, or risk_sets(time, event)")
-    else:
-        if np.ndim(time) > 1 and np.shape(time) != tuple(scores.shape):
-            raise ValueError(f"time has shape {tuple(np.shape(time))}, scores {tuple(scores.shape)}"
-                             "; pass time of shape (n,) or of the scores' shape")
-        risk = risk_sets(time, event)
-    rows, n = risk.order.shape
-    if scores.shape[-1] != n:
-        raise ValueError(f"lengths differ: scores has {scores.shape[-1]}, time has {n}; "
-                         "pass one score per patient")
-    if rows > 1 and rows != scores.numel() // n:
-        raise ValueError(f"{rows} rows of times for {scores.numel() // n} rows of scores; "
-                         "pass one shared row of times or one per row of scores")
-    return scores, risk
-
-
-SAFE_SPREAD = 600.0  # exp(-600) is far from underflow: one shift serves the whole row
+    return RiskSets(order, np.ascontiguousarray(stop), event, time, died)
 
 
 @njit(cache=True)
-def _cox_forward(f, order, stop, event, efron):
-    """Losses, and per position what the way back needs.
+def _sums_forward(f, order, stop, event, member, others):
+    """Log-sum-exp over the members of each event's risk set, and what the way back needs.
 
-    ``hazard`` is exp(score - shift), ``weight`` the mean of 1/(sum over the risk set) and ``tied``
-    the part of it that Efron takes from tied events. The shift is the largest score of the row or,
-    where scores spread too far, the running maximum.
+    With ``others``, members' own events are left out. At each position ``hazard`` is
+    exp(score - shift) of a member, ``inverse`` one over the running sum, ``shift`` what both are
+    relative to.
     """
     models, n = f.shape
-    loss, hazard, weight = np.zeros((models, n)), np.empty((models, n)), np.zeros((models, n))
-    shift, tied = np.empty((models, n)), np.zeros((models, n if efron else 0))
+    log_sum, hazard = np.zeros((models, n)), np.zeros((models, n))
+    inverse, shift = np.zeros((models, n)), np.empty((models, n))
     x = np.empty(n)
     for m in range(models):
-        b = m if order.shape[0] > 1 else 0
+        b, c = min(m, order.shape[0] - 1), min(m, member.shape[0] - 1)
         high, low = -np.inf, np.inf
         for q in range(n):
             x[q] = f[m, order[b, q]]
-            high, low = max(high, x[q]), min(low, x[q])
+            if member[c, order[b, q]]:
+                high, low = max(high, x[q]), min(low, x[q])
         top = high if high - low < SAFE_SPREAD else -np.inf
         total, p = 0.0, 0
         while p < n:
-            end = stop[b, p]
-            block = top
-            if top < high:
-                for q in range(p, end):
-                    block = max(block, x[q])
-            if block > top:
-                total *= np.exp(top - block)
-                top = block
-            deaths, dying = 0, 0.0
+            end, deaths = stop[b, p], False
             for q in range(p, end):
-                e = np.exp(x[q] - top)
-                hazard[m, q] = e
-                total += e
-                if event[b, q]:
-                    deaths += 1
-                    dying += e
+                if member[c, order[b, q]]:
+                    if x[q] > top:  # only where scores spread too far for one shift
+                        total *= np.exp(top - x[q])
+                        hazard[m, p:q] *= np.exp(top - x[q])
+                        top = x[q]
+                    hazard[m, q] = np.exp(x[q] - top)
+                    total += hazard[m, q]
+                deaths |= event[b, q] and not (others and member[c, order[b, q]])
             shift[m, p] = top
-            if deaths > 0:
-                log_sum, up, down = np.log(total), 1.0 / total, 0.0
-                if efron and deaths > 1:
-                    log_sum, up = 0.0, 0.0
-                    for k in range(deaths):
-                        part = total - k / deaths * dying
-                        log_sum += np.log(part) / deaths
-                        up += 1.0 / part / deaths
-                        down += k / part / deaths**2
+            if deaths:
+                value = top + np.log(total) if total > 0.0 else -np.inf
                 for q in range(p, end):
-                    if event[b, q]:
-                        loss[m, order[b, q]] = log_sum + top - x[q]
-                        weight[m, q] = up
-                        if efron:
-                            tied[m, q] = down
+                    if event[b, q] and not (others and member[c, order[b, q]]):
+                        log_sum[m, order[b, q]] = value
+                        inverse[m, q] = 1.0 / total if total > 0.0 else 0.0
             p = end
-    return loss, hazard, weight, shift, tied
+    return log_sum, hazard, inverse, shift
 
 
 @njit(cache=True)
-def _cox_backward(upstream, order, stop, event, hazard, weight, shift, tied):
-    """Gradient: what each event passes back to everyone in its risk set."""
+def _sums_backward(upstream, order, stop, event, hazard, inverse, shift):
+    """Gradient: what each event passes back to the members of its risk set."""
     models, n = upstream.shape
     grad = np.empty((models, n))
     for m in range(models):
-        b = m if order.shape[0] > 1 else 0
+        b = min(m, order.shape[0] - 1)
         passed, end = 0.0, n
         while end > 0:
             p = end - 1
             while p > 0 and stop[b, p - 1] == end:
                 p -= 1
-            if end < n and shift[m, p] != shift[m, end]:
+            if end < n and shift[m, p] < shift[m, end]:
                 passed *= np.exp(shift[m, p] - shift[m, end])
-            own = 0.0
             for q in range(p, end):
                 if event[b, q]:
-                    g = upstream[m, order[b, q]]
-                    passed += g * weight[m, q]
-                    if tied.shape[1] > 0:
-                        own += g * tied[m, q]
+                    passed += upstream[m, order[b, q]] * inverse[m, q]
             for q in range(p, end):
-                i = order[b, q]
-                value = hazard[m, q] * passed
-                if event[b, q]:
-                    value -= upstream[m, i] + hazard[m, q] * own
-                grad[m, i] = value
+                grad[m, order[b, q]] = hazard[m, q] * passed
             end = p
     return grad
 
 
-class _CoxLosses(torch.autograd.Function):
+class _RiskSums(torch.autograd.Function):
+    """Log-sum-exp of the scores over the members of each event's risk set; 0 where left out."""
+
     @staticmethod
-    def forward(ctx, scores, risk, ties):
-        f = scores.detach().to("cpu", torch.float64).reshape(-1, scores.shape[-1]).numpy()
-        stop = risk.stop
-        if ties == "order":
-            stop = np.ascontiguousarray(np.broadcast_to(np.arange(1, f.shape[1] + 1), stop.shape))
-        loss, *saved = _cox_forward(f, risk.order, stop, risk.event, ties == "efron")
-        ctx.saved, ctx.risk, ctx.stop = saved, risk, stop
-        return torch.from_numpy(loss).reshape(scores.shape).to(scores)
+    def forward(ctx, scores, risk, stop, member, others):
+        f = scores.detach().cpu().reshape(-1, scores.shape[-1]).numpy()
+        log_sum, *saved = _sums_forward(f, risk.order, stop, risk.event, member, others)
+        ctx.saved = (risk.order, stop, risk.event, *saved)
+        return torch.from_numpy(log_sum).reshape(scores.shape).to(scores.device)
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx, upstream):
-        g = upstream.to("cpu", torch.float64).reshape(-1, upstream.shape[-1]).contiguous().numpy()
-        grad = _cox_backward(g, ctx.risk.order, ctx.stop, ctx.risk.event, *ctx.saved)
-        return torch.from_numpy(grad).reshape(upstream.shape).to(upstream), None, None
+        g = upstream.cpu().reshape(-1, upstream.shape[-1]).contiguous().numpy()
+        grad = torch.from_numpy(_sums_backward(g, *ctx.saved))
+        return grad.reshape(upstream.shape).to(upstream.device), None, None, None, None
+
+
+def _like(values: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+    """Values of shape (1 or rows, n) on the device of the scores, in a shape that broadcasts."""
+    return (values[0] if len(values) == 1 else values.reshape(scores.shape)).to(scores.device)
+
+
+def _efron(scores, log_sum, risk: RiskSets) -> torch.Tensor:
+    """What Efron adds to a risk set's log-sum: mean of log(1 - k/d * share of the tied events)."""
+    count = np.cumsum(risk.event, -1)
+    begins = np.ones(count.shape, dtype=bool)
+    begins[:, 1:] = risk.stop[:, 1:] != risk.stop[:, :-1]
+    before = np.maximum.accumulate(np.where(begins, count - risk.event, 0), -1)
+    deaths = np.take_along_axis(count, risk.stop - 1, -1) - before
+    fraction = np.where(risk.event, (count - 1 - before) / np.maximum(deaths, 1), 0.0)
+    event, *rest = risk.died, *map(np.empty_like, (count, fraction, deaths))
+    for out, values in zip(rest, (risk.stop - 1, fraction, np.maximum(deaths, 1)), strict=True):
+        np.put_along_axis(out, risk.order, values, -1)  # from positions back to patients
+    block, fraction, deaths = (_like(torch.from_numpy(v), scores) for v in rest)
+    block, event = block.expand(scores.shape), _like(event, scores)
+
+    def block_sum(values):
+        return torch.zeros_like(scores).scatter_add(-1, block, values * event).gather(-1, block)
+
+    share = block_sum(torch.exp(torch.where(event, scores - log_sum, 0.0)))
+    return block_sum(torch.log1p(-fraction * share)) / deaths
+
+
+def _losses(scores: torch.Tensor, risk: RiskSets, ties: str = "breslow") -> torch.Tensor:
+    """Cox losses without checks; ``scores`` in float64."""
+    stop = risk.stop
+    if ties == "order":
+        stop = np.tile(np.arange(1, stop.shape[-1] + 1), (len(stop), 1))
+    log_sum = _RiskSums.apply(scores, risk, stop, np.ones((1, scores.shape[-1]), bool), False)
+    if ties == "efron":
+        log_sum = log_sum + _efron(scores, log_sum, risk)
+    return _like(risk.died, scores) * (log_sum - scores)
+
+
+def _split_losses(scores: torch.Tensor, risk: RiskSets, first: np.ndarray) -> torch.Tensor:
+    """Split losses without checks; ``scores`` in float64, ``first`` of shape (1 or rows, n)."""
+    sums = [_RiskSums.apply(scores, risk, risk.stop, half, True) for half in (first, ~first)]
+    others = sums[0] + sums[1]  # each is 0 for the events of its own half
+    return _like(risk.died, scores) * (torch.logaddexp(scores, others) - scores)
+
+
+def _prepare(scores, time, event) -> tuple[torch.Tensor, RiskSets]:
+    """Check scores against outcomes; return both in the form the kernels take."""
+    scores = _checks.floats(scores, "scores")
+    n = scores.shape[-1]
+    if isinstance(time, RiskSets) == (event is not None):
+        raise TypeError("event: pass either time and event, or risk_sets(time, event) alone")
+    if not isinstance(time, RiskSets):
+        if np.ndim(time) > 1 and np.shape(time) != tuple(scores.shape):
+            raise ValueError(f"time has shape {tuple(np.shape(time))}, scores {tuple(scores.shape)}"
+                             "; pass time of shape (n,) or of the scores' shape")
+        time = risk_sets(time, event)
+    rows = len(time.order)
+    if time.order.shape[-1] != n or rows not in (1, scores.numel() // n):
+        raise ValueError(f"lengths differ: scores has shape {tuple(scores.shape)}, time "
+                         f"{time.order.shape}; pass one score per patient")
+    return scores, time
 
 
 def cox_losses(scores, time, event=None, *, ties: str = "breslow") -> torch.Tensor:
@@ -230,23 +224,17 @@ def cox_losses(scores, time, event=None, *, ties: str = "breslow") -> torch.Tens
     ----------
     scores : tensor of shape (..., n)
         Scores :math:`f(x_i; \theta)`; leading dimensions are a stack of models.
-    time : array of shape (n,) or the shape of ``scores``, or RiskSets
-        Observed times, or the prepared :func:`risk_sets`.
-    event : array like ``time``
-        Event indicators, bool or 0/1; left out when ``time`` is a :class:`RiskSets`.
+    time, event : arrays of shape (n,) or the shape of ``scores``
+        Observed times and event indicators; or the prepared :func:`risk_sets` as ``time`` alone.
     ties : {"breslow", "efron", "order"}
         Breslow: the formula above. Efron: tied events share the mean of their terms, so that the
-        sum is Efron's likelihood [1]_. Order: patients with equal times leave the risk set one by
-        one, in the given row order.
+        sum is Efron's likelihood (JASA, 1977). Order: patients with equal times leave the risk set
+        one by one, in the given row order.
 
     Returns
     -------
     tensor of shape (..., n)
         Losses in the dtype of ``scores``, differentiable once.
-
-    References
-    ----------
-    .. [1] B. Efron, "The efficiency of Cox's likelihood function for censored data", JASA, 1977.
 
     Examples
     --------
@@ -255,101 +243,7 @@ def cox_losses(scores, time, event=None, *, ties: str = "breslow") -> torch.Tens
     """
     _checks.one_of(ties, "ties", TIES)
     scores, risk = _prepare(scores, time, event)
-    return _CoxLosses.apply(scores, risk, ties)
-
-
-@njit(cache=True)
-def _split_forward(f, order, stop, event, first):
-    """Split losses; ``top[m, q, s]`` is the running maximum of side s at position q."""
-    models, n = f.shape
-    loss, log_sum = np.zeros((models, n)), np.zeros((models, n))
-    top = np.empty((models, n, 2))
-    for m in range(models):
-        b = m if order.shape[0] > 1 else 0
-        c = m if first.shape[0] > 1 else 0
-        t0, t1, s0, s1, p = -np.inf, -np.inf, 0.0, 0.0, 0
-        while p < n:
-            end = stop[b, p]
-            for q in range(p, end):
-                x = f[m, order[b, q]]
-                if first[c, order[b, q]]:
-                    if x > t0:
-                        s0 = s0 * np.exp(t0 - x) + 1.0
-                        t0 = x
-                    else:
-                        s0 += np.exp(x - t0)
-                elif x > t1:
-                    s1 = s1 * np.exp(t1 - x) + 1.0
-                    t1 = x
-                else:
-                    s1 += np.exp(x - t1)
-            for q in range(p, end):
-                i = order[b, q]
-                top[m, q, 0] = t0
-                top[m, q, 1] = t1
-                if event[b, q]:
-                    x = f[m, i]
-                    other_top, other = (t1, s1) if first[c, i] else (t0, s0)
-                    high = max(x, other_top)
-                    total = high + np.log(np.exp(x - high) + other * np.exp(other_top - high))
-                    log_sum[m, q] = total
-                    loss[m, i] = total - x
-            p = end
-    return loss, log_sum, top
-
-
-@njit(cache=True)
-def _split_backward(upstream, f, order, stop, event, first, log_sum, top):
-    models, n = upstream.shape
-    grad = np.zeros((models, n))
-    for m in range(models):
-        b = m if order.shape[0] > 1 else 0
-        c = m if first.shape[0] > 1 else 0
-        to0, to1, end = 0.0, 0.0, n
-        while end > 0:
-            p = end - 1
-            while p > 0 and stop[b, p - 1] == end:
-                p -= 1
-            t0, t1 = top[m, p, 0], top[m, p, 1]
-            if end < n:
-                if top[m, end, 0] != t0:
-                    to0 *= np.exp(t0 - top[m, end, 0])
-                if top[m, end, 1] != t1:
-                    to1 *= np.exp(t1 - top[m, end, 1])
-            for q in range(p, end):
-                if event[b, q]:
-                    i = order[b, q]
-                    g = upstream[m, i]
-                    grad[m, i] = g * (np.exp(f[m, i] - log_sum[m, q]) - 1.0)
-                    if first[c, i]:
-                        to1 += g * np.exp(t1 - log_sum[m, q])
-                    else:
-                        to0 += g * np.exp(t0 - log_sum[m, q])
-            for q in range(p, end):
-                i = order[b, q]
-                if first[c, i]:
-                    grad[m, i] += np.exp(f[m, i] - t0) * to0
-                else:
-                    grad[m, i] += np.exp(f[m, i] - t1) * to1
-            end = p
-    return grad
-
-
-class _SplitCoxLosses(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, scores, risk, first):
-        f = scores.detach().to("cpu", torch.float64).reshape(-1, scores.shape[-1]).numpy()
-        loss, *saved = _split_forward(f, risk.order, risk.stop, risk.event, first)
-        ctx.f, ctx.risk, ctx.first, ctx.saved = f, risk, first, saved
-        return torch.from_numpy(loss).reshape(scores.shape).to(scores)
-
-    @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(ctx, upstream):
-        r = ctx.risk
-        g = upstream.to("cpu", torch.float64).reshape(-1, upstream.shape[-1]).contiguous().numpy()
-        grad = _split_backward(g, ctx.f, r.order, r.stop, r.event, ctx.first, *ctx.saved)
-        return torch.from_numpy(grad).reshape(upstream.shape).to(upstream), None, None
+    return _losses(scores.double(), risk, ties).to(scores.dtype)
 
 
 def split_cox_losses(scores, time, event=None, first=None) -> torch.Tensor:
@@ -358,40 +252,31 @@ def split_cox_losses(scores, time, event=None, first=None) -> torch.Tensor:
     .. math:: \tilde\ell_i = -\delta_i \Big[f_i - \log\Big(e^{f_i} +
               \sum_{j \in D',\, Y_j \ge Y_i} e^{f_j}\Big)\Big]
 
-    where :math:`D'` is :math:`D_2` for patients of :math:`D_1`, and the reverse. It needs no
-    :math:`n_1 \times n_2` matrix: one pass in time order with a running sum for each half.
+    with :math:`D' = D_2` for patients of :math:`D_1`, and the reverse.
 
     Parameters
     ----------
-    scores : tensor of shape (..., n)
-    time, event : as in :func:`cox_losses`
+    scores, time, event : as in :func:`cox_losses`
         With prepared risk sets: ``split_cox_losses(scores, risk, first=first)``.
     first : bool array of shape (n,) or the shape of ``scores``
         True for the patients of :math:`D_1`.
 
-    Returns
-    -------
-    tensor of shape (..., n)
-
     Examples
     --------
-    >>> first = [True, False, True]
-    >>> split_cox_losses(torch.zeros(3), [3.0, 2.0, 1.0], [1, 1, 1], first).exp()
+    >>> split_cox_losses(torch.zeros(3), [3.0, 2.0, 1.0], [1, 1, 1], [True, False, True]).exp()
     tensor([1., 2., 2.])
     """
-    if first is None:
-        raise TypeError("first is missing; pass a boolean per patient, True for D1")
     scores, risk = _prepare(scores, time, event)
-    first = np.asarray(first)
+    first = np.asarray(False if first is None else first)
+    if first.shape not in (scores.shape[-1:], tuple(scores.shape)):
+        raise ValueError(f"first has shape {first.shape}, scores {tuple(scores.shape)}; pass one "
+                         "boolean per patient, True for D1")
     if not np.isin(first, (0, 1)).all():
         raise ValueError("first must be boolean or 0/1 (True for the patients of D1)")
-    if first.shape[-1:] != scores.shape[-1:]:
-        raise ValueError(f"lengths differ: scores has {scores.shape[-1]}, first has "
-                         f"{first.shape[-1] if first.ndim else 0}; pass one value per patient")
-    first = np.ascontiguousarray(first.astype(bool).reshape(-1, first.shape[-1]))
-    if not (first.any(axis=-1) & ~first.all(axis=-1)).all():
+    first = np.ascontiguousarray(first.reshape(-1, first.shape[-1]).astype(bool))
+    if first.all(axis=-1).any() or not first.any(axis=-1).all():
         raise ValueError("first leaves one side of the split empty; put patients on both sides")
-    return _SplitCoxLosses.apply(scores, risk, first)
+    return _split_losses(scores.double(), risk, first).to(scores.dtype)
 
 
 def breslow_survival(train_scores, time, event, scores, times) -> torch.Tensor:
@@ -405,9 +290,7 @@ def breslow_survival(train_scores, time, event, scores, times) -> torch.Tensor:
     Parameters
     ----------
     train_scores : tensor of shape (..., n)
-        Scores of the patients that carry the baseline.
-    time, event : arrays of shape (n,)
-        Their outcomes.
+        Scores of the patients that carry the baseline; ``time`` and ``event`` are their outcomes.
     scores : tensor of shape (..., m)
         Scores of the patients to predict.
     times : array of shape (k,)
@@ -420,13 +303,14 @@ def breslow_survival(train_scores, time, event, scores, times) -> torch.Tensor:
     train_scores, risk = _prepare(train_scores, time, event)
     scores = _checks.floats(scores, "scores")
     times = torch.as_tensor(_checks.numbers(times, "times", 1))
-    if risk.order.shape[0] > 1:
+    if len(risk.order) > 1:
         raise ValueError("time must have shape (n,): a baseline comes from one training set")
-    ordered = train_scores[..., torch.from_numpy(risk.order[0])]
-    at_risk = torch.logcumsumexp(ordered, -1)[..., torch.from_numpy(risk.stop[0] - 1)]
-    events = torch.from_numpy(np.flatnonzero(risk.event[0])[::-1].copy())  # earliest event first
-    steps = torch.logcumsumexp(-at_risk[..., events], -1)
-    happened = torch.searchsorted(torch.from_numpy(risk.time[0])[events], times, right=True)
-    before = torch.full_like(steps[..., :1], -torch.inf)
-    log_baseline = torch.cat([before, steps], -1)[..., happened]
-    return torch.exp(-torch.exp(scores[..., :, None] + log_baseline[..., None, :]))
+    everyone = np.ones((1, train_scores.shape[-1]), dtype=bool)
+    log_sum = _RiskSums.apply(train_scores.double(), risk, risk.stop, everyone, False)
+    at = np.flatnonzero(risk.event[0])[::-1]  # earliest event first
+    steps = torch.logcumsumexp(-log_sum[..., torch.from_numpy(risk.order[0][at])], -1)
+    log_baseline = torch.cat([torch.full_like(steps[..., :1], -torch.inf), steps], -1)
+    happened = torch.searchsorted(torch.from_numpy(risk.time[0][at]), times, right=True)
+    log_hazard = scores.double()[..., :, None] + log_baseline[..., happened][..., None, :]
+    kept = torch.promote_types(train_scores.dtype, scores.dtype)
+    return torch.exp(-torch.exp(log_hazard)).to(kept)

@@ -1,15 +1,14 @@
 r"""Distributionally robust risk over a chi-square ball: the dual, solved exactly.
 
-The worst mean loss over all distributions close to the empirical one is, by duality (the paper's
+The worst mean loss over the distributions near the empirical one is, by duality (the paper's
 equations (5) and (7)),
 
 .. math:: R(\ell) = \min_\eta \Big\{ C \sqrt{\tfrac1n \sum_i [\ell_i - \eta]_+^2} + \eta \Big\}.
 
 If the :math:`k` largest losses lie above the minimiser, with mean :math:`m` and variance
-:math:`v`, then :math:`\eta^* = m - \sqrt{v / (C^2 k/n - 1)}`. Starting from all patients and
-dropping those at or below :math:`\eta` finds that set exactly, in a few passes. The distribution
-that attains the worst case puts weight proportional to :math:`[\ell_i - \eta^*]_+` on patient
-:math:`i`; it is also the gradient of the risk.
+:math:`v`, then :math:`\eta^* = m - \sqrt{v / (C^2 k/n - 1)}`. Starting with all patients and
+dropping those at or below :math:`\eta` finds that set exactly, in a few passes. The worst case puts
+weight :math:`q_i^* \propto [\ell_i - \eta^*]_+` on patient :math:`i`, which is also the gradient.
 """
 
 from __future__ import annotations
@@ -31,22 +30,20 @@ def dual_constant(alpha: float, *, rule: str = "paper") -> float:
     alpha : float in (0, 1]
         Smallest group probability to protect.
     rule : {"paper", "definition", "sharp"}
-        ``"paper"``: :math:`\sqrt{2(1/\alpha-1)^2+1}`, as printed in Proposition 3.
-        ``"definition"``: :math:`\sqrt{(1/\alpha-1)^2+1}`, what the radius of Proposition 2 gives
-        with the divergence of Definition 1. ``"sharp"``: :math:`1/\sqrt\alpha`, from the radius
-        :math:`1/\alpha - 1` that every group of that probability satisfies.
+        :math:`\sqrt{2(1/\alpha-1)^2+1}`, as printed in Proposition 3; :math:`\sqrt{(1/\alpha-1)^2
+        +1}`, what Definition 1 gives with the radius of Proposition 2; :math:`1/\sqrt\alpha`, from
+        the radius :math:`1/\alpha - 1` that suffices for such a group.
 
     Examples
     --------
-    >>> dual_constant(0.5), dual_constant(0.5, rule="definition") ** 2
-    (1.7320508075688772, 2.0000000000000004)
+    >>> dual_constant(0.5), dual_constant(0.25, rule="sharp")
+    (1.7320508075688772, 2.0)
     """
     alpha = _checks.number_in(alpha, "alpha", 0, 1)
     _checks.one_of(rule, "rule", RULES)
     if rule == "sharp":
         return float(1 / np.sqrt(alpha))
-    scale = 2.0 if rule == "paper" else 1.0
-    return float(np.sqrt(scale * (1 / alpha - 1) ** 2 + 1))
+    return float(np.hypot(1, np.sqrt(2.0 if rule == "paper" else 1.0) * (1 / alpha - 1)))
 
 
 @njit(cache=True)
@@ -54,71 +51,55 @@ def _solve(losses, c):
     """Minimiser, risk and worst-case weights of each row of ``losses`` for its constant c."""
     models, n = losses.shape
     eta, risk, weights = np.empty(models), np.empty(models), np.zeros((models, n))
-    above = np.empty(n)  # losses relative to the largest, those still active in front
+    above = np.empty(n)  # losses relative to largest and range, those still active in front
     for m in range(models):
-        square = c[m] * c[m]
-        top = losses[m].max()
-        ties = 0
+        square, top, ties = c[m] * c[m], losses[m].max(), 0
+        size = max(top - losses[m].min(), 1e-300)
         for i in range(n):
-            ties += losses[m, i] == top
-        if ties * square >= n or square <= 1.0:
-            # everything on the largest losses, or (C = 1) evenly on all
-            everyone = ties * square < n
-            total = 0.0
-            for i in range(n):
-                if everyone or losses[m, i] == top:
-                    weights[m, i] = 1.0 / (n if everyone else ties)
-                    total += losses[m, i] - top
-            eta[m] = -np.inf if everyone else top
-            risk[m] = top + total / n if everyone else top
+            above[i] = (losses[m, i] - top) / size
+            ties += above[i] == 0.0
+        if ties * square >= n:  # everything on the largest losses
+            eta[m], risk[m] = top, top
+            weights[m] = (losses[m] == top) / ties
             continue
-        for i in range(n):
-            above[i] = losses[m, i] - top
+        if square == 1.0:  # C = 1: the mean, approached as eta falls without bound
+            eta[m], risk[m] = -np.inf, top + above.mean() * size
+            weights[m] = 1.0 / n
+            continue
         active = n
         while True:
             mean = above[:active].sum() / active
-            variance = 0.0
-            for i in range(active):
-                variance += (above[i] - mean) ** 2
-            variance /= active
+            variance = ((above[:active] - mean) ** 2).sum() / active
             spare = square * active / n - 1.0
-            new = mean - np.sqrt(variance / spare)
-            left = 0
+            at, left = mean - np.sqrt(variance / spare), 0
             for i in range(active):
-                if above[i] > new:
+                if above[i] > at:
                     above[left] = above[i]
                     left += 1
             if left == active or left * square <= n:  # the second only by rounding
                 break
             active = left
-        risk[m] = top + (mean + np.sqrt(variance * spare))
-        new += top
-        eta[m] = new
-        total = 0.0
-        for i in range(n):
-            if losses[m, i] > new:
-                weights[m, i] = losses[m, i] - new
-                total += weights[m, i]
-        for i in range(n):
-            weights[m, i] /= total
+        eta[m], risk[m] = top + at * size, top + (mean + np.sqrt(variance * spare)) * size
+        weights[m] = np.maximum((losses[m] - top) / size - at, 0.0)
+        weights[m] /= weights[m].sum()
     return eta, risk, weights
 
 
-def _rows(losses: torch.Tensor) -> np.ndarray:
-    return losses.detach().to("cpu", torch.float64).reshape(-1, losses.shape[-1]).numpy()
-
-
-def _constants(c, shape) -> np.ndarray:
-    """One constant per row of losses, from a number or an array that broadcasts to the stack."""
-    return np.ascontiguousarray(np.broadcast_to(np.asarray(c, dtype=float), shape)).reshape(-1)
+def _solve_stack(losses: torch.Tensor, c) -> tuple[torch.Tensor, ...]:
+    """The same for losses (..., n), with ``c`` a number or an array over the stack."""
+    rows = losses.detach().to("cpu", torch.float64).reshape(-1, losses.shape[-1]).numpy()
+    stack = losses.shape[:-1]
+    c = np.broadcast_to(np.asarray(c, dtype=float), stack).reshape(-1)
+    shapes = (stack, stack, losses.shape)
+    return tuple(torch.from_numpy(a).reshape(shape).to(losses)
+                 for a, shape in zip(_solve(rows, c), shapes, strict=True))
 
 
 class _DRORisk(torch.autograd.Function):
     @staticmethod
     def forward(ctx, losses, c):
-        _, risk, weights = _solve(_rows(losses), _constants(c, losses.shape[:-1]))
-        ctx.weights = torch.from_numpy(weights).reshape(losses.shape).to(losses)
-        return torch.from_numpy(risk).reshape(losses.shape[:-1]).to(losses)
+        _, risk, ctx.weights = _solve_stack(losses, c)
+        return risk
 
     @staticmethod
     @torch.autograd.function.once_differentiable
@@ -133,24 +114,18 @@ def optimal_eta(losses, c: float) -> torch.Tensor:
     ----------
     losses : tensor of shape (..., n)
     c : float >= 1
-        The dual constant. At ``c = 1`` the infimum is the mean, reached only as
-        :math:`\eta \to -\infty`, and ``-inf`` is returned (unless all losses are equal).
-
-    Returns
-    -------
-    tensor of shape (...)
+        The dual constant. At ``c = 1`` the infimum is the mean, reached only as :math:`\eta` falls
+        without bound, and ``-inf`` is returned (unless all losses are equal).
 
     Examples
     --------
     >>> optimal_eta(torch.tensor([0.0, 1.0, 2.0]), 2 ** 0.5)
-    tensor(0.1835)
+    tensor(0.6340)
     """
     losses = _checks.floats(losses, "losses")
-    c = _checks.number_in(c, "c", 0, np.inf)
-    if c < 1 or np.isinf(c):
+    if not 1 <= _checks.number_in(c, "c", 0, np.inf) < np.inf:
         raise ValueError(f"c must be a finite number >= 1, got {c:g}; use dual_constant(alpha)")
-    eta = _solve(_rows(losses), _constants(c, losses.shape[:-1]))[0]
-    return torch.from_numpy(eta).reshape(losses.shape[:-1]).to(losses)
+    return _solve_stack(losses, c)[0]
 
 
 def dro_risk(losses, alpha: float, *, rule: str = "paper") -> torch.Tensor:
@@ -167,11 +142,6 @@ def dro_risk(losses, alpha: float, *, rule: str = "paper") -> torch.Tensor:
     rule : {"paper", "definition", "sharp"}
         How ``alpha`` becomes the constant, see :func:`dual_constant`.
 
-    Returns
-    -------
-    tensor of shape (...)
-        The gradient is finite everywhere: it is the worst-case distribution.
-
     Examples
     --------
     >>> dro_risk(torch.tensor([0.0, 1.0, 2.0]), alpha=1.0)
@@ -182,19 +152,8 @@ def dro_risk(losses, alpha: float, *, rule: str = "paper") -> torch.Tensor:
 
 
 def worst_case_weights(losses, alpha: float, *, rule: str = "paper") -> torch.Tensor:
-    r"""The distribution :math:`q^*` that attains the DRO risk; sums to 1.
-
-    .. math:: q_i^* = \frac{[\ell_i - \eta^*]_+}{\sum_j [\ell_j - \eta^*]_+}
-
-    Parameters
-    ----------
-    losses, alpha, rule : as in :func:`dro_risk`
-
-    Returns
-    -------
-    tensor of shape (..., n)
+    r"""The distribution :math:`q_i^* = [\ell_i - \eta^*]_+ / \sum_j [\ell_j - \eta^*]_+` of the
+    worst case, shape (..., n); arguments as in :func:`dro_risk`.
     """
     losses = _checks.floats(losses, "losses")
-    c = _constants(dual_constant(alpha, rule=rule), losses.shape[:-1])
-    weights = _solve(_rows(losses), c)[2]
-    return torch.from_numpy(weights).reshape(losses.shape).to(losses)
+    return _solve_stack(losses, dual_constant(alpha, rule=rule))[2]

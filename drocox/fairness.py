@@ -1,15 +1,14 @@
-r"""Fairness metrics: individual, group, intersectional, their mean, and concordance imparity.
+r"""Fairness metrics: individual, group, intersectional, and concordance imparity.
 
 The first three look at predicted hazards only (Keya et al., 2021; the paper's Appendix B):
 
 .. math:: F_I = \frac{1}{N(N-1)}\sum_{i<j} \big[|h_i-h_j| - \gamma\lVert\hat x_i-\hat x_j\rVert
           \big]_+, \quad F_G = \max_g |\bar h_g - \bar h|, \quad
-          F_\cap = \max_{s,s'} \Big|\log\frac{\bar h_s}{\bar h_{s'}}\Big|,
+          F_\cap = \max_{s,s'} \Big|\log\frac{\bar h_s}{\bar h_{s'}}\Big|.
 
-and :math:`F_A = (F_I + F_G + F_\cap)/3`. They change when a constant is added to all scores,
-although no prediction does; pass ``exp(centred(scores, train_scores))`` to compare models free of
-that constant. Concordance imparity (Zhang & Weiss, 2022; Algorithm B.1) is the largest difference
-between two groups' concordance fractions.
+They change when a constant is added to all scores, although no prediction does: compare models by
+``exp(centred(scores, train_scores))``. Concordance imparity (Zhang & Weiss, 2022; Algorithm B.1) is
+the largest difference between two groups' concordance fractions.
 """
 
 from __future__ import annotations
@@ -27,11 +26,8 @@ def centred(scores, train_scores) -> np.ndarray:
     return _checks.numbers(scores, "scores") - _checks.numbers(train_scores, "train_scores").mean()
 
 
-def _hazards(hazards) -> torch.Tensor:
-    hazards = _checks.numbers(hazards, "hazards", 1)
-    if (hazards < 0).any():
-        raise ValueError("hazards holds negative values; pass exp(scores)")
-    return torch.from_numpy(hazards)
+def _tensor(hazards) -> torch.Tensor:
+    return torch.from_numpy(_checks.numbers(hazards, "hazards", 1))
 
 
 def individual(hazards, X, gamma: float = GAMMA) -> float:
@@ -43,44 +39,36 @@ def individual(hazards, X, gamma: float = GAMMA) -> float:
         Predicted hazards :math:`e^{f(x_i)}`.
     X : array of shape (n, d), or Pairs
         Scaled features, whose rows are normalised to unit length here; or the prepared
-        :func:`drocox.regularizers.all_pairs`.
+        :func:`drocox.regularizers.all_pairs`, which bring their own ``gamma``.
     gamma : float
         Lipschitz constant.
 
     Examples
     --------
-    >>> individual([1.0, 2.0], [[1.0, 0.0], [0.0, 1.0]], gamma=0.5) == (1 - 0.5 * 2 ** 0.5) / 2
-    True
+    >>> round(individual([1.0, 2.0], [[1.0, 0.0], [0.0, 1.0]], gamma=0.5), 6)  # (1 - 0.5 √2) / 2
+    0.146447
     """
+    if isinstance(X, Pairs) and gamma not in (GAMMA, X.gamma):
+        raise ValueError(f"gamma is {gamma:g}, but the prepared pairs have {X.gamma:g}; leave it "
+                         "out or prepare the pairs with it")
     pairs = X if isinstance(X, Pairs) else regularizers.all_pairs(X, gamma)
-    return float(regularizers.hinge_penalty(_hazards(hazards), pairs))
+    return float(regularizers.hinge_penalty(_tensor(hazards), pairs))
 
 
 def group(hazards, codes, smoothing: bool = True) -> float:
-    r"""Group fairness :math:`F_G = \max_g |\bar h_g - \bar h|`.
+    r"""Group fairness :math:`F_G = \max_g |\bar h_g - \bar h|` of the groups ``codes`` (n,).
 
-    Parameters
-    ----------
-    hazards : array of shape (n,)
-    codes : array of shape (n,)
-        Group label of each patient.
-    smoothing : bool
-        ``(sum + 1/2)/(count + 1)`` for group means, as in the released code; False: as printed.
+    ``smoothing``: ``(sum + 1/2)/(count + 1)`` for group means, as released; False: as printed.
     """
-    return float(regularizers.group_keya(_hazards(hazards), codes, smoothing))
+    return float(regularizers.group_keya(_tensor(hazards), codes, smoothing))
 
 
 def intersectional(hazards, codes_2d, smoothing: bool = True) -> float:
     r"""Intersectional fairness :math:`F_\cap`, over all cells of the product of the columns.
 
-    Parameters
-    ----------
-    hazards : array of shape (n,)
-    codes_2d : array of shape (n, number of attributes)
-    smoothing : bool
-        As in :func:`group`.
+    ``codes_2d`` has shape (n, number of attributes); ``smoothing`` as in :func:`group`.
     """
-    return float(regularizers.intersectional_keya(_hazards(hazards), codes_2d, smoothing))
+    return float(regularizers.intersectional_keya(_tensor(hazards), codes_2d, smoothing))
 
 
 @njit(cache=True)
@@ -128,21 +116,13 @@ def concordance_imparities(scores, time, event, groups: dict) -> dict[str, float
 
 
 def concordance_imparity(scores, time, event, codes) -> float:
-    r"""Concordance imparity in percent: the paper's Algorithm B.1.
+    r"""Concordance imparity in percent, :math:`100 \max_{a, a'} |CF(a) - CF(a')|` (Algorithm B.1).
 
-    .. math:: CI = 100 \max_{a \ne a'} |CF(a) - CF(a')|
-
-    Parameters
-    ----------
-    scores : array of shape (n,)
-        Risk scores, higher for earlier events.
-    time, event : arrays of shape (n,)
-    codes : array of shape (n,)
-        Group label of each patient.
+    ``scores`` (n,) are higher for earlier events; ``codes`` (n,) hold the group of each patient.
 
     Examples
     --------
-    >>> concordance_imparity([3.0, 2.0, 1.0, 4.0], [1, 2, 3, 4], [1, 1, 1, 1], [0, 0, 1, 1])
-    33.33333333333333
+    >>> round(concordance_imparity([3, 2, 1, 4], [1, 2, 3, 4], [1, 1, 1, 1], [0, 0, 1, 1]), 4)
+    33.3333
     """
     return concordance_imparities(scores, time, event, {"codes": codes})["codes"]

@@ -1,20 +1,17 @@
 r"""The five fairness penalties of the baselines, with exact gradients.
 
-All act on hazards :math:`h_i = e^{f_i}`. With margins :math:`\gamma\lVert\hat x_i-\hat x_j\rVert`
-between unit-length feature rows and the hinge :math:`[\,|h_i-h_j| - \gamma\lVert\hat x_i-\hat
-x_j\rVert\,]_+`:
+All act on hazards :math:`h_i = e^{f_i}`. With unit-length feature rows :math:`\hat x_i` and the
+hinge :math:`[\,|h_i-h_j| - \gamma\lVert\hat x_i-\hat x_j\rVert\,]_+` of a pair:
 
-* individual (Keya et al.): hinges of all pairs :math:`i<j`, over :math:`N(N-1)`;
-* individual (Rahman & Purushotham): hinges of the pairs with :math:`i` censored, :math:`j` an
+* individual (Keya et al., 2021): hinges of all pairs :math:`i<j`, over :math:`N(N-1)`;
+* individual (Rahman & Purushotham, 2022): hinges of pairs with :math:`i` censored, :math:`j` an
   event and :math:`Y_i \le Y_j`, over (number censored) x (number of events);
 * group (Rahman & Purushotham): the same, pairs inside one group only;
 * group (Keya et al.): :math:`\max_g |\bar h_g - \bar h|`;
 * intersectional (Keya et al.): :math:`\max_{s,s'} |\log \bar h_s/\bar h_{s'}|`,
 
-where :math:`\bar h_g = (\sum_{i \in g} h_i + \tfrac12)/(n_g+1)` is the smoothed group mean.
-
-Margins do not change during training, so the pairs are prepared once, and one compiled loop
-without branches serves the three hinge penalties.
+where :math:`\bar h_g = (\sum_{i \in g} h_i + \tfrac12)/(n_g+1)` is the smoothed group mean. The
+margins do not change during training, so the pairs of the first three are prepared once.
 """
 
 from __future__ import annotations
@@ -32,22 +29,10 @@ GAMMA = 0.01
 
 @dataclass(frozen=True)
 class Pairs:
-    """Pairs of patients and their margins: each row patient meets a run of column patients.
+    """Pairs of patients and their margins: row patient r meets columns start[r] to stop[r].
 
-    Attributes
-    ----------
-    rows : (r,) int array
-        Patient of each row.
-    columns : (c,) int array
-        Patient of each column.
-    start, stop : (r,) int arrays
-        The run of columns that each row meets.
-    margin : (sum of run lengths,) float array
-        ``gamma`` times the distance of each pair, row after row.
-    divisor : float
-        What the sum of hinges is divided by.
-    n : int
-        Number of patients.
+    ``margin`` holds gamma times the distance of each pair, row after row; the sum of hinges is
+    divided by ``divisor``; ``unit`` (d, n) are the unit rows if these are all pairs of n patients.
     """
 
     rows: np.ndarray
@@ -57,93 +42,69 @@ class Pairs:
     margin: np.ndarray
     divisor: float
     n: int
+    gamma: float
+    unit: np.ndarray | None = None
 
 
-def unit_rows(X) -> np.ndarray:
-    """Scale each row to unit length; rows of zeros stay zero."""
+@njit(cache=True)
+def _margins(x, rows, columns, start, stop, gamma):
+    out, at = np.empty((stop - start).sum()), 0
+    for r in range(len(rows)):
+        for k in range(start[r], stop[r]):
+            out[at] = gamma * np.sqrt(((x[rows[r]] - x[columns[k]]) ** 2).sum())
+            at += 1
+    return out
+
+
+def _unit_rows(X, gamma) -> np.ndarray:
+    """Rows scaled to unit length; rows of zeros stay zero."""
+    if not 0 <= _checks.number_in(gamma, "gamma", -1, np.inf) < np.inf:
+        raise ValueError(f"gamma must be a finite number >= 0, got {gamma!r}")
     X = _checks.numbers(X, "X", 2)
     length = np.linalg.norm(X, axis=1, keepdims=True)
     return X / np.where(length > 0, length, 1.0)
 
 
-@njit(cache=True)
-def _margins(x, rows, columns, start, stop, gamma):
-    total = 0
-    for r in range(len(rows)):
-        total += stop[r] - start[r]
-    out = np.empty(total)
-    at = 0
-    for r in range(len(rows)):
-        for k in range(start[r], stop[r]):
-            square = 0.0
-            for d in range(x.shape[1]):
-                square += (x[rows[r], d] - x[columns[k], d]) ** 2
-            out[at] = gamma * np.sqrt(square)
-            at += 1
-    return out
-
-
 def all_pairs(X, gamma: float = GAMMA) -> Pairs:
-    """All pairs of patients, for the individual penalty of Keya et al. and the metric F_I.
-
-    Parameters
-    ----------
-    X : array of shape (n, d)
-        Scaled features; rows are normalised to unit length here.
-    gamma : float
-        Lipschitz constant of the margin.
-    """
-    x = unit_rows(X)
-    n = len(x)
+    """All pairs of patients with scaled features ``X`` (n, d), for the penalty and for F_I."""
+    x = _unit_rows(X, gamma)
+    n, index = len(x), np.arange(len(x))
     if n < 2:
         raise ValueError("X has one row; a comparison needs at least two patients")
-    index = np.arange(n)
-    margin = _margins(x, index, index, np.zeros_like(index), index, gamma)
-    return Pairs(index, index, np.zeros_like(index), index, margin, float(n * (n - 1)), n)
+    runs = (index, index, np.zeros_like(index), index)
+    return Pairs(*runs, _margins(x, *runs, gamma), float(n * (n - 1)), n, gamma,
+                 np.ascontiguousarray(x.T))
 
 
 def censored_event_pairs(X, time, event, codes=None, gamma: float = GAMMA) -> Pairs:
-    """Pairs of a censored patient and an event that came no earlier (Rahman & Purushotham).
-
-    Parameters
-    ----------
-    X : array of shape (n, d)
-        Scaled features.
-    time, event : arrays of shape (n,)
-    codes : array of shape (n,), optional
-        Group labels; if given, only pairs inside one group are kept.
-    gamma : float
-    """
-    x = unit_rows(X)
+    """Pairs of a censored patient and an event no earlier; with ``codes``, inside one group."""
+    x = _unit_rows(X, gamma)
     time, event = _checks.outcomes(time, event)
-    _checks.same_length(time=time, X=x.T)
+    _checks.same_length(X=x[:, 0], time=time)
     if event.all():
-        raise ValueError("nobody is censored (event is all 1); this penalty compares "
-                         "censored patients with events")
+        raise ValueError("nobody is censored (event is all 1); this penalty compares censored "
+                         "patients with events")
     codes = np.zeros(len(time), int) if codes is None else _checks.codes(codes, "codes", len(time))
-    rows, events = np.flatnonzero(~event), np.flatnonzero(event)
-    columns = events[np.lexsort((-time[events], codes[events]))]  # by group, latest first
+    rows, columns = np.flatnonzero(~event), np.flatnonzero(event)
+    columns = columns[np.lexsort((-time[columns], codes[columns]))]  # by group, latest first
     start = np.searchsorted(codes[columns], codes[rows], side="left")
     stop = start.copy()
     for g in np.unique(codes):
-        of_group = columns[codes[columns] == g]
-        mine = codes[rows] == g
-        stop[mine] += np.searchsorted(-time[of_group], -time[rows[mine]], side="right")
-    margin = _margins(x, rows, columns, start, stop, gamma)
-    divisor = float(len(rows) * len(events))
-    return Pairs(rows, columns, start, stop, margin, divisor, len(time))
+        late, mine = columns[codes[columns] == g], codes[rows] == g
+        stop[mine] += np.searchsorted(-time[late], -time[rows[mine]], side="right")
+    runs = (rows, columns, start, stop)
+    return Pairs(*runs, _margins(x, *runs, gamma), float(len(rows) * len(columns)), len(time),
+                 gamma)
 
 
 @njit(cache=True, fastmath={"reassoc", "contract", "nsz", "nnan"})
 def _hinge_sums(h, rows, columns, start, stop, margin):
     """Sum of hinges of each model."""
-    models = h.shape[0]
-    value, met = np.zeros(models), np.ascontiguousarray(h[:, columns])
-    at = 0
+    value, met, at = np.zeros(len(h)), np.ascontiguousarray(h[:, columns]), 0
     for r in range(len(rows)):
         margins = margin[at : at + stop[r] - start[r]]
         at += len(margins)
-        for m in range(models):
+        for m in range(len(h)):
             mine, others, total = h[m, rows[r]], met[m, start[r] : stop[r]], 0.0
             for k in range(len(others)):
                 excess = abs(mine - others[k]) - margins[k]
@@ -159,14 +120,12 @@ def _hinge_gradients(h, rows, columns, start, stop, margin):
     Comparisons become whole numbers, runs become slices and nothing branches, so the compiler
     turns the inner loop into vector code; a row's margins are read once for all models.
     """
-    models, n = h.shape
-    grad, met = np.zeros((models, n)), np.ascontiguousarray(h[:, columns])
+    grad, met, at = np.zeros(h.shape), np.ascontiguousarray(h[:, columns]), 0
     back = np.zeros(met.shape, np.int64)
-    at = 0
     for r in range(len(rows)):
         margins = margin[at : at + stop[r] - start[r]]
         at += len(margins)
-        for m in range(models):
+        for m in range(len(h)):
             mine, push = h[m, rows[r]], 0
             others, pushed = met[m, start[r] : stop[r]], back[m, start[r] : stop[r]]
             for k in range(len(others)):
@@ -175,16 +134,58 @@ def _hinge_gradients(h, rows, columns, start, stop, margin):
                 push += sign
                 pushed[k] -= sign
             grad[m, rows[r]] += push
-    for m in range(models):
+    for m in range(len(h)):
         for k in range(len(columns)):
             grad[m, columns[k]] += back[m, k]
+    return grad
+
+
+@njit(cache=True, fastmath={"reassoc", "contract"})
+def _window_gradient(h, x, gamma):
+    """The same for all pairs, given hazards in ascending order and their unit rows ``x`` (d, n).
+
+    Unit rows are at most 2 apart, so hazards more than 2 gamma apart are an active pair whatever
+    the features: those are counted, and distances are computed for the few pairs inside.
+    """
+    dims, n = x.shape
+    grad, far_from, near, low = np.zeros(n), np.zeros(n + 1), np.empty(n), 0
+    for p in range(n):
+        while h[p] - h[low] > 2 * gamma:
+            low += 1
+        far_from[low] += 1.0
+        square, met, pushed, push = near[: p - low], h[low:p], grad[low:p], 0.0
+        square[:] = 0.0
+        for d in range(dims):
+            mine, others = x[d, p], x[d, low:p]
+            for k in range(len(others)):
+                square[k] += (mine - others[k]) ** 2
+        for k in range(len(met)):
+            gap = h[p] - met[k]
+            active = 1.0 if gap * gap > gamma * gamma * square[k] else 0.0
+            push += active
+            pushed[k] -= active
+        grad[p] += low + push
+    beyond = 0.0
+    for p in range(n - 1, -1, -1):
+        beyond += far_from[p + 1]
+        grad[p] -= beyond
     return grad
 
 
 def hinge_gradient(hazards: torch.Tensor, pairs: Pairs) -> torch.Tensor:
     """Gradient of :func:`hinge_penalty` with respect to the hazards; input is not checked."""
     h = hazards.detach().to("cpu", torch.float64).reshape(-1, pairs.n).numpy()
-    grad = _hinge_gradients(h, pairs.rows, pairs.columns, pairs.start, pairs.stop, pairs.margin)
+    grad, dense = np.empty_like(h), np.ones(len(h), dtype=bool)
+    for m, row in enumerate(h if pairs.unit is not None else []):
+        order = np.argsort(row, kind="stable")
+        ahead = np.searchsorted(row[order], row[order] + 2 * pairs.gamma) - np.arange(pairs.n)
+        # a near pair costs about 0.5 d + 1 times what a pair of the other loop costs
+        if ahead.sum() * (0.5 * len(pairs.unit) + 1) < pairs.divisor / 2:
+            dense[m] = False
+            grad[m, order] = _window_gradient(row[order], pairs.unit[:, order], pairs.gamma)
+    if dense.any():
+        grad[dense] = _hinge_gradients(h[dense], pairs.rows, pairs.columns, pairs.start,
+                                       pairs.stop, pairs.margin)
     return torch.from_numpy(grad / pairs.divisor).reshape(hazards.shape).to(hazards)
 
 
@@ -206,17 +207,10 @@ class _HingePenalty(torch.autograd.Function):
 def hinge_penalty(hazards, pairs: Pairs) -> torch.Tensor:
     r"""Sum of :math:`[\,|h_i-h_j| - \text{margin}_{ij}]_+` over prepared pairs, divided.
 
-    Parameters
-    ----------
-    hazards : tensor of shape (..., n)
-    pairs : Pairs
-        From :func:`all_pairs` or :func:`censored_event_pairs`.
-
-    Returns
-    -------
-    tensor of shape (...)
+    ``hazards`` has shape (..., n); ``pairs`` come from :func:`all_pairs` (individual, Keya et al.)
+    or :func:`censored_event_pairs` (individual and group, Rahman & Purushotham).
     """
-    hazards = _checks.floats(hazards, "hazards")
+    hazards = _hazards(hazards)
     if hazards.shape[-1] != pairs.n:
         raise ValueError(f"lengths differ: hazards has {hazards.shape[-1]}, X has {pairs.n}; "
                          "pass one hazard per patient")
@@ -224,48 +218,37 @@ def hinge_penalty(hazards, pairs: Pairs) -> torch.Tensor:
 
 
 def individual_keya(hazards, X, gamma: float = GAMMA) -> torch.Tensor:
-    """Individual penalty of Keya et al. (2021): hinges of all pairs; ``X`` scaled features."""
+    """Individual penalty of Keya et al.: hinges of all pairs; ``X`` holds scaled features."""
     return hinge_penalty(hazards, all_pairs(X, gamma))
 
 
 def individual_rp(hazards, X, time, event, gamma: float = GAMMA) -> torch.Tensor:
-    """Individual penalty of Rahman & Purushotham (2022): hinges of censored-event pairs."""
+    """Individual penalty of Rahman & Purushotham: hinges of censored-event pairs."""
     return hinge_penalty(hazards, censored_event_pairs(X, time, event, gamma=gamma))
 
 
 def group_rp(hazards, X, time, event, codes, gamma: float = GAMMA) -> torch.Tensor:
-    """Group penalty of Rahman & Purushotham (2022): censored-event pairs inside a group."""
+    """Group penalty of Rahman & Purushotham: censored-event pairs inside a group."""
     return hinge_penalty(hazards, censored_event_pairs(X, time, event, codes, gamma))
 
 
-def group_means(hazards: torch.Tensor, codes: np.ndarray, size: int, smoothing: bool):
-    """Mean hazard of groups 0..size-1, smoothed as (sum + 1/2)/(count + 1) or plain."""
-    belongs = torch.nn.functional.one_hot(torch.as_tensor(codes), size).to(hazards)
-    extra = 1.0 if smoothing else 0.0
-    return (hazards @ belongs + extra / 2) / (belongs.sum(0) + extra)
-
-
-def group_keya(hazards, codes, smoothing: bool = True) -> torch.Tensor:
-    r"""Group penalty of Keya et al. (2021): :math:`\max_g |\bar h_g - \bar h|`.
-
-    Parameters
-    ----------
-    hazards : tensor of shape (..., n)
-    codes : array of shape (n,)
-        Group label of each patient.
-    smoothing : bool
-        Add 1/2 to each group's sum and 1 to its count.
-    """
+def _hazards(hazards) -> torch.Tensor:
     hazards = _checks.floats(hazards, "hazards")
-    codes = _checks.codes(codes, "codes", hazards.shape[-1])
-    means = group_means(hazards, codes, codes.max() + 1, smoothing)
-    return (means - hazards.mean(-1, keepdim=True)).abs().amax(-1)
+    if (hazards.detach() < 0).any() or not torch.isfinite(hazards.detach().sum(-1)).all():
+        raise ValueError("hazards holds negative values, or values whose sum overflows; pass "
+                         "exp(scores) of centred scores")
+    return hazards
+
+
+def membership(codes: np.ndarray, size: int) -> torch.Tensor:
+    """One column of zeros and ones for each group 0..size-1."""
+    return torch.nn.functional.one_hot(torch.as_tensor(codes), size).double()
 
 
 def cells(codes_2d, n: int) -> tuple[np.ndarray, int]:
     """Cell of each patient in the product of the columns of ``codes_2d``, and their number."""
     codes_2d = np.asarray(codes_2d)
-    if codes_2d.ndim != 2:
+    if codes_2d.ndim != 2 or codes_2d.shape[1] == 0:
         raise ValueError(f"codes_2d must have shape (n, number of attributes), got "
                          f"{codes_2d.shape}; stack the attributes' codes as columns")
     columns = [_checks.codes(column, "codes_2d", n) for column in codes_2d.T]
@@ -273,23 +256,43 @@ def cells(codes_2d, n: int) -> tuple[np.ndarray, int]:
     return np.ravel_multi_index(columns, sizes), int(np.prod(sizes))
 
 
-def intersectional_keya(hazards, codes_2d, smoothing: bool = True) -> torch.Tensor:
-    r"""Intersectional penalty of Keya et al. (2021): largest :math:`|\log \bar h_s/\bar h_{s'}|`.
+def _means(hazards: torch.Tensor, belongs: torch.Tensor, smoothing: bool) -> torch.Tensor:
+    """Mean hazard of each group, smoothed as (sum + 1/2)/(count + 1) or plain."""
+    extra = 1.0 if smoothing else 0.0
+    return (hazards @ belongs.to(hazards) + extra / 2) / (belongs.sum(0).to(hazards) + extra)
 
-    Parameters
-    ----------
-    hazards : tensor of shape (..., n)
-    codes_2d : array of shape (n, number of attributes)
-        Group labels; the subgroups are all cells of the product of the columns.
-    smoothing : bool
-        As in :func:`group_keya`; without it an empty cell has no mean and is refused.
-    """
-    hazards = _checks.floats(hazards, "hazards")
-    if (hazards.detach() < 0).any():
-        raise ValueError("hazards holds negative values; pass exp(scores)")
-    cell, size = cells(codes_2d, hazards.shape[-1])
-    if not smoothing and len(np.unique(cell)) < size:
-        raise ValueError("a cell of codes_2d has no patient, so its mean does not exist; "
-                         "use smoothing=True or merge attributes")
-    means = group_means(hazards, cell, size, smoothing).log()
+
+def group_gap(hazards: torch.Tensor, belongs: torch.Tensor, smoothing: bool = True):
+    """Largest distance of a group mean to the mean of all; input is not checked."""
+    return (_means(hazards, belongs, smoothing) - hazards.mean(-1, keepdim=True)).abs().amax(-1)
+
+
+def log_range(hazards: torch.Tensor, belongs: torch.Tensor, smoothing: bool = True):
+    """Largest log ratio of two group means; input is not checked."""
+    means = _means(hazards, belongs, smoothing).log()
     return means.amax(-1) - means.amin(-1)
+
+
+def group_keya(hazards, codes, smoothing: bool = True) -> torch.Tensor:
+    r"""Group penalty of Keya et al., :math:`\max_g |\bar h_g - \bar h|`, shape (...).
+
+    ``hazards`` has shape (..., n), ``codes`` (n,) the group of each patient; without ``smoothing``
+    group means are plain.
+    """
+    hazards = _hazards(hazards)
+    codes = _checks.codes(codes, "codes", hazards.shape[-1])
+    return group_gap(hazards, membership(codes, codes.max() + 1), smoothing)
+
+
+def intersectional_keya(hazards, codes_2d, smoothing: bool = True) -> torch.Tensor:
+    r"""Intersectional penalty of Keya et al., the largest :math:`|\log \bar h_s/\bar h_{s'}|`.
+
+    ``hazards`` has shape (..., n), ``codes_2d`` (n, attributes); subgroups are all cells of the
+    product of its columns. Without ``smoothing``, a cell without patients or hazard is refused.
+    """
+    hazards = _hazards(hazards)
+    belongs = membership(*cells(codes_2d, hazards.shape[-1]))
+    if not smoothing and ((hazards.detach().double() @ belongs) == 0).any():
+        raise ValueError("hazards are absent or all 0 in a cell of codes_2d, so its ratio to "
+                         "others does not exist; use smoothing=True or merge attributes")
+    return log_range(hazards, belongs, smoothing)

@@ -15,6 +15,8 @@ import hashlib
 import io
 import json
 import os
+import shutil
+import zlib
 from functools import cache
 from pathlib import Path
 
@@ -23,7 +25,6 @@ import pandas as pd
 from drocox import _checks
 from drocox.data import load_dataset
 from drocox.protocol import ATTRIBUTES, PROTOCOLS, Stack, stacks
-from drocox.runs import KEYS, columns
 
 DEFAULT = Path(__file__).resolve().parent.parent / "book" / "results"
 DECIDING = ("data", "cox", "dro", "regularizers", "accuracy", "fairness", "evaluation", "training",
@@ -106,8 +107,11 @@ def load_part(out: Path, stack: Stack) -> tuple[dict, pd.DataFrame]:
 
 
 def finish(out: Path, protocol: str, machine: dict) -> Path:
-    """Join the parts of a complete protocol into one file and describe it."""
+    """Join the parts of a complete protocol into one file, describe it, and drop the parts."""
     headers, frames = zip(*(load_part(out, stack) for stack in stacks(protocol)), strict=True)
+    if {h["code"] for h in headers} != {code_hash()}:
+        raise StoreError(f"the parts of {protocol!r} in {out} were made by different code; check "
+                         f"and keep them with: drocox sweep --protocol {protocol} --revalidate")
     content = _csv(pd.concat(frames, ignore_index=True))
     path = Path(out) / f"{protocol}.csv.gz"
     _write(path, gzip.compress(content, compresslevel=9, mtime=0))
@@ -118,6 +122,7 @@ def finish(out: Path, protocol: str, machine: dict) -> Path:
               "core_hours": round(sum(h["cpu"] for h in headers) / 3600, 2),
               "peak_gb_per_worker": max(h["peak"] for h in headers)}
     update_provenance(out, protocol, record | machine)
+    shutil.rmtree(Path(out) / "parts" / protocol)
     return path
 
 
@@ -131,6 +136,47 @@ def update_provenance(out: Path, protocol: str, record: dict) -> None:
     """Replace the record of one protocol."""
     known = load_provenance(out) | {protocol: record}
     _write(Path(out) / "provenance.json", json.dumps(known, indent=1, sort_keys=True).encode())
+
+
+def stamp(out: Path, protocol: str) -> None:
+    """Record that today's code and data give the stored runs."""
+    record = {"code": code_hash(), "data": {d: data_hash(d) for d in ATTRIBUTES}}
+    update_provenance(out, protocol, load_provenance(out)[protocol] | record)
+
+
+def read_runs(protocol: str, out: Path | None = None) -> pd.DataFrame:
+    """Runs of a finished protocol, whatever code computed them; a damaged file is refused."""
+    out = Path(out or DEFAULT)
+    record, path = load_provenance(out).get(protocol), out / f"{protocol}.csv.gz"
+    if record is None or not path.exists():
+        raise StoreError(f"{out} holds no finished {protocol!r} runs; "
+                         f"run: drocox sweep --protocol {protocol}")
+    try:
+        content = gzip.decompress(path.read_bytes())
+        whole = hashlib.sha256(content).hexdigest() == record["sha256"]
+    except (OSError, EOFError, zlib.error):
+        whole = False
+    if not whole:
+        raise StoreError(f"{path} is truncated or was edited; restore it, or delete it and run: "
+                         f"drocox sweep --protocol {protocol}")
+    return _frame(content)
+
+
+def is_current(protocol: str, out: Path | None = None) -> bool:
+    """Whether today's code and data are those of the finished runs."""
+    record = load_provenance(out).get(protocol, {})
+    return (record.get("code") == code_hash()
+            and record.get("data") == {d: data_hash(d) for d in ATTRIBUTES})
+
+
+@cache
+def _load(protocol: str, out: Path) -> pd.DataFrame:
+    frame = read_runs(protocol, out)
+    if not is_current(protocol, out):
+        raise StoreError(f"the code or data that decide numbers have changed since "
+                         f"{protocol}.csv.gz was computed; check and keep it with: "
+                         f"drocox sweep --protocol {protocol} --revalidate")
+    return frame
 
 
 def load_runs(protocol: str = "as_published", *, out: Path | None = None) -> pd.DataFrame:
@@ -153,25 +199,11 @@ def load_runs(protocol: str = "as_published", *, out: Path | None = None) -> pd.
     return _load(protocol, Path(out or DEFAULT)).copy()
 
 
-@cache
-def _load(protocol: str, out: Path) -> pd.DataFrame:
-    record = load_provenance(out).get(protocol)
-    path = out / f"{protocol}.csv.gz"
-    if record is None or not path.exists():
-        raise StoreError(f"{out} holds no finished {protocol!r} runs; "
-                         f"run: drocox sweep --protocol {protocol}")
-    try:
-        content = gzip.decompress(path.read_bytes())
-        whole = hashlib.sha256(content).hexdigest() == record["sha256"]
-    except (OSError, EOFError):
-        whole = False
-    if not whole:
-        raise StoreError(f"{path} is truncated or was edited; restore it, or delete it and run: "
-                         f"drocox sweep --protocol {protocol}")
-    if record["code"] != code_hash():
-        raise StoreError(f"the code that decides numbers has changed since {path.name} was "
-                         f"computed; run: drocox sweep --protocol {protocol} --revalidate")
-    frame = _frame(content)
-    if list(frame.columns) != columns() or frame.duplicated(KEYS).any():
-        raise StoreError(f"{path} does not have the expected columns, one row per model")
-    return frame
+def rows_of(runs: pd.DataFrame, stack: Stack) -> pd.DataFrame:
+    """The rows of one stack, in grid order."""
+    keys = {"dataset": stack.dataset, "method": stack.method, "repeat": stack.repeat,
+            "attribute": stack.attribute}
+    if stack.sides is not None:
+        keys |= {"n2_share": stack.n2_share, "sides": stack.sides}
+    mine = pd.concat([runs[k] == v for k, v in keys.items()], axis=1).all(axis=1)
+    return runs[mine].reset_index(drop=True)

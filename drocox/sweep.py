@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import torch
 from joblib import Parallel, delayed, parallel_config
@@ -34,9 +35,9 @@ PACKAGES = ("numpy", "pandas", "scikit-learn", "scikit-survival", "lifelines", "
 def cost(stack: Stack) -> float:
     """Rough cost of a stack, for the order of work and the time left."""
     method, n = METHODS[stack.method], SIZE[stack.dataset]
-    step = (3.0 if stack.model == "nonlinear" else 0.5) * n
+    step = n * (3.0 if stack.model == "nonlinear" else 1.0) + n * (method.loss == "split")
     if method.penalty == "keya_i":
-        step += n * n * (1.2 if stack.model == "nonlinear" else 0.6)
+        step += n * n * (2.0 if stack.model == "nonlinear" else 0.5)
     return len(stack.grid()) * step
 
 
@@ -72,7 +73,9 @@ def only_writer(out: Path):
 def _state(out: Path, stack: Stack) -> str:
     """Whether a stack is done, to do, or done by other code; damaged files are named and redone."""
     if not results.part_path(out, stack).exists():
-        return "todo"
+        if stack.protocol not in results.load_provenance(out):
+            return "todo"
+        return "done" if results.is_current(stack.protocol, out) else "other code"
     try:
         header, _ = results.load_part(out, stack)
     except StoreError as error:
@@ -141,3 +144,83 @@ def sweep(protocol: str = "as_published", *, datasets=None, methods=None, repeat
         if all(results.part_path(out, s).exists() for s in stacks(protocol)):
             results.finish(out, protocol, machine())
     return trained
+
+
+def _sample(protocol: str, size: int) -> list[Stack]:
+    """Linear stacks that are cheap to repeat, chosen by the hash of the code."""
+    cheap = [s for s in stacks(protocol) if s.model == "linear"
+             and METHODS[s.method].penalty != "keya_i"]
+    draw = np.random.default_rng(int(results.code_hash(), 16))
+    return [cheap[i] for i in sorted(draw.choice(len(cheap), size, replace=False))]
+
+
+def differences(stored: pd.DataFrame, new: pd.DataFrame, tolerance: float = 1e-6) -> list[str]:
+    """What differs between stored and recomputed rows of one stack, unstable runs left out."""
+    if len(stored) != len(new):
+        return [f"{len(stored)} rows stored, {len(new)} computed"]
+    found, stable = [], stored["unstable"] == 0
+    stored, new = stored[stable], new[stable]
+    for column in new.columns[new.dtypes.map(pd.api.types.is_numeric_dtype)]:
+        a, b = stored[column].to_numpy(float), new[column].to_numpy(float)
+        apart = np.abs(a - b) > tolerance * np.maximum(1, np.abs(b))
+        if (apart | (np.isnan(a) != np.isnan(b))).any():
+            found.append(f"{column}: {np.nanmax(np.abs(a - b)):.2g} apart")
+    return found
+
+
+def check_sample(protocol: str, stored, size: int = 4, progress: bool = True) -> list[str]:
+    """Recompute a sample of linear stacks; ``stored`` maps a stack to its rows or None."""
+    problems = []
+    for stack in tqdm(_sample(protocol, size), disable=not progress, desc="recomputing"):
+        rows = stored(stack)
+        if rows is not None:
+            problems += [f"{stack.name}: {d}" for d in differences(rows, run_stack(stack))]
+    return problems
+
+
+def verify(protocol: str, *, out: Path | None = None, size: int = 4,
+           progress: bool = True) -> list[str]:
+    """Problems of a finished protocol: damage, missing or surplus rows, numbers that changed.
+
+    An empty list means that the file is whole, holds every model of the protocol once, and that a
+    recomputed sample of linear stacks agrees to 1e-6.
+    """
+    try:
+        runs = results.read_runs(protocol, out)
+    except StoreError as error:
+        return [str(error)]
+    problems = []
+    if not results.is_current(protocol, out):
+        problems.append(f"computed by other code or data; run: drocox sweep --protocol {protocol} "
+                        "--revalidate")
+    expected = 0
+    for stack in stacks(protocol):
+        rows, grid = results.rows_of(runs, stack), stack.grid()
+        expected += len(grid)
+        if not rows[list(grid)].equals(grid):
+            problems.append(f"{stack.name}: {len(rows)} of {len(grid)} models, or another grid")
+    if len(runs) != expected:
+        problems.append(f"{len(runs)} models stored, {expected} expected")
+    return problems or check_sample(protocol, lambda s: results.rows_of(runs, s), size, progress)
+
+
+def revalidate(protocol: str, *, out: Path | None = None, size: int = 8,
+               progress: bool = True) -> list[str]:
+    """Stamp stored runs as today's if a recomputed sample agrees to 1e-6; else say what differs."""
+    out = Path(out or results.DEFAULT)
+    with only_writer(out):
+        if protocol in results.load_provenance(out):
+            runs = results.read_runs(protocol, out)
+            problems = check_sample(protocol, lambda s: results.rows_of(runs, s), size, progress)
+            if not problems:
+                results.stamp(out, protocol)
+            return problems
+        done = {s for s in stacks(protocol) if results.part_path(out, s).exists()}
+        problems = check_sample(
+            protocol, lambda s: results.load_part(out, s)[1] if s in done else None, size, progress)
+        if not problems:
+            for stack in done:
+                header, rows = results.load_part(out, stack)
+                spent = {k: header[k] for k in ("cpu", "peak", "wall")}
+                results.save_part(out, stack, rows, **spent)
+        return problems

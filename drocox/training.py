@@ -19,12 +19,11 @@ import torch
 from numba import njit
 from tqdm.auto import tqdm
 
-from drocox.cox import RiskSets, _CoxLosses, _SplitCoxLosses
+from drocox.cox import RiskSets, _losses, _split_losses
 from drocox.dro import _DRORisk
 from drocox.regularizers import Pairs, hinge_gradient
 
 N_ITER = 500
-CHUNK = 9  # models per pass: their hidden layers stay in the processor's cache
 
 Objective = Callable[[torch.Tensor], torch.Tensor]
 
@@ -43,11 +42,11 @@ def cox_objective(risk: RiskSets, ties: str = "breslow", penalty=None, lam=None)
     lam : array of shape (models,), optional
         Weight of the penalty in each model.
     """
-    events = int(risk.n_events[0])
+    events = int(risk.event[0].sum())
     weight = None if lam is None else torch.as_tensor(lam, dtype=torch.float64)
 
     def objective(scores: torch.Tensor) -> torch.Tensor:
-        value = _CoxLosses.apply(scores, risk, ties).sum(-1) / events
+        value = _losses(scores, risk, ties).sum(-1) / events
         if isinstance(penalty, Pairs):
             # linear in h with the penalty's own gradient: the loop needs no value of it
             hazards = scores.exp()
@@ -63,7 +62,7 @@ def dro_objective(risk: RiskSets, c, ties: str = "breslow") -> Objective:
     """DRO risk of the Cox losses of all patients, equation (7), with one constant ``c`` a model."""
 
     def objective(scores: torch.Tensor) -> torch.Tensor:
-        return _DRORisk.apply(_CoxLosses.apply(scores, risk, ties), c)
+        return _DRORisk.apply(_losses(scores, risk, ties), c)
 
     return objective
 
@@ -74,7 +73,7 @@ def split_objective(risk: RiskSets, first, c, sides: int = 2) -> Objective:
     in_first, in_second = (torch.from_numpy(np.flatnonzero(side)) for side in (first, ~first))
 
     def objective(scores: torch.Tensor) -> torch.Tensor:
-        losses = _SplitCoxLosses.apply(scores, risk, first)
+        losses = _split_losses(scores, risk, first)
         value = _DRORisk.apply(losses[:, in_first], c)
         if sides == 2:
             value = value + _DRORisk.apply(losses[:, in_second], c)

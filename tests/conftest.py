@@ -1,0 +1,20 @@
+"""What all tests share: repeatable property tests, and the marks of this suite.
+
+Warnings are errors (see ``pyproject.toml``). Property tests draw the same examples on every run;
+``pytest --hypothesis-profile=explore`` draws fresh ones, and more of them.
+"""
+
+from hypothesis import HealthCheck, settings
+
+# The first example of a test may have to compile a kernel, so neither the time of one example nor
+# the speed of drawing says anything.
+slow_start = {"deadline": None, "database": None, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("repeatable", derandomize=True, max_examples=40, **slow_start)
+settings.register_profile("explore", max_examples=1000, **slow_start)
+settings.load_profile("repeatable")
+
+
+def pytest_configure(config):
+    config.addinivalue_line(
+        "markers", "reproduction: trains as the paper did and compares with the published row"
+    )

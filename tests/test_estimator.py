@@ -1,0 +1,389 @@
+"""``DROCox`` against the trainer, scikit-survival, and the conventions of scikit-learn."""
+
+import doctest
+import pickle
+import re
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from lifelines.datasets import load_rossi
+from scipy.optimize import minimize
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import check_estimator
+from sksurv.functions import StepFunction
+from sksurv.linear_model import CoxPHSurvivalAnalysis
+from sksurv.metrics import as_integrated_brier_score_scorer, concordance_index_censored
+from sksurv.util import Surv
+
+import drocox
+from drocox import estimator, protocol, training
+from drocox.estimator import DROCox
+
+
+def rossi() -> tuple[pd.DataFrame, np.ndarray]:
+    """432 prisoners: seven features, scaled, and weeks to the next arrest, with many ties."""
+    frame = load_rossi()
+    X = frame.drop(columns=["week", "arrest"]).astype(float)
+    return (X - X.mean()) / X.std(ddof=0), Surv.from_arrays(frame.arrest == 1, frame.week)
+
+
+X, Y = rossi()
+TIME, EVENT = Y["time"], Y["event"]
+SMALL, SMALL_Y = X[:120].to_numpy(), Y[:120]
+KINDS = [{}, {"split": True}, {"hidden_units": 4}, {"hidden_units": 4, "split": True}]
+
+
+def kinds(values=KINDS):
+    return pytest.mark.parametrize("kind", values, ids=lambda kind: "-".join(kind) or "linear")
+
+
+# What is trained ----------------------------------------------------------------------------
+
+
+@kinds()
+def test_equals_the_models_of_a_stack(kind):
+    alphas, hidden = (0.2, 0.5, 1.0), kind.get("hidden_units")
+    models = [DROCox(alpha=a, n_iter=40, random_state=3, **kind).fit(X, Y) for a in alphas]
+    c = np.array([drocox.dual_constant(a) for a in alphas])
+    risk = drocox.risk_sets(TIME, EVENT)
+    objective = (training.split_objective(risk, models[0].first_, c) if kind.get("split")
+                 else training.dro_objective(risk, c))
+    start = training.initial_parameters(X.shape[1], hidden, 3)
+    stack = training.fit_stack(X, objective, np.tile(start, (3, 1)), [0.01] * 3, hidden=hidden,
+                               n_iter=40, centre=hidden is not None)
+    expected = stack.scores(X)
+    for model, scores in zip(models, expected, strict=True):
+        np.testing.assert_allclose(model.predict(X), scores, atol=1e-10)
+    found = objective(torch.from_numpy(expected)).numpy()
+    np.testing.assert_allclose([m.loss_ for m in models], found, rtol=1e-10)
+
+
+def test_alpha_one_is_cox_regression():
+    model = DROCox(alpha=1).fit(X, Y)
+    cox = CoxPHSurvivalAnalysis(ties="breslow").fit(X, Y)
+    np.testing.assert_allclose(model.coef_, cox.coef_, atol=1e-6)
+    np.testing.assert_allclose(model.predict(X), cox.predict(X), atol=1e-6)
+    assert model.score(X, Y) == pytest.approx(cox.score(X, Y))
+    for name in ("predict_survival_function", "predict_cumulative_hazard_function"):
+        ours, theirs = (getattr(m, name)(X[:9], return_array=True) for m in (model, cox))
+        np.testing.assert_allclose(ours, theirs, atol=1e-6)
+    np.testing.assert_array_equal(model.unique_times_, cox.unique_times_)
+    assert model.eta_ == -np.inf
+    np.testing.assert_allclose(model.worst_case_weights_, 1 / len(X))
+
+
+def test_reaches_the_minimum_of_the_printed_formula():
+    features, time, event = SMALL[:, :2], SMALL_Y["time"], SMALL_Y["event"]
+    at_risk = time[None, :] >= time[:, None]
+    c = np.sqrt(2 * (1 / 0.5 - 1) ** 2 + 1)
+
+    def objective(beta_eta):
+        f, eta = features @ beta_eta[:2], beta_eta[2]
+        losses = event * -(f - np.log(at_risk @ np.exp(f)))
+        return c * np.sqrt(np.mean(np.maximum(losses - eta, 0) ** 2)) + eta
+
+    found = minimize(objective, np.zeros(3), tol=1e-12)
+    model = DROCox(alpha=0.5, n_iter=1000).fit(features, SMALL_Y)
+    assert model.loss_ == pytest.approx(found.fun, abs=1e-9)
+    np.testing.assert_allclose([*model.coef_, model.eta_], found.x, atol=1e-4)
+
+
+def test_attributes_after_training():
+    model = DROCox(alpha=0.2, n_iter=50).fit(X, Y)
+    losses = drocox.cox_losses(torch.from_numpy(model.predict(X)), TIME, EVENT)
+    weights = drocox.worst_case_weights(losses, 0.2).numpy()
+    np.testing.assert_allclose(model.worst_case_weights_, weights, atol=1e-12)
+    assert model.worst_case_weights_.sum() == pytest.approx(1)
+    assert isinstance(model.eta_, float)
+    assert model.eta_ == pytest.approx(float(drocox.optimal_eta(losses, drocox.dual_constant(0.2))))
+    assert model.loss_ == pytest.approx(float(drocox.dro_risk(losses, 0.2)))
+    assert model.loss_ == pytest.approx(float(losses.numpy() @ model.worst_case_weights_))
+    assert model.n_iter_ == 50
+    np.testing.assert_allclose(model.predict(X), X.to_numpy() @ model.coef_, atol=1e-14)
+
+
+def test_attributes_after_training_with_a_split():
+    model = DROCox(alpha=0.2, split=True, n_iter=50).fit(X, Y)
+    first, scores = model.first_, torch.from_numpy(model.predict(X))
+    assert abs(first.sum() - (~first).sum()) <= 1
+    assert abs(EVENT[first].sum() - EVENT[~first].sum()) <= 1
+    losses = drocox.split_cox_losses(scores, TIME, EVENT, first)
+    c, risk = drocox.dual_constant(0.2), 0.0
+    for half, eta in zip((first, ~first), model.eta_, strict=True):
+        assert eta == pytest.approx(float(drocox.optimal_eta(losses[half], c)))
+        weights = drocox.worst_case_weights(losses[half], 0.2).numpy()
+        np.testing.assert_allclose(2 * model.worst_case_weights_[half], weights, atol=1e-12)
+        risk += float(drocox.dro_risk(losses[half], 0.2))
+    assert model.loss_ == pytest.approx(risk)
+    assert model.worst_case_weights_.sum() == pytest.approx(1)
+
+
+def test_splits_like_the_corrected_protocol():
+    ready = protocol.prepare("corrected", "seer", 3, 0.5, 2)
+    y = Surv.from_arrays(ready.train.event, ready.train.time)
+    model = DROCox(split=True, n_iter=1, random_state=3).fit(ready.X[0], y)
+    np.testing.assert_array_equal(model.first_, ready.first)
+
+
+def test_scores_of_a_network_are_centred():
+    model = DROCox(hidden_units=3, n_iter=20).fit(X, Y)
+    assert abs(model.predict(X).mean()) < 1e-12
+    assert not hasattr(model, "coef_")
+
+
+@kinds([{"alpha": 0.1}, {"alpha": 0.5}, {"alpha": 0.1, "hidden_units": 4}])
+def test_order_of_rows_does_not_matter(kind):
+    rows = np.random.default_rng(1).permutation(len(X))
+    model = DROCox(n_iter=300, **kind).fit(X, Y)
+    other = DROCox(n_iter=300, **kind).fit(X.iloc[rows], Y[rows])
+    np.testing.assert_allclose(other.predict(X), model.predict(X), atol=1e-8)
+    expected = model.worst_case_weights_[rows]
+    np.testing.assert_allclose(other.worst_case_weights_, expected, atol=1e-8)
+
+
+# Survival curves ----------------------------------------------------------------------------
+
+
+@kinds()
+def test_curves_equal_breslow_survival(kind):
+    model = DROCox(n_iter=20, **kind).fit(X[:300], Y[:300])
+    time, event = TIME[:300], EVENT[:300]
+    times = np.concatenate([[0.0, 0.5], np.unique(time), [7.3, 51.9]])
+    scores = model.predict(X[300:])
+    expected = drocox.breslow_survival(model.predict(X[:300]), time, event, scores, times).numpy()
+    survival = model.predict_survival_function(X[300:])
+    hazard = model.predict_cumulative_hazard_function(X[300:])
+    assert survival.shape == hazard.shape == (132,)
+    assert all(isinstance(curve, StepFunction) for curve in (*survival, *hazard))
+    np.testing.assert_allclose([curve(times) for curve in survival], expected, atol=1e-12)
+    np.testing.assert_allclose([np.exp(-c(times)) for c in hazard], expected, atol=1e-12)
+    assert survival[0](0) == 1.0 and hazard[0](0.5) == 0.0  # the first event is in week 1
+    inside = model.predict_survival_function(X[300:], return_array=True)
+    np.testing.assert_array_equal(inside, [curve(model.unique_times_) for curve in survival])
+
+
+def test_curves_with_a_time_of_zero_and_scores_too_large_for_exp():
+    y = Surv.from_arrays([True, True, False, True], [0.0, 1.0, 2.0, 3.0])
+    model = DROCox(n_iter=1).fit([[1.0], [2.0], [3.0], [5.0]], y)
+    assert model.unique_times_.tolist() == [0, 1, 2, 3]
+    curve = model.predict_survival_function([[1.0]])[0]
+    assert curve.x.tolist() == [0, 1, 2, 3] and curve(0) < 1
+    far = [[1e5 / model.coef_[0]], [-1e5 / model.coef_[0]]]
+    assert model.predict_survival_function(far, return_array=True).tolist() == [[0] * 4, [1] * 4]
+    assert not np.isnan(model.predict_cumulative_hazard_function(far, return_array=True)).any()
+
+
+# Conventions --------------------------------------------------------------------------------
+
+
+class OfNumbers(DROCox):
+    """Takes plain numbers as event times, as scikit-learn's checks pass them."""
+
+    def fit(self, X, y):
+        return super().fit(X, self._times(y))
+
+    def score(self, X, y):
+        return super().score(X, self._times(y))
+
+    @staticmethod
+    def _times(y):
+        if y is None or not np.isfinite(y).all():
+            return y
+        y = np.ravel(y)
+        return Surv.from_arrays(np.ones(len(y), dtype=bool), y - y.min())
+
+
+@kinds([{}, {"hidden_units": 2, "split": True}])
+def test_passes_the_checks_of_scikit_learn(kind):
+    known = {"check_dtype_object": "our message names X and the remedy instead"}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the checks provoke some
+        checks = check_estimator(OfNumbers(n_iter=3, **kind), expected_failed_checks=known,
+                                 on_fail=None, on_skip=None)
+    assert len(checks) > 35
+    assert [c["check_name"] for c in checks if c["status"] == "failed"] == []
+
+
+def test_params_clone_and_tags():
+    model = DROCox(alpha=0.3, split=True, hidden_units=5, n_iter=7)
+    assert list(model.get_params()) == ["alpha", "hidden_units", "learning_rate", "n_iter",
+                                        "random_state", "split", "verbose"]
+    assert DROCox().get_params() == {
+        "alpha": 0.2, "split": False, "hidden_units": None, "learning_rate": 0.01,
+        "n_iter": 500, "random_state": 0, "verbose": False}
+    assert clone(model).get_params() == model.get_params()
+    assert model.set_params(alpha=0.4).alpha == 0.4
+    assert repr(DROCox(alpha=0.5)) == "DROCox(alpha=0.5)"
+    assert model.__sklearn_tags__().target_tags.required
+
+
+@kinds()
+def test_pickle_keeps_every_prediction(kind):
+    model = DROCox(n_iter=5, **kind).fit(X, Y)
+    twin = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(twin.predict(X), model.predict(X))
+    assert twin.predict_survival_function(X[:2])[1] == model.predict_survival_function(X[:2])[1]
+    np.testing.assert_array_equal(twin.eta_, model.eta_)
+
+
+def test_feature_names_and_score():
+    model = DROCox(n_iter=5).fit(X, Y)
+    assert model.n_features_in_ == 7
+    assert model.feature_names_in_.tolist() == X.columns.tolist()
+    assert not hasattr(DROCox(n_iter=1).fit(SMALL, SMALL_Y), "feature_names_in_")
+    expected = concordance_index_censored(EVENT, TIME, model.predict(X))[0]
+    assert model.score(X, Y) == expected
+    with pytest.raises(ValueError, match="feature names should match"):
+        model.predict(X[X.columns[::-1]])
+
+
+def test_pipeline_and_grid_search():
+    raw = load_rossi().drop(columns=["week", "arrest"])
+    pipeline = make_pipeline(StandardScaler(), DROCox(n_iter=30))
+    search = GridSearchCV(pipeline, {"drocox__alpha": [0.2, 0.5, 1.0]}, cv=3).fit(raw, Y)
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+    best = search.best_estimator_
+    single = DROCox(n_iter=30, **{"alpha": search.best_params_["drocox__alpha"]}).fit(X, Y)
+    np.testing.assert_allclose(best.predict(raw), single.predict(X), atol=1e-10)
+    assert best.score(raw, Y) == pytest.approx(single.score(X, Y))
+    curve = best.predict_survival_function(raw[:1])[0]
+    assert curve(30) == pytest.approx(single.predict_survival_function(X[:1])[0](30))
+
+
+def test_works_with_the_scorers_of_scikit_survival():
+    scored = as_integrated_brier_score_scorer(DROCox(alpha=1, n_iter=30), times=[10, 20, 30])
+    assert -0.2 < scored.fit(X, Y).score(X, Y) < 0
+
+
+@kinds([{"split": True}, {"hidden_units": 2}])
+def test_random_state(kind):
+    def scores(state):
+        return DROCox(n_iter=3, random_state=state, **kind).fit(X, Y).predict(X)
+
+    before = torch.random.get_rng_state()
+    np.testing.assert_array_equal(scores(5), scores(5))
+    np.testing.assert_array_equal(scores(np.int64(5)), scores(5))
+    assert torch.equal(torch.random.get_rng_state(), before)
+    state = np.random.RandomState(2)
+    first, second = scores(state), scores(state)
+    np.testing.assert_array_equal(first, scores(np.random.RandomState(2)))
+    for other in (second, scores(6), scores(None)):
+        assert not np.array_equal(first, other)
+
+
+def test_a_second_fit_forgets_the_first():
+    model = DROCox(split=True, n_iter=1).fit(X, Y)
+    assert hasattr(model, "coef_") and hasattr(model, "first_")
+    model.set_params(split=False, hidden_units=2).fit(SMALL, SMALL_Y)
+    assert not hasattr(model, "coef_") and not hasattr(model, "first_")
+    assert model.predict(SMALL).shape == model.worst_case_weights_.shape == (120,)
+
+
+def test_progress_bar_on_request(capsys):
+    DROCox(n_iter=2).fit(SMALL, SMALL_Y)
+    assert capsys.readouterr() == ("", "")
+    DROCox(n_iter=2, verbose=True).fit(SMALL, SMALL_Y)
+    assert "training" in capsys.readouterr().err
+
+
+def test_example_of_the_documentation():
+    assert doctest.testmod(estimator).failed == 0
+
+
+# Bad input ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("params", "message"), [
+    *(({"alpha": a}, "alpha.*must be a") for a in (0, -0.1, 1.1, np.nan, "0.2", None, [0.2], True)),
+    *(({"n_iter": n}, "n_iter.*must be an int") for n in (0, 2.5, None)),
+    *(({"learning_rate": r}, "learning_rate.*must be a float") for r in (0, -1, np.inf, "fast")),
+    *(({"hidden_units": h}, "hidden_units.*must be an int") for h in (0, 2.0, (4,))),
+    ({"split": "yes"}, "split.*must be"),
+    ({"random_state": -1}, "random_state.*must be"),
+    ({"random_state": "seed"}, "random_state.*must be"),
+])
+def test_bad_parameters(params, message):
+    model = DROCox(**params)  # refused by fit, as scikit-learn has it
+    with pytest.raises((TypeError, ValueError), match=message):
+        model.fit(SMALL, SMALL_Y)
+
+
+def changed(column, value):
+    frame = X[:120].copy()
+    frame[column] = value
+    return frame
+
+
+def outcome(event=SMALL_Y["event"], time=SMALL_Y["time"]):
+    y = SMALL_Y.copy()
+    y["event"], y["time"] = event, time
+    return y
+
+
+@pytest.mark.parametrize(("features", "y", "message"), [
+    (changed("age", np.nan), SMALL_Y, "X holds 120 NaN or infinite.*impute"),
+    (changed("age", np.inf), SMALL_Y, "X holds 120 NaN or infinite"),
+    (changed("age", "old"), SMALL_Y, "X must be numeric; encode"),
+    (SMALL[:, 0], SMALL_Y, "Expected 2D array.*Reshape"),
+    (SMALL[:0], SMALL_Y[:0], "0 sample"),
+    (SMALL[:1], SMALL_Y[:1], "minimum of 2 is required"),
+    (SMALL[:, :0], SMALL_Y, "0 feature"),
+    (SMALL, None, "requires y to be passed"),
+    (SMALL, SMALL_Y["time"], "y must be a structured array.*Surv"),
+    (SMALL, list(SMALL_Y), "y must be a structured array.*Surv"),
+    (SMALL, SMALL_Y[:100], "y is refused.*inconsistent.*120, 100.*each row of X"),
+    (SMALL, SMALL_Y[:, None], "time in y must have 1 dimension"),
+    (SMALL, outcome(time=np.nan), "y is refused.*NaN"),
+    (SMALL, outcome(time=np.inf), "y is refused.*infinity"),
+    (SMALL, outcome(time=-1.0), "y is refused.*smaller zero"),
+    (SMALL, outcome(event=False), "nobody has an event.*in y"),
+    (SMALL, SMALL_Y.astype([("event", float), ("time", float)]), "y is refused.*boolean"),
+])
+def test_bad_data(features, y, message):
+    with pytest.raises((TypeError, ValueError), match=re.compile(message, re.DOTALL)):
+        DROCox(n_iter=1).fit(features, y)
+
+
+def test_predict_refuses_what_it_was_not_fitted_for():
+    model = DROCox(n_iter=1)
+    for method in (model.predict, model.predict_survival_function,
+                   model.predict_cumulative_hazard_function, lambda Z: model.score(Z, SMALL_Y)):
+        with pytest.raises(NotFittedError, match="not fitted yet"):
+            method(SMALL)
+    with pytest.raises(ValueError, match="nobody"):
+        model.fit(SMALL, outcome(event=False))
+    with pytest.raises(NotFittedError):  # a fit that failed is none
+        model.predict(SMALL)
+    model.fit(SMALL, SMALL_Y)
+    with pytest.raises(ValueError, match="X has 3 features, but DROCox is expecting 7"):
+        model.predict(SMALL[:, :3])
+    with pytest.raises(ValueError, match="X holds 1 NaN"):
+        model.predict([[np.nan] + [0.0] * 6])
+    with pytest.raises(ValueError, match="y must be a structured array"):
+        model.score(SMALL, SMALL_Y["time"])
+    with pytest.raises(ValueError, match="inconsistent"):
+        model.score(SMALL, SMALL_Y[:5])
+
+
+def test_divergence_is_an_error():
+    with pytest.raises(ValueError, match=r"diverged.*StandardScaler.*learning_rate"):
+        DROCox(learning_rate=1e308, n_iter=5).fit(SMALL, SMALL_Y)
+
+
+def test_split_needs_an_event_in_each_half():
+    lone = outcome(event=np.arange(120) == 3)
+    with pytest.raises(ValueError, match="split=True needs an event in each half"):
+        DROCox(split=True).fit(SMALL, lone)
+    two = outcome(event=np.isin(np.arange(120), (3, 4)))
+    model = DROCox(split=True, n_iter=1).fit(SMALL, two)
+    assert two["event"][model.first_].sum() == 1
+    for censored in (0, 1):  # too few to stratify by
+        most = outcome(event=np.arange(120) >= censored)
+        assert DROCox(split=True, n_iter=1).fit(SMALL, most).eta_.shape == (2,)

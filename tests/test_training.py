@@ -1,0 +1,347 @@
+"""Training against torch.optim.Adam with autograd, a literal trainer, and models fitted alone.
+
+The reference objectives here are dense: masks over all pairs of patients, and worst-case weights
+from the primal solver. Nothing of the package enters them.
+"""
+
+import literal
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from drocox import cox_losses, dual_constant, fairness, regularizers, risk_sets
+from drocox.training import (
+    ScoreStack,
+    cox_objective,
+    dro_objective,
+    fit_stack,
+    initial_parameters,
+    split_objective,
+)
+
+N, D, HIDDEN = 36, 3, 5
+LAM, ALPHA, GAMMA = 0.7, 0.4, 0.01
+RNG = np.random.default_rng(20)
+X, TIME, EVENT = literal.random_survival(RNG, N, 0.7, D)
+FIRST = RNG.permutation(N) < N // 3
+CODES = RNG.permutation(np.arange(N) % 2)
+CODES_2D = np.column_stack([CODES, RNG.permutation(np.arange(N) % 3)])
+RISK = risk_sets(TIME, EVENT)
+C = dual_constant(ALPHA)
+
+
+# The dense reference ------------------------------------------------------------------------
+
+
+def dense_losses(scores: torch.Tensor, ties: str = "breslow", split: bool = False):
+    """Losses of one model with all risk sets as rows of an n x n mask."""
+    at_risk = TIME[None, :] >= TIME[:, None]
+    if ties == "order":
+        place = np.empty(N)
+        place[np.argsort(-TIME, kind="stable")] = np.arange(N)
+        at_risk = place[None, :] <= place[:, None]
+    if split:
+        at_risk &= (FIRST[None, :] != FIRST[:, None]) | np.eye(N, dtype=bool)
+    masked = scores[None, :].masked_fill(torch.from_numpy(~at_risk), -torch.inf)
+    log_sum = masked.logsumexp(-1)
+    if ties == "efron":
+        tied = torch.from_numpy((TIME[None, :] == TIME[:, None]) & EVENT[None, :]).double()
+        deaths, terms = tied.sum(-1), torch.zeros(N, dtype=torch.float64)
+        everyone, dying = log_sum.exp(), tied @ scores.exp()
+        for k in range(int(deaths.max())):
+            part = torch.where(k < deaths, everyone - k / deaths.clamp(min=1) * dying, 1.0)
+            terms = terms + part.log() / deaths.clamp(min=1)
+        log_sum = terms
+    return torch.where(torch.from_numpy(EVENT), log_sum - scores, 0.0)
+
+
+def dense_dro(losses: torch.Tensor, c: float) -> torch.Tensor:
+    """DRO risk whose gradient is the primal solution."""
+    return torch.from_numpy(literal.dro_primal(losses.detach().numpy(), c)[1]) @ losses
+
+
+def dense_hinges(h: torch.Tensor, meets: np.ndarray, divisor: float) -> torch.Tensor:
+    rows = torch.tensor(literal.unit_rows(X), dtype=torch.float64)
+    margins = GAMMA * (rows[:, None] - rows).square().sum(-1).sqrt()
+    hinges = ((h[:, None] - h).abs() - margins).clamp(min=0)
+    return hinges[torch.from_numpy(meets)].sum() / divisor
+
+
+def dense_means(h: torch.Tensor, codes: np.ndarray, size: int) -> torch.Tensor:
+    members = [torch.from_numpy(codes == g) for g in range(size)]
+    return torch.stack([(h[m].sum() + 0.5) / (m.sum() + 1) for m in members])
+
+
+LATER = ~EVENT[:, None] & EVENT[None, :] & (TIME[:, None] <= TIME[None, :])
+EVENTS, CENSORED = int(EVENT.sum()), int((~EVENT).sum())
+DENSE_PENALTIES = {
+    "keya_i": lambda h: dense_hinges(h, np.tri(N, k=-1) > 0, N * (N - 1)),
+    "rp_i": lambda h: dense_hinges(h, LATER, EVENTS * CENSORED),
+    "rp_g": lambda h: dense_hinges(
+        h, LATER & (CODES[:, None] == CODES[None, :]), EVENTS * CENSORED),
+    "keya_g": lambda h: (dense_means(h, CODES, 2) - h.mean()).abs().max(),
+    "keya_cap": lambda h: (
+        lambda m: m.log().max() - m.log().min()
+    )(dense_means(h, CODES_2D[:, 0] * 3 + CODES_2D[:, 1], 6)),
+}  # fmt: skip
+PENALTIES = {
+    "keya_i": regularizers.all_pairs(X, GAMMA),
+    "rp_i": regularizers.censored_event_pairs(X, TIME, EVENT, gamma=GAMMA),
+    "rp_g": regularizers.censored_event_pairs(X, TIME, EVENT, CODES, GAMMA),
+    "keya_g": lambda h: regularizers.group_keya(h, CODES),
+    "keya_cap": lambda h: regularizers.intersectional_keya(h, CODES_2D),
+}
+
+
+def plain(f, ties):
+    return dense_losses(f, ties).sum() / EVENTS
+
+
+# name: (objective of the package for m models, dense objective of one model's scores)
+OBJECTIVES = {
+    **{
+        f"cox, {ties}": (
+            lambda m, k=ties: cox_objective(RISK, k),
+            lambda f, k=ties: plain(f, k),
+        )
+        for ties in ("breslow", "efron", "order")
+    },
+    **{
+        f"cox + {name}": (
+            lambda m, p=name: cox_objective(RISK, "breslow", PENALTIES[p], np.full(m, LAM)),
+            lambda f, p=name: plain(f, "breslow") + LAM * DENSE_PENALTIES[p](f.exp()),
+        )
+        for name in PENALTIES
+    },
+    "dro": (
+        lambda m: dro_objective(RISK, np.full(m, C)),
+        lambda f: dense_dro(dense_losses(f), C),
+    ),
+    "dro, order": (
+        lambda m: dro_objective(RISK, np.full(m, C), "order"),
+        lambda f: dense_dro(dense_losses(f, "order"), C),
+    ),
+    "split": (
+        lambda m: split_objective(RISK, FIRST, np.full(m, C)),
+        lambda f: dense_dro(dense_losses(f, split=True)[FIRST], C)
+        + dense_dro(dense_losses(f, split=True)[~FIRST], C),
+    ),
+    "split, one side": (
+        lambda m: split_objective(RISK, FIRST, np.full(m, C), sides=1),
+        lambda f: dense_dro(dense_losses(f, split=True)[FIRST], C),
+    ),
+}
+
+
+def module(theta: np.ndarray, hidden: int | None, d: int = D) -> torch.nn.Module:
+    """The score function as a PyTorch module with the given parameters, in float64."""
+    if hidden is None:
+        net = torch.nn.Sequential(torch.nn.Linear(d, 1, bias=False))
+    else:
+        net = torch.nn.Sequential(
+            torch.nn.Linear(d, hidden), torch.nn.ReLU(), torch.nn.Linear(hidden, 1)
+        )
+    torch.nn.utils.vector_to_parameters(torch.from_numpy(theta), net.double().parameters())
+    return net
+
+
+def adam(theta, hidden, objective, rate: float, steps: int, centre: bool = False):
+    """Parameters after full-batch steps of torch.optim.Adam on autograd's gradient."""
+    net = module(theta.copy(), hidden)
+    optimiser = torch.optim.Adam(net.parameters(), lr=rate)
+    features = torch.from_numpy(X)
+    for _ in range(steps):
+        optimiser.zero_grad()
+        scores = net(features)[:, 0]
+        objective(scores - scores.mean() if centre else scores).backward()
+        optimiser.step()
+    return torch.nn.utils.parameters_to_vector(net.parameters()).detach().numpy()
+
+
+@pytest.mark.parametrize("hidden", [None, HIDDEN], ids=["linear", "mlp"])
+@pytest.mark.parametrize("name", OBJECTIVES)
+def test_steps_equal_torch_adam(name, hidden):
+    ours, dense = OBJECTIVES[name]
+    theta = initial_parameters(D, hidden, seed=4)
+    for centre in (False, True):
+        got = fit_stack(X, ours(1), theta, [0.01], hidden=hidden, n_iter=25, centre=centre)
+        expected = adam(theta, hidden, dense, 0.01, 25, centre)
+        np.testing.assert_allclose(got.theta[0], expected, atol=1e-10)
+        assert np.abs(got.theta[0] - theta).max() > 0.02  # it moved
+
+
+@pytest.mark.parametrize("alpha", [None, 0.2, 0.5])
+def test_linear_training_equals_the_literal_trainer(alpha):
+    start, c = np.array([0.3, -0.2, 0.1]), None if alpha is None else dual_constant(alpha)
+    expected = literal.train_linear_cox(X, TIME, EVENT, start, 0.02, 40, c)
+    objective = cox_objective(RISK) if c is None else dro_objective(RISK, c)
+    got = fit_stack(X, objective, start, [0.02], n_iter=40)
+    np.testing.assert_allclose(got.theta[0], expected, atol=1e-10)
+
+
+# Stacks -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("hidden", [None, HIDDEN], ids=["linear", "mlp"])
+@settings(max_examples=8)
+@given(
+    models=st.integers(1, 5), penalty=st.sampled_from([None, *PENALTIES]), centre=st.booleans(),
+    ties=st.sampled_from(["breslow", "order"]), seed=st.integers(0, 1000),
+)  # fmt: skip
+def test_a_stack_of_cox_models_equals_each_alone(hidden, models, penalty, centre, ties, seed):
+    rng = np.random.default_rng(seed)
+    theta = np.stack([initial_parameters(D, hidden, seed + m) for m in range(models)])
+    rates, lams = 10.0 ** rng.uniform(-4, -1.5, models), rng.uniform(0, 2, models)
+    how = {"hidden": hidden, "n_iter": 15, "centre": centre}
+
+    def fit(rows):
+        chosen = PENALTIES.get(penalty)
+        objective = cox_objective(RISK, ties, chosen, None if chosen is None else lams[rows])
+        return fit_stack(X, objective, theta[rows], rates[rows], **how)
+
+    whole = fit(np.arange(models))
+    for m in range(models):
+        alone = fit(np.array([m]))
+        tolerance = 1e-10 if hidden is None else 1e-8
+        np.testing.assert_allclose(whole.theta[m], alone.theta[0], atol=tolerance)
+        np.testing.assert_allclose(whole.scores(X)[m], alone.scores(X)[0], atol=tolerance)
+
+
+@pytest.mark.parametrize("hidden", [None, HIDDEN], ids=["linear", "mlp"])
+@settings(max_examples=8)
+@given(
+    models=st.integers(1, 5), sides=st.sampled_from([0, 1, 2]), centre=st.booleans(),
+    seed=st.integers(0, 1000),
+)  # fmt: skip
+def test_a_stack_of_dro_models_equals_each_alone(hidden, models, sides, centre, seed):
+    rng = np.random.default_rng(seed)
+    theta = np.stack([initial_parameters(D, hidden, seed + m) for m in range(models)])
+    rates, alphas = 10.0 ** rng.uniform(-4, -1.5, models), rng.uniform(0.05, 1.0, models)
+    c = np.array([dual_constant(alpha) for alpha in alphas])
+
+    def fit(rows):
+        objective = (
+            split_objective(RISK, FIRST, c[rows], sides) if sides else dro_objective(RISK, c[rows])
+        )
+        return fit_stack(X, objective, theta[rows], rates[rows], hidden=hidden, n_iter=15,
+                         centre=centre)  # fmt: skip
+
+    whole = fit(np.arange(models))
+    for m in range(models):
+        tolerance = 1e-10 if hidden is None else 1e-8
+        alone = fit(np.array([m]))
+        np.testing.assert_allclose(whole.theta[m], alone.theta[0], atol=tolerance)
+
+
+# Initial weights and scores -----------------------------------------------------------------
+
+
+@given(
+    d=st.integers(1, 14), hidden=st.one_of(st.none(), st.integers(1, 24)),
+    seed=st.integers(0, 2**31),
+)  # fmt: skip
+def test_initial_parameters_are_the_default_draws_in_single_precision(d, hidden, seed):
+    torch.manual_seed(seed)
+    if hidden is None:
+        layers = [torch.nn.Linear(d, 1, bias=False)]
+    else:
+        layers = [torch.nn.Linear(d, hidden), torch.nn.Linear(hidden, 1)]
+    drawn = [p.detach().flatten() for layer in layers for p in layer.parameters()]
+    expected = torch.cat(drawn).numpy().astype(np.float64)
+
+    torch.manual_seed(99)
+    state, default = torch.random.get_rng_state(), torch.get_default_dtype()
+    try:
+        torch.set_default_dtype(torch.float64)  # whatever the user has set
+        got = initial_parameters(d, hidden, seed)
+    finally:
+        torch.set_default_dtype(default)
+    assert got.dtype == np.float64
+    np.testing.assert_array_equal(got, expected)
+    assert torch.equal(torch.random.get_rng_state(), state)
+
+
+@given(
+    d=st.integers(1, 6), hidden=st.one_of(st.none(), st.integers(1, 8)), rows=st.integers(1, 9),
+    models=st.integers(1, 4), seed=st.integers(0, 2**31),
+)  # fmt: skip
+def test_scores_equal_a_torch_module(d, hidden, rows, models, seed):
+    rng = np.random.default_rng(seed)
+    theta = np.stack([initial_parameters(d, hidden, seed + m) for m in range(models)])
+    features, offset = rng.standard_normal((rows, d)), rng.standard_normal(models)
+    got = ScoreStack(theta, d, hidden, offset).scores(features)
+    assert got.shape == (models, rows)
+    for m in range(models):
+        expected = module(theta[m].copy(), hidden, d)(torch.from_numpy(features))[:, 0]
+        np.testing.assert_allclose(got[m], expected.detach() - offset[m], atol=1e-13)
+
+
+# Centring -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["cox, breslow", "dro", "split"])
+def test_centring_fixes_the_constant_and_nothing_else(name):
+    objective = OBJECTIVES[name][0](1)
+    theta = initial_parameters(D, HIDDEN, seed=2)
+    free, centred = (
+        fit_stack(X, objective, theta, [0.01], hidden=HIDDEN, n_iter=30, centre=centre)
+        for centre in (False, True)
+    )
+    assert free.offset.tolist() == [0.0]
+    assert np.abs(centred.scores(X).mean()) < 1e-12
+    assert np.abs(free.scores(X).mean()) > 1e-2
+    np.testing.assert_allclose(
+        centred.scores(X)[0], fairness.centred(free.scores(X)[0], free.scores(X)[0]), atol=1e-8
+    )
+    losses = [cox_losses(torch.from_numpy(m.scores(X)), RISK).numpy() for m in (free, centred)]
+    np.testing.assert_allclose(*losses, atol=1e-8)
+    np.testing.assert_allclose(centred.scores(X + 1) - free.scores(X + 1), -free.scores(X).mean(),
+                               atol=1e-8)  # fmt: skip
+
+
+def test_a_penalty_cannot_use_the_constant_of_a_centred_model():
+    objective = cox_objective(RISK, "breslow", PENALTIES["keya_i"], [0.5])
+    theta = initial_parameters(D, HIDDEN, seed=2)
+    how = {"hidden": HIDDEN, "n_iter": 200}
+    free, centred = (
+        fit_stack(X, objective, theta, [0.02], centre=centre, **how).scores(X)[0]
+        for centre in (False, True)
+    )
+    assert free.mean() < -5 and fairness.individual(np.exp(free), X) < 1e-3  # small, so "fair"
+    assert abs(centred.mean()) < 1e-12
+    honest = fairness.individual(np.exp(fairness.centred(free, free)), X)
+    assert fairness.individual(np.exp(centred), X) < 0.6 * honest
+
+
+# Prepared pairs -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("hidden", [None, HIDDEN], ids=["linear", "mlp"])
+@pytest.mark.parametrize("name", ["keya_i", "rp_i", "rp_g"])
+def test_pairs_in_the_loop_equal_the_differentiated_penalty(name, hidden):
+    pairs, lams = PENALTIES[name], np.array([0.4, 3.0])
+    theta = np.tile(initial_parameters(D, hidden, seed=3), (2, 1))
+    fast = cox_objective(RISK, "breslow", pairs, lams)
+    slow = cox_objective(RISK, "breslow", lambda h: regularizers.hinge_penalty(h, pairs), lams)
+    one, other = (
+        fit_stack(X, objective, theta, [0.01, 0.01], hidden=hidden, n_iter=25)
+        for objective in (fast, slow)
+    )
+    np.testing.assert_allclose(one.theta, other.theta, atol=1e-12)
+    assert np.abs(one.theta[0] - one.theta[1]).max() > 1e-4  # the weight of the penalty matters
+
+
+def test_progress_is_shown_on_request_only(capsys):
+    fit_stack(X, cox_objective(RISK), np.zeros(D), [0.01], n_iter=2)
+    assert capsys.readouterr() == ("", "")
+    fit_stack(X, cox_objective(RISK), np.zeros(D), [0.01], n_iter=2, verbose=True)
+    shown = capsys.readouterr()
+    assert shown.out == "" and "training" in shown.err
+
+
+def test_the_given_initial_weights_are_not_changed():
+    theta = np.zeros((2, D))
+    fit_stack(X, cox_objective(RISK), theta, [0.01, 0.01], n_iter=2)
+    assert (theta == 0).all()
