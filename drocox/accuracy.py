@@ -1,10 +1,9 @@
 r"""Accuracy: how well scores rank patients, and how well survival curves fit what happened.
 
-Throughout, :math:`f_i` is the score of test patient :math:`i` (higher means higher risk),
-:math:`Y_i` the observed time, :math:`\delta_i` the event indicator, and :math:`G` the Kaplan-Meier
-curve of the censoring times of the *training* part; :math:`1/G` makes up for patients lost to
-censoring. At a time :math:`t`, cases have :math:`Y_i \le t, \delta_i = 1` and controls
-:math:`Y_j > t`; they give
+:math:`f_i` is the score of test patient :math:`i` (higher: earlier event), :math:`Y_i` the time,
+:math:`\delta_i` the event indicator, :math:`G` the Kaplan-Meier curve of the *training* part's
+censoring times; :math:`1/G` makes up for patients lost to censoring. At time :math:`t`, cases have
+:math:`Y_i \le t, \delta_i = 1` and controls :math:`Y_j > t`; they give
 
 .. math:: \mathrm{AUC}(t) = \frac{\sum_{i\,\text{case}} \sum_{j\,\text{control}}
           1\{f_i > f_j\} / G(Y_i)}{\sum_{i\,\text{case}} \sum_{j\,\text{control}} 1 / G(Y_i)},
@@ -36,11 +35,6 @@ def concordance_index(scores, time, event) -> float:
     A pair is comparable if ``i`` has an event and ``j`` is observed longer, or is censored at the
     same time. Scores within 1e-8 of each other are tied and count one half.
 
-    Parameters
-    ----------
-    scores, time, event : array or tensor of shape (n,)
-        Scores, observed times and event indicators (bool or 0/1).
-
     Examples
     --------
     >>> concordance_index([2.0, 1.0, 0.0], [1, 2, 3], [1, 1, 0])
@@ -61,13 +55,6 @@ def cumulative_auc(train_time, train_event, scores, time, event) -> float:
 
     with :math:`S` the Kaplan-Meier curve of the test part and :math:`S(t_0) = 1`: the second value
     of scikit-survival's ``cumulative_dynamic_auc``, not the plain mean of its first.
-
-    Parameters
-    ----------
-    train_time, train_event : array or tensor of shape (m,)
-        Outcomes of the training part, for the censoring distribution.
-    scores, time, event : array or tensor of shape (n,)
-        Scores and outcomes of the test part.
 
     Examples
     --------
@@ -97,12 +84,7 @@ def cumulative_auc(train_time, train_event, scores, time, event) -> float:
 def log_partial_likelihood(scores, time, event, ties: str = "breslow") -> float:
     r"""Log partial likelihood per event, :math:`-\sum_i \ell_i / \sum_i \delta_i` with eq. (3).
 
-    Parameters
-    ----------
-    scores, time, event : array or tensor of shape (n,)
-        Scores, observed times and event indicators (bool or 0/1).
-    ties : {"breslow", "efron", "order"}
-        Treatment of tied times, as in :func:`drocox.cox_losses`.
+    ``ties`` as in :func:`drocox.cox_losses`.
 
     Examples
     --------
@@ -118,13 +100,8 @@ def log_partial_likelihood(scores, time, event, ties: str = "breslow") -> float:
 def brier_times(train_time, time) -> np.ndarray:
     """Return the 50 times at which the experiments evaluate survival curves.
 
-    They run evenly from the larger of the two parts' smallest times to the largest test time,
-    which is left out. ``train_time`` and ``time`` are the observed times of the two parts.
-
-    Examples
-    --------
-    >>> brier_times([2.0, 60.0], [10.0, 60.0])[[0, 1, -1]]
-    array([10., 11., 59.])
+    Evenly spaced from the larger of the two parts' smallest times to the largest test time, left
+    out.
     """
     train_time = _checks.numbers(train_time, "train_time", 1)
     time = _checks.numbers(time, "time", 1)
@@ -138,19 +115,9 @@ def brier_times(train_time, time) -> np.ndarray:
 def integrated_brier_score(train_time, train_event, survival, time, event, times) -> float:
     r"""Integrated Brier score, :math:`\int \mathrm{BS}(t)\, dt / (t_K - t_1)`; lower is better.
 
-    The integral runs from the first to the last of ``times`` by the trapezoidal rule. At and
+    ``survival`` (n, K) holds predicted probabilities of surviving beyond each of the increasing
+    ``times`` (K,), as from :func:`brier_times`; the integral is by the trapezoidal rule. At and
     beyond the end of a training part whose last patient is censored, G and the weight are 0.
-
-    Parameters
-    ----------
-    train_time, train_event : array or tensor of shape (m,)
-        Outcomes of the training part, for the censoring distribution.
-    survival : array or tensor of shape (n, len(times))
-        Predicted probabilities of surviving beyond each time, one row per test patient.
-    time, event : array or tensor of shape (n,)
-        Outcomes of the test part, in the row order of ``survival``.
-    times : array of shape (k,)
-        Increasing times within the test follow-up, as from :func:`brier_times`.
 
     Examples
     --------
@@ -183,23 +150,9 @@ def integrated_brier_score(train_time, train_event, survival, time, event, times
 def misaligned_brier_score(train_time, train_event, survival, time, event, times, order) -> float:
     """Integrated Brier score of predictions in one row order against outcomes in another.
 
-    The published values come back when the predictions are sorted by descending time and the
-    outcomes are not, so that curves meet other patients' outcomes. To judge a model, use
-    :func:`integrated_brier_score`, whose arguments these are, with one more:
-
-    Parameters
-    ----------
-    order : int array of shape (n,)
-        Row ``order[i]`` of ``survival`` is compared with outcome ``i``.
-
-    Examples
-    --------
-    >>> time, event = np.array([1.0, 2.0, 3.0, 4.0]), np.ones(4)
-    >>> curves = (time[:, None] > [1.5, 2.5]).astype(float)     # right for every patient
-    >>> misaligned_brier_score(time, event, curves, time, event, [1.5, 2.5], [0, 1, 2, 3])
-    0.0
-    >>> misaligned_brier_score(time, event, curves, time, event, [1.5, 2.5], [3, 2, 1, 0])
-    0.75
+    Row ``order[i]`` of ``survival`` is compared with outcome ``i``. The published values come back
+    when predictions are sorted by descending time and outcomes are not, so that curves meet other
+    patients' outcomes. To judge a model, use :func:`integrated_brier_score`.
     """
     survival, order = _checks.numbers(survival, "survival", 2), np.asarray(order)
     if order.dtype.kind not in "iu" or not np.array_equal(np.sort(order), range(len(survival))):

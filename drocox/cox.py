@@ -18,12 +18,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from numba import njit
 
-from drocox import _checks
+from drocox import _checks, kernels
 
 TIES = ("breslow", "efron", "order")
-SAFE_SPREAD = 600.0  # exp(-600) is far from underflow: one shift serves the whole row
 
 
 @dataclass(frozen=True)
@@ -69,79 +67,13 @@ def risk_sets(time, event) -> RiskSets:
     return RiskSets(order, np.ascontiguousarray(stop), event, time, died)
 
 
-@njit(cache=True)
-def _sums_forward(f, order, stop, event, member, others):
-    """Log-sum-exp over the members of each event's risk set, and what the way back needs.
-
-    With ``others``, members' own events are left out. At each position ``hazard`` is
-    exp(score - shift) of a member, ``inverse`` one over the running sum, ``shift`` what both are
-    relative to.
-    """
-    models, n = f.shape
-    log_sum, hazard = np.zeros((models, n)), np.zeros((models, n))
-    inverse, shift = np.zeros((models, n)), np.empty((models, n))
-    x = np.empty(n)
-    for m in range(models):
-        b, c = min(m, order.shape[0] - 1), min(m, member.shape[0] - 1)
-        high, low = -np.inf, np.inf
-        for q in range(n):
-            x[q] = f[m, order[b, q]]
-            if member[c, order[b, q]]:
-                high, low = max(high, x[q]), min(low, x[q])
-        top = high if high - low < SAFE_SPREAD else -np.inf
-        total, p = 0.0, 0
-        while p < n:
-            end, deaths = stop[b, p], False
-            for q in range(p, end):
-                if member[c, order[b, q]]:
-                    if x[q] > top:  # only where scores spread too far for one shift
-                        total *= np.exp(top - x[q])
-                        hazard[m, p:q] *= np.exp(top - x[q])
-                        top = x[q]
-                    hazard[m, q] = np.exp(x[q] - top)
-                    total += hazard[m, q]
-                deaths |= event[b, q] and not (others and member[c, order[b, q]])
-            shift[m, p] = top
-            if deaths:
-                value = top + np.log(total) if total > 0.0 else -np.inf
-                for q in range(p, end):
-                    if event[b, q] and not (others and member[c, order[b, q]]):
-                        log_sum[m, order[b, q]] = value
-                        inverse[m, q] = 1.0 / total if total > 0.0 else 0.0
-            p = end
-    return log_sum, hazard, inverse, shift
-
-
-@njit(cache=True)
-def _sums_backward(upstream, order, stop, event, hazard, inverse, shift):
-    """Gradient: what each event passes back to the members of its risk set."""
-    models, n = upstream.shape
-    grad = np.empty((models, n))
-    for m in range(models):
-        b = min(m, order.shape[0] - 1)
-        passed, end = 0.0, n
-        while end > 0:
-            p = end - 1
-            while p > 0 and stop[b, p - 1] == end:
-                p -= 1
-            if end < n and shift[m, p] < shift[m, end]:
-                passed *= np.exp(shift[m, p] - shift[m, end])
-            for q in range(p, end):
-                if event[b, q]:
-                    passed += upstream[m, order[b, q]] * inverse[m, q]
-            for q in range(p, end):
-                grad[m, order[b, q]] = hazard[m, q] * passed
-            end = p
-    return grad
-
-
 class _RiskSums(torch.autograd.Function):
     """Log-sum-exp of the scores over the members of each event's risk set; 0 where left out."""
 
     @staticmethod
     def forward(ctx, scores, risk, stop, member, others):
         f = scores.detach().cpu().reshape(-1, scores.shape[-1]).numpy()
-        log_sum, *saved = _sums_forward(f, risk.order, stop, risk.event, member, others)
+        log_sum, *saved = kernels.sums_forward(f, risk.order, stop, risk.event, member, others)
         ctx.saved = (risk.order, stop, risk.event, *saved)
         return torch.from_numpy(log_sum).reshape(scores.shape).to(scores.device)
 
@@ -149,7 +81,7 @@ class _RiskSums(torch.autograd.Function):
     @torch.autograd.function.once_differentiable
     def backward(ctx, upstream):
         g = upstream.cpu().reshape(-1, upstream.shape[-1]).contiguous().numpy()
-        grad = torch.from_numpy(_sums_backward(g, *ctx.saved))
+        grad = torch.from_numpy(kernels.sums_backward(g, *ctx.saved))
         return grad.reshape(upstream.shape).to(upstream.device), None, None, None, None
 
 

@@ -15,9 +15,8 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from numba import njit
 
-from drocox import _checks
+from drocox import _checks, kernels
 
 RULES = ("paper", "definition", "sharp")
 
@@ -46,45 +45,6 @@ def dual_constant(alpha: float, *, rule: str = "paper") -> float:
     return float(np.hypot(1, np.sqrt(2.0 if rule == "paper" else 1.0) * (1 / alpha - 1)))
 
 
-@njit(cache=True)
-def _solve(losses, c):
-    """Minimiser, risk and worst-case weights of each row of ``losses`` for its constant c."""
-    models, n = losses.shape
-    eta, risk, weights = np.empty(models), np.empty(models), np.zeros((models, n))
-    above = np.empty(n)  # losses relative to largest and range, those still active in front
-    for m in range(models):
-        square, top, ties = c[m] * c[m], losses[m].max(), 0
-        size = max(top - losses[m].min(), 1e-300)
-        for i in range(n):
-            above[i] = (losses[m, i] - top) / size
-            ties += above[i] == 0.0
-        if ties * square >= n:  # everything on the largest losses
-            eta[m], risk[m] = top, top
-            weights[m] = (losses[m] == top) / ties
-            continue
-        if square == 1.0:  # C = 1: the mean, approached as eta falls without bound
-            eta[m], risk[m] = -np.inf, top + above.mean() * size
-            weights[m] = 1.0 / n
-            continue
-        active = n
-        while True:
-            mean = above[:active].sum() / active
-            variance = ((above[:active] - mean) ** 2).sum() / active
-            spare = square * active / n - 1.0
-            at, left = mean - np.sqrt(variance / spare), 0
-            for i in range(active):
-                if above[i] > at:
-                    above[left] = above[i]
-                    left += 1
-            if left == active or left * square <= n:  # the second only by rounding
-                break
-            active = left
-        eta[m], risk[m] = top + at * size, top + (mean + np.sqrt(variance * spare)) * size
-        weights[m] = np.maximum((losses[m] - top) / size - at, 0.0)
-        weights[m] /= weights[m].sum()
-    return eta, risk, weights
-
-
 def _solve_stack(losses: torch.Tensor, c) -> tuple[torch.Tensor, ...]:
     """The same for losses (..., n), with ``c`` a number or an array over the stack."""
     rows = losses.detach().to("cpu", torch.float64).reshape(-1, losses.shape[-1]).numpy()
@@ -92,7 +52,7 @@ def _solve_stack(losses: torch.Tensor, c) -> tuple[torch.Tensor, ...]:
     c = np.broadcast_to(np.asarray(c, dtype=float), stack).reshape(-1)
     shapes = (stack, stack, losses.shape)
     return tuple(torch.from_numpy(a).reshape(shape).to(losses)
-                 for a, shape in zip(_solve(rows, c), shapes, strict=True))
+                 for a, shape in zip(kernels.solve(rows, c), shapes, strict=True))
 
 
 class _DRORisk(torch.autograd.Function):

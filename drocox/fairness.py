@@ -15,9 +15,8 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from numba import njit
 
-from drocox import _checks, regularizers
+from drocox import _checks, kernels, regularizers
 from drocox.regularizers import GAMMA, Pairs
 
 
@@ -71,39 +70,12 @@ def intersectional(hazards, codes_2d, smoothing: bool = True) -> float:
     return float(regularizers.intersectional_keya(_tensor(hazards), codes_2d, smoothing))
 
 
-@njit(cache=True)
-def _concordance_counts(f, time, event):
-    """Numerator and denominator of Algorithm B.1, patient by patient (each pair serves both)."""
-    n = len(f)
-    above, below = np.zeros(n), np.zeros(n)
-    for i in range(n):
-        for j in range(i):
-            if time[i] == time[j]:
-                if not (event[i] or event[j]):
-                    continue
-                if event[i] and event[j]:
-                    point = 1.0 if f[i] == f[j] else 0.5
-                else:
-                    died, lived = (i, j) if event[i] else (j, i)
-                    point = 1.0 if f[died] > f[lived] else 0.5
-            else:
-                early, late = (i, j) if time[i] < time[j] else (j, i)
-                if not event[early]:
-                    continue
-                point = 1.0 if f[early] > f[late] else (0.5 if f[early] == f[late] else 0.0)
-            above[i] += point
-            above[j] += point
-            below[i] += 1.0
-            below[j] += 1.0
-    return above, below
-
-
 def concordance_imparities(scores, time, event, groups: dict) -> dict[str, float]:
     """Concordance imparity in percent for several attributes, from one pass over the pairs."""
     scores = _checks.numbers(scores, "scores", 1)
     time, event = _checks.outcomes(time, event)
     _checks.same_length(scores=scores, time=time)
-    above, below = _concordance_counts(scores, time, event)
+    above, below = kernels.concordance_counts(scores, time, event)
     out = {}
     for name, codes in groups.items():
         codes = _checks.codes(codes, name, len(scores))

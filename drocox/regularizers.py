@@ -20,9 +20,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from numba import njit
 
-from drocox import _checks
+from drocox import _checks, kernels
 
 GAMMA = 0.01
 
@@ -45,15 +44,10 @@ class Pairs:
     gamma: float
     unit: np.ndarray | None = None
 
-
-@njit(cache=True)
-def _margins(x, rows, columns, start, stop, gamma):
-    out, at = np.empty((stop - start).sum()), 0
-    for r in range(len(rows)):
-        for k in range(start[r], stop[r]):
-            out[at] = gamma * np.sqrt(((x[rows[r]] - x[columns[k]]) ** 2).sum())
-            at += 1
-    return out
+    @property
+    def runs(self) -> tuple[np.ndarray, ...]:
+        """What the kernels take."""
+        return self.rows, self.columns, self.start, self.stop, self.margin
 
 
 def _unit_rows(X, gamma) -> np.ndarray:
@@ -72,7 +66,7 @@ def all_pairs(X, gamma: float = GAMMA) -> Pairs:
     if n < 2:
         raise ValueError("X has one row; a comparison needs at least two patients")
     runs = (index, index, np.zeros_like(index), index)
-    return Pairs(*runs, _margins(x, *runs, gamma), float(n * (n - 1)), n, gamma,
+    return Pairs(*runs, kernels.margins(x, *runs, gamma), float(n * (n - 1)), n, gamma,
                  np.ascontiguousarray(x.T))
 
 
@@ -93,83 +87,8 @@ def censored_event_pairs(X, time, event, codes=None, gamma: float = GAMMA) -> Pa
         late, mine = columns[codes[columns] == g], codes[rows] == g
         stop[mine] += np.searchsorted(-time[late], -time[rows[mine]], side="right")
     runs = (rows, columns, start, stop)
-    return Pairs(*runs, _margins(x, *runs, gamma), float(len(rows) * len(columns)), len(time),
+    return Pairs(*runs, kernels.margins(x, *runs, gamma), float(len(rows) * len(columns)), len(time),
                  gamma)
-
-
-@njit(cache=True, fastmath={"reassoc", "contract", "nsz", "nnan"})
-def _hinge_sums(h, rows, columns, start, stop, margin):
-    """Sum of hinges of each model."""
-    value, met, at = np.zeros(len(h)), np.ascontiguousarray(h[:, columns]), 0
-    for r in range(len(rows)):
-        margins = margin[at : at + stop[r] - start[r]]
-        at += len(margins)
-        for m in range(len(h)):
-            mine, others, total = h[m, rows[r]], met[m, start[r] : stop[r]], 0.0
-            for k in range(len(others)):
-                excess = abs(mine - others[k]) - margins[k]
-                total += excess if excess > 0.0 else 0.0
-            value[m] += total
-    return value
-
-
-@njit(cache=True)
-def _hinge_gradients(h, rows, columns, start, stop, margin):
-    """Gradient of the sum of hinges: every active pair pushes its two hazards together.
-
-    Comparisons become whole numbers, runs become slices and nothing branches, so the compiler
-    turns the inner loop into vector code; a row's margins are read once for all models.
-    """
-    grad, met, at = np.zeros(h.shape), np.ascontiguousarray(h[:, columns]), 0
-    back = np.zeros(met.shape, np.int64)
-    for r in range(len(rows)):
-        margins = margin[at : at + stop[r] - start[r]]
-        at += len(margins)
-        for m in range(len(h)):
-            mine, push = h[m, rows[r]], 0
-            others, pushed = met[m, start[r] : stop[r]], back[m, start[r] : stop[r]]
-            for k in range(len(others)):
-                gap = mine - others[k]
-                sign = np.int64(gap > margins[k]) - np.int64(gap < -margins[k])
-                push += sign
-                pushed[k] -= sign
-            grad[m, rows[r]] += push
-    for m in range(len(h)):
-        for k in range(len(columns)):
-            grad[m, columns[k]] += back[m, k]
-    return grad
-
-
-@njit(cache=True, fastmath={"reassoc", "contract"})
-def _window_gradient(h, x, gamma):
-    """The same for all pairs, given hazards in ascending order and their unit rows ``x`` (d, n).
-
-    Unit rows are at most 2 apart, so hazards more than 2 gamma apart are an active pair whatever
-    the features: those are counted, and distances are computed for the few pairs inside.
-    """
-    dims, n = x.shape
-    grad, far_from, near, low = np.zeros(n), np.zeros(n + 1), np.empty(n), 0
-    for p in range(n):
-        while h[p] - h[low] > 2 * gamma:
-            low += 1
-        far_from[low] += 1.0
-        square, met, pushed, push = near[: p - low], h[low:p], grad[low:p], 0.0
-        square[:] = 0.0
-        for d in range(dims):
-            mine, others = x[d, p], x[d, low:p]
-            for k in range(len(others)):
-                square[k] += (mine - others[k]) ** 2
-        for k in range(len(met)):
-            gap = h[p] - met[k]
-            active = 1.0 if gap * gap > gamma * gamma * square[k] else 0.0
-            push += active
-            pushed[k] -= active
-        grad[p] += low + push
-    beyond = 0.0
-    for p in range(n - 1, -1, -1):
-        beyond += far_from[p + 1]
-        grad[p] -= beyond
-    return grad
 
 
 def hinge_gradient(hazards: torch.Tensor, pairs: Pairs) -> torch.Tensor:
@@ -182,10 +101,9 @@ def hinge_gradient(hazards: torch.Tensor, pairs: Pairs) -> torch.Tensor:
         # a near pair costs about 0.5 d + 1 times what a pair of the other loop costs
         if ahead.sum() * (0.5 * len(pairs.unit) + 1) < pairs.divisor / 2:
             dense[m] = False
-            grad[m, order] = _window_gradient(row[order], pairs.unit[:, order], pairs.gamma)
+            grad[m, order] = kernels.window_gradient(row[order], pairs.unit[:, order], pairs.gamma)
     if dense.any():
-        grad[dense] = _hinge_gradients(h[dense], pairs.rows, pairs.columns, pairs.start,
-                                       pairs.stop, pairs.margin)
+        grad[dense] = kernels.hinge_gradients(h[dense], *pairs.runs)
     return torch.from_numpy(grad / pairs.divisor).reshape(hazards.shape).to(hazards)
 
 
@@ -195,7 +113,7 @@ class _HingePenalty(torch.autograd.Function):
         ctx.save_for_backward(hazards)
         ctx.pairs = pairs
         h = hazards.detach().to("cpu", torch.float64).reshape(-1, pairs.n).numpy()
-        value = _hinge_sums(h, pairs.rows, pairs.columns, pairs.start, pairs.stop, pairs.margin)
+        value = kernels.hinge_sums(h, *pairs.runs)
         return torch.from_numpy(value / pairs.divisor).reshape(hazards.shape[:-1]).to(hazards)
 
     @staticmethod

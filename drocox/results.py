@@ -27,8 +27,8 @@ from drocox.data import load_dataset
 from drocox.protocol import ATTRIBUTES, PROTOCOLS, Stack, stacks
 
 DEFAULT = Path(__file__).resolve().parent.parent / "book" / "results"
-DECIDING = ("data", "cox", "dro", "regularizers", "accuracy", "fairness", "evaluation", "training",
-            "protocol", "runs")  # modules whose code decides numbers
+DECIDING = ("kernels", "cox", "dro", "regularizers", "accuracy", "fairness", "evaluation",
+            "training", "protocol", "runs")  # modules whose code decides numbers
 FORMAT = "%.9g"
 
 

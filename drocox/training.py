@@ -16,9 +16,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from numba import njit
 from tqdm.auto import tqdm
 
+from drocox import kernels
 from drocox.cox import RiskSets, _losses, _split_losses
 from drocox.dro import _DRORisk
 from drocox.regularizers import Pairs, hinge_gradient
@@ -139,27 +139,6 @@ def _layers(theta: np.ndarray, d: int, hidden: int | None) -> list[np.ndarray]:
     return [w1.reshape(len(theta), hidden, d), b1, w2, b2]
 
 
-@njit(cache=True)
-def _activate(units, w2, out):
-    """Apply ReLU in place and add the weighted units to ``out``."""
-    for h in range(units.shape[0]):
-        row, v = units[h], w2[h]
-        for i in range(len(row)):
-            row[i] = row[i] if row[i] > 0.0 else 0.0
-            out[i] += v * row[i]
-
-
-@njit(cache=True, fastmath={"reassoc", "contract", "nsz"})
-def _deactivate(units, upstream, grad_w2, masked):
-    """Gradient of w2, and the upstream gradient where a unit is active."""
-    for h in range(units.shape[0]):
-        row, out, total = units[h], masked[h], 0.0
-        for i in range(len(row)):
-            total += row[i] * upstream[i]
-            out[i] = upstream[i] if row[i] > 0.0 else 0.0
-        grad_w2[h] = total
-
-
 class _Network:
     """Scores of a stack on its training features, and the gradient of its parameters.
 
@@ -182,7 +161,7 @@ class _Network:
         for m, (w1, b1, w2, b2) in enumerate(zip(*layers, strict=True)):
             np.matmul(np.column_stack([w1, b1]), self.ones, out=self.units[m])
             out[m] = b2
-            _activate(self.units[m], w2, out[m])
+            kernels.activate(self.units[m], w2, out[m])
         return out
 
     def gradient(self, theta: np.ndarray, upstream: np.ndarray) -> np.ndarray:
@@ -193,7 +172,7 @@ class _Network:
         grads = _layers(grad, self.X.shape[1], self.hidden)
         for m in range(len(theta)):
             w2 = layers[2][m]
-            _deactivate(self.units[m], upstream[m], grads[2][m], self.masked)
+            kernels.deactivate(self.units[m], upstream[m], grads[2][m], self.masked)
             both = (self.masked @ self.ones.T) * w2[:, None]
             grads[0][m], grads[1][m] = both[:, :-1], both[:, -1]
             grads[3][m] = upstream[m].sum()
