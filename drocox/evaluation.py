@@ -29,16 +29,9 @@ def scaled_features(train: SurvivalData, *others: SurvivalData) -> list[np.ndarr
 class Judge:
     """Metrics of any number of models on one part.
 
-    Parameters
-    ----------
-    train, part : SurvivalData
-        Training part (censoring and baseline hazard) and the part to predict.
-    X : array of shape (n, d)
-        Scaled features of ``part``.
-    ties : {"breslow", "efron", "order"}
-        Treatment of ties in the log partial likelihood.
-    order : array of shape (n,), optional
-        Order of the predictions in the misaligned Brier score.
+    ``train`` gives censoring and baseline hazard; ``X`` are the scaled features of ``part``;
+    ``ties`` is for the log partial likelihood; ``order``, if given, is the order of the predictions
+    in the misaligned Brier score.
     """
 
     def __init__(self, train: SurvivalData, part: SurvivalData, X, ties: str = "breslow",
@@ -86,12 +79,11 @@ def evaluate(train: SurvivalData, test: SurvivalData, train_scores, test_scores,
              attribute: str) -> dict[str, float]:
     """All nine metrics of one model, for one sensitive attribute.
 
-    Features are imputed by the training part's medians and scaled by its means and deviations
-    for F_I; the baseline hazard and the censoring distribution come from the training part.
-
     Parameters
     ----------
     train, test : SurvivalData
+        The training part gives censoring, baseline hazard, and (for F_I) the medians, means and
+        deviations that features are imputed and scaled by.
     train_scores, test_scores : arrays of shape (n_train,), (n_test,)
         Scores of the model on both parts; higher means earlier events.
     attribute : str

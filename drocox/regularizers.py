@@ -87,8 +87,8 @@ def censored_event_pairs(X, time, event, codes=None, gamma: float = GAMMA) -> Pa
         late, mine = columns[codes[columns] == g], codes[rows] == g
         stop[mine] += np.searchsorted(-time[late], -time[rows[mine]], side="right")
     runs = (rows, columns, start, stop)
-    return Pairs(*runs, kernels.margins(x, *runs, gamma), float(len(rows) * len(columns)), len(time),
-                 gamma)
+    return Pairs(*runs, kernels.margins(x, *runs, gamma), float(len(rows) * len(columns)),
+                 len(time), gamma)
 
 
 def hinge_gradient(hazards: torch.Tensor, pairs: Pairs) -> torch.Tensor:

@@ -31,16 +31,8 @@ Objective = Callable[[torch.Tensor], torch.Tensor]
 def cox_objective(risk: RiskSets, ties: str = "breslow", penalty=None, lam=None) -> Objective:
     r"""Mean Cox loss per event, plus :math:`\lambda` times a penalty on the hazards.
 
-    Parameters
-    ----------
-    risk : RiskSets
-        Outcomes of the training part.
-    ties : {"breslow", "efron", "order"}
-    penalty : callable or Pairs, optional
-        A function of the hazards (models, n) that gives one value per model, or prepared pairs of
-        a hinge penalty.
-    lam : array of shape (models,), optional
-        Weight of the penalty in each model.
+    ``penalty`` maps hazards (models, n) to one value per model, or is the prepared pairs of a hinge
+    penalty; ``lam`` (models,) holds its weights.
     """
     events = int(risk.event[0].sum())
     weight = None if lam is None else torch.as_tensor(lam, dtype=torch.float64)
@@ -102,15 +94,9 @@ def initial_parameters(n_features: int, hidden: int | None, seed: int) -> np.nda
 class ScoreStack:
     """A stack of trained score functions.
 
-    Attributes
-    ----------
-    theta : (models, parameters) array
-        Parameters in the order of :func:`initial_parameters`.
-    n_features : int
-    hidden : int or None
-        Units of the hidden layer; None for linear models.
-    offset : (models,) array
-        Subtracted from every score: the mean training score of centred models, else 0.
+    ``theta`` (models, parameters) is in the order of :func:`initial_parameters`; ``hidden`` is None
+    for linear models; ``offset`` (models,) is subtracted from every score: the mean training score
+    of centred models, else 0.
     """
 
     theta: np.ndarray
@@ -194,16 +180,11 @@ def fit_stack(X, objective: Objective, theta, learning_rates, *, hidden: int | N
     learning_rates : array of shape (models,)
     hidden : int, optional
         Units of the hidden layer; None for linear models.
-    n_iter : int
     centre : bool
-        Subtract the mean training score inside the model, so that the constant the Cox loss cannot
-        see is fixed.
+        Subtract the mean training score inside the model, which fixes the constant that the Cox
+        loss cannot see.
     verbose : bool
         Show a progress bar.
-
-    Returns
-    -------
-    ScoreStack
     """
     X = np.ascontiguousarray(X, dtype=float)
     theta = np.array(theta, dtype=float, ndmin=2)

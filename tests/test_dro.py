@@ -47,9 +47,8 @@ def solve(losses, alpha: float, rule: str = "paper"):
     return eta.numpy(), risk.numpy(), weights.numpy()
 
 
-@pytest.mark.xfail(strict=True, reason="the example of optimal_eta shows 0.1835; it is 0.6340")
 def test_examples_of_the_docstrings():
-    assert doctest.testmod(dro) == (0, 3)
+    assert doctest.testmod(dro).failed == 0
 
 
 # The constant -------------------------------------------------------------------------------
@@ -153,7 +152,6 @@ def test_losses_that_differ_by_rounding_only(n, top, gaps, alpha, rule, seed):
     assert losses.min() - 2 * np.spacing(top) <= risk <= losses.max()
 
 
-@pytest.mark.xfail(strict=True, reason="squares of losses beyond 1e154 overflow, below underflow")
 @pytest.mark.parametrize("scale", [1e-200, 1e200])
 def test_losses_of_any_size(scale):
     losses = np.array([1.0, 0.0, 2.0, 5.0, 1.0])
@@ -323,7 +321,6 @@ def test_alpha_that_is_no_number_is_refused(alpha):
             call(alpha)
 
 
-@pytest.mark.xfail(strict=True, reason="(1/alpha)^2 overflows with a message about neither")
 def test_the_smallest_alpha():
     assert drocox.dual_constant(1e-200) > 1e199  # C is about sqrt(2)/alpha
 

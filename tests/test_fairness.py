@@ -36,7 +36,7 @@ class Patients:
 
 
 def test_examples_of_the_docstrings():
-    assert doctest.testmod(fairness) == (0, 2)
+    assert doctest.testmod(fairness).failed == 0
 
 
 # Against literal loops ----------------------------------------------------------------------
@@ -64,7 +64,7 @@ def test_metrics_of_hazards_equal_the_loops(n, scale, groups, seed, smoothing, g
         assert type(got) is float
         assert got == pytest.approx(expected, rel=1e-10, abs=1e-12)
     else:
-        with pytest.raises(ValueError, match=r"cell of codes_2d has no patient.*smoothing=True"):
+        with pytest.raises(ValueError, match=r"cell of codes_2d.*smoothing=True"):
             fairness.intersectional(h, codes_2d, smoothing)
 
 
@@ -284,7 +284,7 @@ CALLS = {
 BAD = [
     ("hazards", [1.0, np.nan, 1.0, 1.0], "hazards holds 1 NaN or infinite value.*impute or drop"),
     ("hazards", [1.0, np.inf, 1.0, 1.0], "hazards holds 1 NaN or infinite value"),
-    ("hazards", [1.0, -0.5, 1.0, 1.0], r"hazards holds negative values; pass exp\(scores\)"),
+    ("hazards", [1.0, -0.5, 1.0, 1.0], r"hazards holds negative values.*; pass exp\(scores\)"),
     ("hazards", [], "hazards is empty; pass at least one"),
     ("hazards", np.ones((2, 4)), "hazards must have 1 dimension"),
     ("hazards", list("abcd"), "hazards must be numeric; encode"),
@@ -307,7 +307,7 @@ BAD = [
     ("event", [1, 0, 1], "time has 4, event has 3; pass one value per patient"),
     ("codes", [0, 1, 0], r"codes must hold one group label per patient \(4\)"),
     ("codes", [1, 1, 1, 1], "codes holds a single group.*at least two"),
-    ("codes", [0, 1, np.nan, 1], "codes holds NaN; give every patient a group label"),
+    ("codes", [0, 1, np.nan, 1], "codes holds (NaN|missing).*; give every patient a group label"),
     ("codes", [], "codes must hold one group label per patient"),
     ("codes_2d", [0, 1, 0, 1], "codes_2d must have shape .*; stack the attributes"),
     ("codes_2d", np.ones((4, 1)), "codes_2d holds a single group"),
@@ -345,14 +345,12 @@ def test_a_bad_attribute_is_named():
         fairness.concordance_imparities(*outcome, {"age": GOOD["codes"], "race": np.zeros(4)})
 
 
-@pytest.mark.xfail(strict=True, reason="ratios of means of 0 give NaN or infinity")
 @pytest.mark.parametrize("hazards", [[0.0, 0.0, 0.0, 0.0], [0.0, 1.0, 1.0, 1.0]])
 def test_ratios_of_nothing_are_refused(hazards):
     with pytest.raises(ValueError, match="hazards"):
         fairness.intersectional(hazards, GOOD["codes_2d"], smoothing=False)
 
 
-@pytest.mark.xfail(strict=True, reason="sums of huge hazards overflow: F_G is NaN, F_I infinite")
 @pytest.mark.parametrize("function", ["individual", "group", "intersectional"])
 def test_huge_hazards_never_give_nan(function):
     other = {"individual": np.eye(4), "group": [0, 1, 0, 1], "intersectional": np.eye(4)[:, :1]}
@@ -364,7 +362,6 @@ def test_huge_hazards_never_give_nan(function):
         assert np.isfinite(got)
 
 
-@pytest.mark.xfail(strict=True, reason="gamma is ignored where X is prepared pairs")
 def test_gamma_beside_prepared_pairs_is_refused():
     with pytest.raises((ValueError, TypeError), match="gamma"):
         fairness.individual(GOOD["hazards"], regularizers.all_pairs(GOOD["X"], 0.5), gamma=0.1)

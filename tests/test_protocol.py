@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from sklearn.model_selection import train_test_split
 
 import drocox
-from drocox import dual_constant, protocol, regularizers, runs, training
+from drocox import accuracy, dual_constant, protocol, regularizers, runs, training
 from drocox.evaluation import Judge, scaled_features
 from drocox.protocol import ATTRIBUTES, LEARNING_RATES, METHODS, Stack, prepare
 from drocox.training import cox_objective, dro_objective, initial_parameters, split_objective
@@ -341,12 +341,11 @@ EXPECTED = {
 
 
 @pytest.mark.parametrize(("method", "attribute"), EXPECTED)
-def test_a_stack_trains_what_its_method_says(method, attribute, monkeypatch):
+def test_a_stack_trains_what_its_method_says(method, attribute):
     split = {"n2_share": 0.5, "sides": 2} if "SPLIT" in method else {}
     stack = Stack(*SEER[:2], method, SEER[2], attribute, **split)
     ready = prepare(*SEER, *split.values())
-    monkeypatch.setattr(runs, "fit_stack", partial(training.fit_stack, n_iter=4))
-    got, grid = runs.fit(stack, ready), stack.grid()
+    got, grid = runs.fit(stack, ready, n_iter=4), stack.grid()
     assert got.theta.shape[0] == len(grid)  # more than one chunk for 18 models
     hidden = 24 if method.startswith("Deep") else None
     start = initial_parameters(ready.X[0].shape[1], hidden, 1)
@@ -361,7 +360,7 @@ def test_a_stack_trains_what_its_method_says(method, attribute, monkeypatch):
 
 
 def test_rows_of_a_corrected_run_equal_evaluate(monkeypatch):
-    monkeypatch.setattr(runs, "fit_stack", partial(training.fit_stack, n_iter=20))
+    monkeypatch.setattr(runs, "fit", partial(runs.fit, n_iter=20))
     stack = Stack("corrected", "seer", "Cox", 2)
     frame, ready = runs.run_stack(stack), prepare("corrected", "seer", 2)
     models = runs.fit(stack, ready)
@@ -369,7 +368,7 @@ def test_rows_of_a_corrected_run_equal_evaluate(monkeypatch):
     assert list(frame.columns) == runs.columns()
     assert frame["learning_rate"].tolist() == list(LEARNING_RATES)
     assert (frame["dataset"] == "seer").all() and (frame["repeat"] == 2).all()
-    assert frame[["lam", "alpha", "n2_share", "sides", "unstable"]].isna().all(axis=None)
+    assert frame[["lam", "alpha", "n2_share", "sides"]].isna().all(axis=None)
     assert frame["test_ibs_misaligned"].isna().all()
     for i, attribute in ((0, "age"), (2, "race")):
         found = drocox.evaluate(ready.train, ready.test, on_train[i], on_test[i], attribute)
@@ -383,8 +382,8 @@ def test_rows_of_a_corrected_run_equal_evaluate(monkeypatch):
         np.testing.assert_allclose(frame[f"test_{key}_centred"], frame[f"test_{key}"], atol=1e-10)
 
 
-def test_nonlinear_rows_say_whether_they_are_stable(monkeypatch):
-    monkeypatch.setattr(runs, "fit_stack", partial(training.fit_stack, n_iter=3))
+def test_rows_say_whether_they_are_stable(monkeypatch):
+    monkeypatch.setattr(runs, "fit", partial(runs.fit, n_iter=3))
     frame = runs.run_stack(Stack("as_published", "seer", "DeepSurv", 1))
     assert frame["unstable"].tolist() == [0, 0, 0]  # three steps are not chaotic
     assert (frame["test_f_i_centred"] != frame["test_f_i"]).all()
@@ -392,6 +391,11 @@ def test_nonlinear_rows_say_whether_they_are_stable(monkeypatch):
     monkeypatch.setattr(runs, "PERTURBATION", 0.5)
     frame = runs.run_stack(Stack("as_published", "seer", "DeepSurv", 1))
     assert frame["unstable"].tolist() == [1, 1, 1]
+    # The perturbed twins are judged for stability only: the rows are those of the given weights.
+    stack, ready = Stack("as_published", "seer", "Cox", 1), prepare("as_published", "seer", 1)
+    scores = runs.fit(stack, ready).scores(ready.X[2])
+    expected = [accuracy.concordance_index(f, ready.test.time, ready.test.event) for f in scores]
+    assert runs.run_stack(stack)["test_c_index"].tolist() == pytest.approx(expected, abs=1e-12)
 
 
 # Evaluation ---------------------------------------------------------------------------------

@@ -106,7 +106,7 @@ def test_gradients_equal_finite_differences(name, n, share, gamma, groups, seed)
     patients = Patients(seed, n, share, groups=groups)
     hazards = np.exp(patients.rng.standard_normal(n))  # distinct, and away from kinks:
     gaps = np.abs(hazards[:, None] - hazards) + np.eye(n)
-    rows = regularizers.unit_rows(patients.X)
+    rows = np.array(literal.unit_rows(patients.X))
     margins = gamma * np.linalg.norm(rows[:, None] - rows, axis=-1)
     assume(gaps.min() > 1e-4 and np.abs(gaps - margins).min() > 1e-4)
     for codes, whole in ((patients.codes, True), (patients.codes_2d, False)):
@@ -118,10 +118,14 @@ def test_gradients_equal_finite_differences(name, n, share, gamma, groups, seed)
     assert gradcheck(lambda h: patients.penalty(name, h, gamma), leaf)
 
 
-@given(n=sizes, share=shares, gamma=gammas, groups=groupings, seed=seeds)
-def test_hinge_gradient_equals_the_pairs(n, share, gamma, groups, seed):
-    """Every active pair pushes its larger hazard up by one and its smaller one down."""
-    patients = Patients(seed, n, share, groups=groups)
+@settings(max_examples=100)
+@given(n=sizes, share=shares, scale=scales, gamma=gammas, groups=groupings, seed=seeds)
+def test_hinge_gradient_equals_the_pairs(n, share, scale, gamma, groups, seed):
+    """Every active pair pushes its larger hazard up by one and its smaller one down.
+
+    Scales from far below to far above the margins: near and far pairs are counted differently.
+    """
+    patients = Patients(seed, n, share, scale, groups)
     X, time, event, codes, h = (
         patients.X, patients.time, patients.event, patients.codes, patients.hazards
     )  # fmt: skip
@@ -240,13 +244,13 @@ def test_empty_cells_of_the_product_count_when_smoothed():
     assert float(got) == pytest.approx(np.log(5 / 0.5), abs=1e-15)
 
 
-@given(n=st.integers(1, 20), scale=st.sampled_from([1e-3, 1.0, 1e6]), seed=seeds)
-def test_unit_rows(n, scale, seed):
-    X = np.random.default_rng(seed).standard_normal((n, 3)) * scale
-    X[0] = 0
-    rows = regularizers.unit_rows(X)
-    np.testing.assert_allclose(rows, literal.unit_rows(X), atol=1e-15)
-    assert (rows[0] == 0).all()
+@given(n=sizes, factor=st.sampled_from([1e-3, 7.0, 1e6]), seed=seeds)
+def test_only_the_direction_of_a_feature_row_counts(n, factor, seed):
+    patients = Patients(seed, n)
+    before = float(regularizers.individual_keya(patients.hazards, patients.X, gamma=0.5))
+    longer = patients.X * (factor * patients.rng.uniform(1, 2, n))[:, None]
+    after = regularizers.individual_keya(patients.hazards, longer, gamma=0.5)
+    assert float(after) == pytest.approx(before, abs=1e-12)
 
 
 # Bad input ----------------------------------------------------------------------------------
@@ -274,7 +278,7 @@ BAD = [
     ("X", np.full((4, 2), np.nan), "X holds 8 NaN or infinite value.*impute or drop"),
     ("X", np.diag([1, 1, 1, np.inf]), "X holds 1 NaN or infinite value.*impute or drop"),
     ("X", np.zeros((0, 2)), "X is empty; pass at least one patient"),
-    ("X", np.eye(3), r"lengths differ: (hazards has 4, X has 3|time has 4, X has 3); pass one"),
+    ("X", np.eye(3), "lengths differ: .*X has 3.*; pass one"),
     ("X", np.ones(4), "X must have 2 dimension"),
     ("X", [["a"], ["b"], ["c"], ["d"]], "X must be numeric; encode"),
     ("time", [1, 2, -3, 4], "time holds negative values; durations start at 0"),
@@ -288,12 +292,12 @@ BAD = [
     ("event", [1, 0], "time has 4, event has 2; pass one value per patient"),
     ("codes", [0, 1], r"codes must hold one group label per patient \(4\)"),
     ("codes", [0, 0, 0, 0], "codes holds a single group.*at least two"),
-    ("codes", [0, np.nan, 1, 1], "codes holds NaN; give every patient"),
+    ("codes", [0, np.nan, 1, 1], "codes holds (NaN|missing).*; give every patient"),
     ("codes", [[0, 0, 1, 1]], "codes must hold one group label per patient"),
     ("codes_2d", [0, 0, 1, 1], r"codes_2d must have shape .*; stack"),
     ("codes_2d", np.eye(3), r"codes_2d must hold one group label per patient \(4\)"),
     ("codes_2d", np.eye(4)[:, :1] * 0, "codes_2d holds a single group"),
-    ("codes_2d", np.eye(4)[:, :1] * np.nan, "codes_2d holds NaN"),
+    ("codes_2d", np.eye(4)[:, :1] * np.nan, "codes_2d holds (NaN|missing)"),
 ]  # fmt: skip
 
 
@@ -319,13 +323,12 @@ def test_good_input_is_not_refused():
 def test_what_only_one_penalty_refuses():
     with pytest.raises(ValueError, match=r"X has one row; .*at least two patients"):
         regularizers.individual_keya([1.0], [[1.0, 2.0]])
-    with pytest.raises(ValueError, match=r"hazards holds negative values; pass exp\(scores\)"):
+    with pytest.raises(ValueError, match=r"hazards holds negative values.*; pass exp\(scores\)"):
         regularizers.intersectional_keya([1.0, -1.0, 1.0, 1.0], GOOD["codes_2d"])
-    with pytest.raises(ValueError, match=r"a cell of codes_2d has no patient.*smoothing=True"):
+    with pytest.raises(ValueError, match=r"cell of codes_2d.*smoothing=True"):
         regularizers.intersectional_keya(torch.ones(3), GOOD["codes_2d"][:3], smoothing=False)
 
 
-@pytest.mark.xfail(strict=True, reason="gamma is not checked; NaN makes every pair fair")
 @pytest.mark.parametrize("gamma", [np.nan, np.inf, -0.1, "0.01", None])
 @pytest.mark.parametrize("function", ["individual_keya", "individual_rp", "group_rp"])
 def test_bad_gamma_is_refused(function, gamma):
@@ -334,7 +337,6 @@ def test_bad_gamma_is_refused(function, gamma):
         getattr(regularizers, function)(*arguments, gamma=gamma)
 
 
-@pytest.mark.xfail(strict=True, reason="labels of mixed types end in a TypeError about '<'")
 @pytest.mark.parametrize("missing", [None, np.nan])
 def test_missing_labels_are_refused(missing):
     codes = np.array(["a", missing, "b", "b"], dtype=object)
@@ -342,13 +344,11 @@ def test_missing_labels_are_refused(missing):
         regularizers.group_keya(GOOD["hazards"], codes)
 
 
-@pytest.mark.xfail(strict=True, reason="a table of codes without columns ends in a torch error")
 def test_no_attribute_is_refused():
     with pytest.raises(ValueError, match="codes_2d"):
         regularizers.intersectional_keya(GOOD["hazards"], np.zeros((4, 0)))
 
 
-@pytest.mark.xfail(strict=True, reason="log(0) - log(0) where all hazards underflow to 0")
 def test_no_logarithm_of_nothing():
     with pytest.raises(ValueError, match="hazards"):
         regularizers.intersectional_keya(torch.zeros(4), GOOD["codes_2d"], smoothing=False)
