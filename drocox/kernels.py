@@ -23,32 +23,33 @@ def sums_forward(f, order, stop, event, member, others):
     models, n = f.shape
     log_sum, hazard = np.zeros((models, n)), np.zeros((models, n))
     inverse, shift = np.zeros((models, n)), np.empty((models, n))
-    x = np.empty(n)
+    x, inside, counts = np.empty(n), np.empty(n, np.bool_), np.empty(n, np.bool_)
     for m in range(models):
         b, c = min(m, order.shape[0] - 1), min(m, member.shape[0] - 1)
         high, low = -np.inf, np.inf
         for q in range(n):
-            x[q] = f[m, order[b, q]]
-            if member[c, order[b, q]]:
+            x[q], inside[q] = f[m, order[b, q]], member[c, order[b, q]]
+            counts[q] = event[b, q] and not (others and inside[q])
+            if inside[q]:
                 high, low = max(high, x[q]), min(low, x[q])
         top = high if high - low < SAFE_SPREAD else -np.inf
         total, p = 0.0, 0
         while p < n:
             end, deaths = stop[b, p], False
             for q in range(p, end):
-                if member[c, order[b, q]]:
+                if inside[q]:
                     if x[q] > top:  # only where scores spread too far for one shift
                         total *= np.exp(top - x[q])
                         hazard[m, p:q] *= np.exp(top - x[q])
                         top = x[q]
                     hazard[m, q] = np.exp(x[q] - top)
                     total += hazard[m, q]
-                deaths |= event[b, q] and not (others and member[c, order[b, q]])
+                deaths |= counts[q]
             shift[m, p] = top
             if deaths:
                 value = top + np.log(total) if total > 0.0 else -np.inf
                 for q in range(p, end):
-                    if event[b, q] and not (others and member[c, order[b, q]]):
+                    if counts[q]:
                         log_sum[m, order[b, q]] = value
                         inverse[m, q] = 1.0 / total if total > 0.0 else 0.0
             p = end
@@ -59,9 +60,11 @@ def sums_forward(f, order, stop, event, member, others):
 def sums_backward(upstream, order, stop, event, hazard, inverse, shift):
     """Gradient: what each event passes back to the members of its risk set."""
     models, n = upstream.shape
-    grad = np.empty((models, n))
+    grad, g = np.empty((models, n)), np.empty(n)
     for m in range(models):
         b = min(m, order.shape[0] - 1)
+        for q in range(n):
+            g[q] = upstream[m, order[b, q]]
         passed, end = 0.0, n
         while end > 0:
             p = end - 1
@@ -71,7 +74,7 @@ def sums_backward(upstream, order, stop, event, hazard, inverse, shift):
                 passed *= np.exp(shift[m, p] - shift[m, end])
             for q in range(p, end):
                 if event[b, q]:
-                    passed += upstream[m, order[b, q]] * inverse[m, q]
+                    passed += g[q] * inverse[m, q]
             for q in range(p, end):
                 grad[m, order[b, q]] = hazard[m, q] * passed
             end = p
@@ -122,7 +125,10 @@ def margins(x, rows, columns, start, stop, gamma):
     out, at = np.empty((stop - start).sum()), 0
     for r in range(len(rows)):
         for k in range(start[r], stop[r]):
-            out[at] = gamma * np.sqrt(((x[rows[r]] - x[columns[k]]) ** 2).sum())
+            square = 0.0
+            for d in range(x.shape[1]):
+                square += (x[rows[r], d] - x[columns[k], d]) ** 2
+            out[at] = gamma * np.sqrt(square)
             at += 1
     return out
 

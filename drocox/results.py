@@ -16,6 +16,7 @@ import io
 import json
 import os
 import shutil
+import tokenize
 import zlib
 from functools import cache
 from pathlib import Path
@@ -41,14 +42,17 @@ def code_hash() -> str:
     """Hash of the modules that decide numbers, blind to comments, docstrings and layout."""
     digest = hashlib.sha256()
     for name in DECIDING:
-        tree = ast.parse(Path(__file__).with_name(f"{name}.py").read_text(encoding="utf-8"))
-        for node in ast.walk(tree):
-            body = getattr(node, "body", None)
-            if (isinstance(body, list) and body and isinstance(body[0], ast.Expr)
-                    and isinstance(body[0].value, ast.Constant)
-                    and isinstance(body[0].value.value, str)):
-                body[0].value.value = ""
-        digest.update(ast.dump(tree).encode())
+        source = Path(__file__).with_name(f"{name}.py").read_text(encoding="utf-8")
+        lines = source.splitlines()
+        for token in tokenize.generate_tokens(io.StringIO(source).readline):
+            if token.type == tokenize.COMMENT:
+                lines[token.start[0] - 1] = lines[token.start[0] - 1][: token.start[1]]
+        for node in ast.walk(ast.parse(source)):
+            kinds = ast.Module | ast.ClassDef | ast.FunctionDef
+            if isinstance(node, kinds) and ast.get_docstring(node) is not None:
+                span = slice(node.body[0].lineno - 1, node.body[0].end_lineno)
+                lines[span] = [""] * len(lines[span])
+        digest.update("".join("".join(lines).split()).encode())
     return digest.hexdigest()[:16]
 
 

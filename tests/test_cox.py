@@ -4,6 +4,7 @@ import doctest
 
 import literal
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from hypothesis import given, settings
@@ -181,6 +182,26 @@ def test_lists_arrays_and_integer_scores_are_taken():
         got = drocox.cox_losses(scores, torch.tensor([3, 1, 2]), torch.tensor([True, True, False]))
         assert torch.allclose(got.double(), expected.double())
     assert drocox.cox_losses([1, 0, 2], [3, 1, 2], [1, 1, 0]).dtype == torch.float64
+
+
+def read_only(values):
+    values.setflags(write=False)
+    return values
+
+
+@pytest.mark.xfail(strict=False, reason="scores go to torch.as_tensor as they are")
+@pytest.mark.parametrize(
+    "scores",
+    [
+        np.array([2.0, 0.0, 1.0])[::-1],
+        read_only(np.array([1.0, 0.0, 2.0])),
+        pd.Series([1.0, 0.0, 2.0], index=[4, 9, 2]),
+    ],
+    ids=["reversed view", "read-only array", "rows of a frame"],
+)
+def test_any_array_of_scores_is_taken(scores):
+    expected = drocox.cox_losses(torch.tensor([1.0, 0.0, 2.0]).double(), [3, 1, 2], [1, 1, 0])
+    equal(drocox.cox_losses(scores, [3, 1, 2], [1, 1, 0]), expected)
 
 
 @given(n=st.integers(2, 25), share=shares, seed=seeds, rows=st.integers(1, 3))
@@ -491,10 +512,13 @@ BAD = [
     ("times", [1.0, np.nan], "times holds 1 NaN"),
     ("times", [], "times is empty"),
     ("times", [[1.0]], "times must have 1 dimension"),
-    ("train_scores", [], "scores is empty"),
-    ("train_scores", torch.zeros(N - 1), "scores has .*3.*time .*4"),
-    ("train_scores", [0.0, np.nan, 0.0, 0.0], "scores holds NaN or infinite"),
+    ("train_scores", [], "^train_scores is empty"),
+    ("train_scores", torch.zeros(N - 1), "train_scores has .*3.*time .*4"),
+    ("train_scores", [0.0, np.nan, 0.0, 0.0], "^train_scores holds NaN or infinite"),
 ]
+
+
+NOT_NAMED = pytest.mark.xfail(strict=True, reason="the message calls train_scores scores")
 
 
 def bad_calls():
@@ -502,7 +526,9 @@ def bad_calls():
         for name, value, message in BAD:
             # New patients may be any number: no length to compare with.
             if name in names and not (call == "survival" and "pass one score" in message):
-                yield pytest.param(function, names, name, value, message, id=f"{call}: {message}")
+                marks = [NOT_NAMED] if name == "train_scores" else []
+                given = (function, names, name, value, message)
+                yield pytest.param(*given, id=f"{call}: {message}", marks=marks)
 
 
 @pytest.mark.parametrize(("function", "names", "name", "value", "message"), list(bad_calls()))
