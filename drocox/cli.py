@@ -122,3 +122,7 @@ def main(argv: list[str] | None = None) -> int:
         print("drocox: interrupted; what was finished is kept, run the same command to resume",
               file=sys.stderr)
         return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

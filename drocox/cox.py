@@ -234,7 +234,7 @@ def breslow_survival(train_scores, time, event, scores, times) -> torch.Tensor:
     """
     train_scores, risk = _prepare(train_scores, time, event)
     scores = _checks.floats(scores, "scores")
-    times = torch.as_tensor(_checks.numbers(times, "times", 1))
+    times = torch.from_numpy(np.ascontiguousarray(_checks.numbers(times, "times", 1)))
     if len(risk.order) > 1:
         raise ValueError("time must have shape (n,): a baseline comes from one training set")
     everyone = np.ones((1, train_scores.shape[-1]), dtype=bool)

@@ -28,18 +28,9 @@ MAX_LABELS = 50  # more distinct labels than this are an identifier, not a categ
 class SurvivalData:
     """Features, outcomes and groups of ``n`` patients.
 
-    Parameters
-    ----------
-    name : str
-        What to call the data set.
-    X : DataFrame of shape (n, d)
-        Numeric features, stored as float64. NaN marks a missing value and is kept.
-    time, event : array-like of shape (n,)
-        Observed time (>= 0) and event indicator (1 = event, 0 = censored).
-    groups : dict of str to int array of shape (n,), optional
-        For each sensitive attribute the group code 0, 1, ... of every patient.
-    group_labels : dict of str to tuple of str, optional
-        What the codes mean: ``group_labels[a][code]``. Defaults to "a = code".
+    ``X`` is a DataFrame of numeric features (NaN: missing), ``time`` and ``event`` the outcomes
+    (1 = event, 0 = censored), ``groups[a]`` the code 0, 1, ... of every patient for sensitive
+    attribute ``a``, and ``group_labels[a][code]`` what a code means.
     """
 
     name: str
@@ -96,17 +87,9 @@ class SurvivalData:
             Columns that hold sensitive attributes, or the labels themselves, one per patient:
             ``groups={"age": df["age"] > 65}`` makes groups of a measurement.
         features : list of str, optional
-            Columns to use as features. Default: all but ``time`` and ``event``; columns named
-            in ``groups`` stay features, as the sensitive attributes do in the paper.
-        name : str
-            What to call the data set.
-
-        Returns
-        -------
-        SurvivalData
-            Numeric and boolean features become float64. A column of labels becomes one 0/1
-            column "column=label" for each label but the first (in category or sorted order).
-            Missing values stay NaN.
+            Columns to use as features, by default all but ``time`` and ``event``. Numbers become
+            float64; a column of labels becomes one 0/1 column "column=label" for each label but
+            the first. Missing values stay NaN.
 
         Examples
         --------

@@ -31,7 +31,8 @@ class Pairs:
     """Pairs of patients and their margins: row patient r meets columns start[r] to stop[r].
 
     ``margin`` holds gamma times the distance of each pair, row after row; the sum of hinges is
-    divided by ``divisor``; ``unit`` (d, n) are the unit rows if these are all pairs of n patients.
+    divided by ``divisor``; ``unit`` (d, n) are the unit rows if these are all pairs of n patients
+    at Euclidean distance (margins of another metric go with ``unit=None``).
     """
 
     rows: np.ndarray

@@ -26,6 +26,7 @@ import pandas as pd
 from drocox import _checks
 from drocox.data import load_dataset
 from drocox.protocol import ATTRIBUTES, PROTOCOLS, Stack, stacks
+from drocox.runs import KEYS
 
 DEFAULT = Path(__file__).resolve().parent.parent / "book" / "results"
 DECIDING = ("kernels", "cox", "dro", "regularizers", "accuracy", "fairness", "evaluation",
@@ -184,20 +185,11 @@ def _load(protocol: str, out: Path) -> pd.DataFrame:
 
 
 def load_runs(protocol: str = "as_published", *, out: Path | None = None) -> pd.DataFrame:
-    """All runs of a finished protocol, one row per trained model.
+    """All runs of a finished protocol, ``"as_published"`` or ``"corrected"``: a row per model.
 
-    Parameters
-    ----------
-    protocol : {"as_published", "corrected"}
-    out : path, optional
-        Folder of the store; the book's own by default.
-
-    Returns
-    -------
-    DataFrame
-        Keys, then ``val_...`` and ``test_...`` metrics, then ``unstable``. Results are refused
-        if the file is damaged, or if the code that decides numbers has changed since they were
-        computed and nobody has revalidated them.
+    Columns are keys, ``val_...`` and ``test_...`` metrics, and ``unstable``. Results are refused if
+    the file is damaged, or if the code that decides numbers has changed since they were computed
+    and nobody has revalidated them. ``out`` is the folder of the store, by default the book's.
     """
     _checks.one_of(protocol, "protocol", PROTOCOLS)
     return _load(protocol, Path(out or DEFAULT)).copy()
@@ -205,9 +197,6 @@ def load_runs(protocol: str = "as_published", *, out: Path | None = None) -> pd.
 
 def rows_of(runs: pd.DataFrame, stack: Stack) -> pd.DataFrame:
     """The rows of one stack, in grid order."""
-    keys = {"dataset": stack.dataset, "method": stack.method, "repeat": stack.repeat,
-            "attribute": stack.attribute}
-    if stack.sides is not None:
-        keys |= {"n2_share": stack.n2_share, "sides": stack.sides}
-    mine = pd.concat([runs[k] == v for k, v in keys.items()], axis=1).all(axis=1)
+    keys = [k for k in KEYS if k in vars(stack) and getattr(stack, k) is not None]
+    mine = pd.concat([runs[k] == getattr(stack, k) for k in keys], axis=1).all(axis=1)
     return runs[mine].reset_index(drop=True)

@@ -59,16 +59,10 @@ def _best(rows: pd.DataFrame, by: list[str], ascending: list[bool]) -> pd.DataFr
 
 
 def select(rows: pd.DataFrame, plain: pd.DataFrame, rule: str) -> pd.DataFrame:
-    """One run per repeat of one method.
+    """One run per repeat of one method, by one of the :data:`RULES`.
 
-    Parameters
-    ----------
-    rows : DataFrame
-        All runs of the method for one data set and attribute, from :func:`candidates`.
-    plain : DataFrame
-        All runs of Cox (DeepSurv) on the same data set.
-    rule : str
-        A key of :data:`RULES`. For Cox and DeepSurv both stated rules are "validation c-index".
+    ``rows`` are all runs of the method from :func:`candidates`, ``plain`` those of Cox (DeepSurv),
+    for which the stated rules are "validation c-index".
     """
     _checks.one_of(rule, "rule", RULES)
     method = rows["method"].iloc[0]

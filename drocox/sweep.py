@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 import torch
 from joblib import Parallel, delayed, parallel_config
-from tqdm.auto import tqdm
+from tqdm import tqdm
 
 from drocox import results
 from drocox.protocol import METHODS, Stack, stacks
@@ -89,27 +89,12 @@ def _state(out: Path, stack: Stack) -> str:
 def sweep(protocol: str = "as_published", *, datasets=None, methods=None, repeats=None,
           jobs: int = -1, scheduler: str | None = None, out: Path | None = None,
           progress: bool = True) -> int:
-    """Run what is missing of a protocol and store it.
+    """Run what is missing of a protocol, store it, and return the number of models trained.
 
-    Parameters
-    ----------
-    protocol : {"as_published", "corrected"}
-    datasets, methods, repeats : sequences, optional
-        Restrict the sweep; everything by default.
-    jobs : int
-        Worker processes; -1 for one per core.
-    scheduler : str, optional
-        Address of a dask scheduler whose workers do the work.
-    out : path, optional
-        Folder of the store; the book's own by default.
-    progress : bool
-        Show a progress bar with the time left.
-
-    Returns
-    -------
-    int
-        Number of models trained. When the whole protocol is there, ``<protocol>.csv.gz`` and
-        ``provenance.json`` are written too.
+    ``datasets``, ``methods`` and ``repeats`` restrict the sweep; ``jobs`` is the number of worker
+    processes (-1: one per core), ``scheduler`` the address of a dask scheduler to use instead;
+    ``out`` is the folder of the store, by default the book's. When the whole protocol is there,
+    ``<protocol>.csv.gz`` and ``provenance.json`` are written too.
     """
     out = Path(out or results.DEFAULT)
     chosen = {"datasets": datasets, "methods": methods, "repeats": repeats}

@@ -161,11 +161,8 @@ def dataset_table() -> pd.DataFrame:
 def fidelity_table(protocol: str = "as_published") -> pd.DataFrame:
     """Distance of every rule's row to the published one, for the 48 rows of Tables 2 to 4.
 
-    Returns
-    -------
-    DataFrame
-        dataset, method, rule, distance (mean over the nine metrics, in published SDs),
-        worst (the largest of the nine), within (how many of the nine lie within 1 SD).
+    Columns: dataset, method, rule, distance (mean over the nine metrics, in published SDs), worst
+    (the largest of the nine), within (how many of the nine lie within 1 SD).
     """
     runs = results.load_runs(protocol)
     out = []

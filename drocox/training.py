@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from tqdm.auto import tqdm
+from tqdm import tqdm
 
 from drocox import kernels
 from drocox.cox import RiskSets, _losses, _split_losses

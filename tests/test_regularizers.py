@@ -167,6 +167,24 @@ def test_hinge_gradient_equals_the_pairs(n, share, scale, gamma, groups, seed):
         assert torch.equal(leaf.grad, got)
 
 
+@given(
+    n=st.integers(15, 50), spacing=st.floats(0.3, 2.5), gamma=st.sampled_from([0.01, 0.5]),
+    seed=seeds,
+)  # fmt: skip
+def test_opposite_patients_may_differ_by_twice_gamma(n, spacing, gamma, seed):
+    """Hazards in even steps around the widest margin, of patients who point two opposite ways."""
+    rng = np.random.default_rng(seed)
+    side = rng.choice([-1.0, 1.0], n)
+    h = rng.permutation(n) * spacing * gamma + 1.0
+    gaps = h[:, None] - h
+    margins = gamma * np.abs(side[:, None] - side)
+    assume(np.abs(np.abs(gaps) - margins + np.eye(n)).min() > 1e-9)
+    expected = (np.sign(gaps) * (np.abs(gaps) > margins)).sum(1) / (n * (n - 1))
+    pairs = regularizers.all_pairs(side[:, None] * [1.0, -2.0, 0.5], gamma)
+    got = regularizers.hinge_gradient(torch.from_numpy(h), pairs)
+    np.testing.assert_allclose(got, expected, rtol=1e-14, atol=1e-16)
+
+
 @given(n=sizes, share=shares, gamma=gammas, seed=seeds)
 def test_prepared_pairs_serve_many_steps(n, share, gamma, seed):
     patients = Patients(seed, n, share)
