@@ -51,6 +51,7 @@ def outcomes(time, event, names=("time", "event"), ndim: int | None = 1, need_ev
     time = numbers(time, names[0], ndim)
     event = numbers(event, names[1], ndim)
     same_length(**{names[0]: time, names[1]: event})
+    time, event = map(np.ascontiguousarray, np.broadcast_arrays(time, event))  # (n,) with (..., n)
     if (time < 0).any():
         raise ValueError(f"{names[0]} holds negative values; durations start at 0")
     if not np.isin(event, (0.0, 1.0)).all():
@@ -71,7 +72,8 @@ def same_length(**arrays) -> None:
 
 def floats(values, name: str) -> torch.Tensor:
     """Return ``values`` as a floating tensor of shape (..., n), dtype and graph kept."""
-    values = torch.as_tensor(values)
+    if not isinstance(values, torch.Tensor):
+        values = torch.from_numpy(np.array(values))  # a copy: torch takes no views back to front
     if not values.is_floating_point():
         values = values.to(torch.float64)
     if values.ndim == 0 or values.shape[-1] == 0:

@@ -129,20 +129,20 @@ def _split_losses(scores: torch.Tensor, risk: RiskSets, first: np.ndarray) -> to
     return _like(risk.died, scores) * (torch.logaddexp(scores, others) - scores)
 
 
-def _prepare(scores, time, event) -> tuple[torch.Tensor, RiskSets]:
+def _prepare(scores, time, event, name: str = "scores") -> tuple[torch.Tensor, RiskSets]:
     """Check scores against outcomes; return both in the form the kernels take."""
-    scores = _checks.floats(scores, "scores")
+    scores = _checks.floats(scores, name)
     n = scores.shape[-1]
     if isinstance(time, RiskSets) == (event is not None):
         raise TypeError("event: pass either time and event, or risk_sets(time, event) alone")
     if not isinstance(time, RiskSets):
         if np.ndim(time) > 1 and np.shape(time) != tuple(scores.shape):
-            raise ValueError(f"time has shape {tuple(np.shape(time))}, scores {tuple(scores.shape)}"
+            raise ValueError(f"time has shape {tuple(np.shape(time))}, {name} {tuple(scores.shape)}"
                              "; pass time of shape (n,) or of the scores' shape")
         time = risk_sets(time, event)
     rows = len(time.order)
     if time.order.shape[-1] != n or rows not in (1, scores.numel() // n):
-        raise ValueError(f"lengths differ: scores has shape {tuple(scores.shape)}, time "
+        raise ValueError(f"lengths differ: {name} has shape {tuple(scores.shape)}, time "
                          f"{time.order.shape}; pass one score per patient")
     return scores, time
 
@@ -171,7 +171,7 @@ def cox_losses(scores, time, event=None, *, ties: str = "breslow") -> torch.Tens
     Examples
     --------
     >>> cox_losses(torch.zeros(3), [3.0, 2.0, 1.0], [1, 0, 1]).exp()
-    tensor([1.0000, 1.0000, 3.0000])
+    tensor([1., 1., 3.])
     """
     _checks.one_of(ties, "ties", TIES)
     scores, risk = _prepare(scores, time, event)
@@ -232,7 +232,7 @@ def breslow_survival(train_scores, time, event, scores, times) -> torch.Tensor:
     -------
     tensor of shape (..., m, k)
     """
-    train_scores, risk = _prepare(train_scores, time, event)
+    train_scores, risk = _prepare(train_scores, time, event, "train_scores")
     scores = _checks.floats(scores, "scores")
     times = torch.from_numpy(np.ascontiguousarray(_checks.numbers(times, "times", 1)))
     if len(risk.order) > 1:

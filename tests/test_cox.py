@@ -142,7 +142,6 @@ def test_a_stack_equals_its_rows(shape, n, share, scale, seed, own_times, own_si
             equal(slope[at], alone, atol=1e-13)
 
 
-@pytest.mark.xfail(strict=True, reason="events of each row are read from the first row only")
 @pytest.mark.parametrize("ties", TIES)
 def test_shared_times_with_events_of_each_row(ties):
     scores = torch.tensor([[0.0, 1, 2], [0.0, 1, 2]], dtype=torch.float64)
@@ -189,7 +188,6 @@ def read_only(values):
     return values
 
 
-@pytest.mark.xfail(strict=False, reason="scores go to torch.as_tensor as they are")
 @pytest.mark.parametrize(
     "scores",
     [
@@ -518,17 +516,13 @@ BAD = [
 ]
 
 
-NOT_NAMED = pytest.mark.xfail(strict=True, reason="the message calls train_scores scores")
-
-
 def bad_calls():
     for call, (function, names) in CALLS.items():
         for name, value, message in BAD:
             # New patients may be any number: no length to compare with.
             if name in names and not (call == "survival" and "pass one score" in message):
-                marks = [NOT_NAMED] if name == "train_scores" else []
                 given = (function, names, name, value, message)
-                yield pytest.param(*given, id=f"{call}: {message}", marks=marks)
+                yield pytest.param(*given, id=f"{call}: {message}")
 
 
 @pytest.mark.parametrize(("function", "names", "name", "value", "message"), list(bad_calls()))
