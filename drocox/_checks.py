@@ -6,6 +6,7 @@ The training loop calls unchecked kernels. Every message names the argument and 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from numbers import Real
 
 import numpy as np
 import pandas as pd
@@ -20,9 +21,14 @@ def one_of(value: str, name: str, known: Iterable[str]) -> str:
     return value
 
 
+def is_number(value) -> bool:
+    """Whether ``value`` is a real number; booleans are not."""
+    return isinstance(value, Real) and not isinstance(value, (bool, np.bool_))
+
+
 def number_in(value: float, name: str, low: float, high: float) -> float:
     """Return ``value`` as a float in the half-open interval (low, high]."""
-    if isinstance(value, (bool, str)) or not np.isscalar(value) or not np.isreal(value):
+    if not is_number(value):
         raise TypeError(f"{name} must be a number in ({low:g}, {high:g}], got {value!r}")
     if not low < float(value) <= high:
         raise ValueError(f"{name} must lie in ({low:g}, {high:g}], got {value!r}")
@@ -51,7 +57,10 @@ def outcomes(time, event, names=("time", "event"), ndim: int | None = 1, need_ev
     time = numbers(time, names[0], ndim)
     event = numbers(event, names[1], ndim)
     same_length(**{names[0]: time, names[1]: event})
-    time, event = map(np.ascontiguousarray, np.broadcast_arrays(time, event))  # (n,) with (..., n)
+    if time.shape != event.shape and min(time.ndim, event.ndim) > 1:
+        raise ValueError(f"{names[0]} has shape {time.shape}, {names[1]} {event.shape}; pass both "
+                         "as (n,) or in the shape of the scores")
+    time, event = map(np.ascontiguousarray, np.broadcast_arrays(time, event))
     if (time < 0).any():
         raise ValueError(f"{names[0]} holds negative values; durations start at 0")
     if not np.isin(event, (0.0, 1.0)).all():
@@ -73,7 +82,10 @@ def same_length(**arrays) -> None:
 def floats(values, name: str) -> torch.Tensor:
     """Return ``values`` as a floating tensor of shape (..., n), dtype and graph kept."""
     if not isinstance(values, torch.Tensor):
-        values = torch.from_numpy(np.array(values))  # a copy: torch takes no views back to front
+        values = np.array(values)  # a copy: torch takes no views back to front
+        if values.dtype.kind not in "fiub":
+            raise TypeError(f"{name} must be numeric, got {values.dtype} values")
+        values = torch.from_numpy(values)
     if not values.is_floating_point():
         values = values.to(torch.float64)
     if values.ndim == 0 or values.shape[-1] == 0:

@@ -119,14 +119,14 @@ def _losses(scores: torch.Tensor, risk: RiskSets, ties: str = "breslow") -> torc
     log_sum = _RiskSums.apply(scores, risk, stop, np.ones((1, scores.shape[-1]), bool), False)
     if ties == "efron":
         log_sum = log_sum + _efron(scores, log_sum, risk)
-    return _like(risk.died, scores) * (log_sum - scores)
+    return torch.where(_like(risk.died, scores), log_sum - scores, 0.0)
 
 
 def _split_losses(scores: torch.Tensor, risk: RiskSets, first: np.ndarray) -> torch.Tensor:
     """Split losses without checks; ``scores`` in float64, ``first`` of shape (1 or rows, n)."""
     sums = [_RiskSums.apply(scores, risk, risk.stop, half, True) for half in (first, ~first)]
     others = sums[0] + sums[1]  # each is 0 for the events of its own half
-    return _like(risk.died, scores) * (torch.logaddexp(scores, others) - scores)
+    return torch.where(_like(risk.died, scores), torch.logaddexp(scores, others) - scores, 0.0)
 
 
 def _prepare(scores, time, event, name: str = "scores") -> tuple[torch.Tensor, RiskSets]:
@@ -237,6 +237,9 @@ def breslow_survival(train_scores, time, event, scores, times) -> torch.Tensor:
     times = torch.from_numpy(np.ascontiguousarray(_checks.numbers(times, "times", 1)))
     if len(risk.order) > 1:
         raise ValueError("time must have shape (n,): a baseline comes from one training set")
+    if scores.shape[:-1] != train_scores.shape[:-1]:
+        raise ValueError(f"scores has shape {tuple(scores.shape)}, train_scores "
+                         f"{tuple(train_scores.shape)}; pass the same stack of models")
     everyone = np.ones((1, train_scores.shape[-1]), dtype=bool)
     log_sum = _RiskSums.apply(train_scores.double(), risk, risk.stop, everyone, False)
     at = np.flatnonzero(risk.event[0])[::-1]  # earliest event first

@@ -40,18 +40,17 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
 
     Parameters
     ----------
-    alpha : float in (0, 1], default 0.2
+    alpha : float in (0, 1]
         Smallest share of the patients to protect as a group; 1 is the ordinary Cox model.
-    split : bool, default False
+    split : bool
         Whether to split the sample, at random and stratified by event.
     hidden_units : int, optional
         ReLU units of a hidden layer; by default scores are linear, :math:`f(x) = \beta^T x`.
-    learning_rate : float > 0, default 0.01
-    n_iter : int >= 1, default 500
-        Steps of Adam.
-    random_state : int, RandomState or None, default 0
+    learning_rate, n_iter : float > 0, int >= 1
+        Step size and number of steps of Adam.
+    random_state : int, RandomState or None
         Decides the initial weights and the split.
-    verbose : bool, default False
+    verbose : bool
         Show a progress bar.
 
     Attributes
@@ -59,19 +58,14 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
     coef_ : array of shape (n_features,)
         Coefficients :math:`\beta`; linear models only.
     eta_ : float, or array of shape (2,) if ``split``
-        Minimiser :math:`\eta` after training, if split for :math:`D_1` and :math:`D_2`. With
-        ``alpha=1`` it is ``-inf``: the mean is the limit.
+        Minimiser :math:`\eta` after training; ``-inf`` with ``alpha=1``, whose mean is a limit.
     worst_case_weights_ : array of shape (n_samples,)
-        Worst-case distribution over the training patients after training; sums to 1. If split,
-        :math:`D_1` and :math:`D_2` have a worst case each, and this is their even mixture.
+        Worst-case distribution over the training patients; sums to 1. If split, the even mixture
+        of the worst cases of :math:`D_1` and :math:`D_2`.
     first_ : bool array of shape (n_samples,)
         True for the patients of :math:`D_1`; only if ``split``.
-    loss_ : float
-        Risk after training, if split the sum of both.
-    n_iter_, n_features_in_ : int
-        Steps taken; number of features. ``feature_names_in_`` has the columns of a DataFrame.
-    unique_times_ : array of shape (n_unique_times,)
-        Distinct observed times of the training patients, ascending.
+    loss_, n_iter_, unique_times_
+        Risk after training (if split, the sum of both); steps taken; distinct training times.
 
     References
     ----------

@@ -40,17 +40,18 @@ class Judge:
         self.pairs = regularizers.all_pairs(X)
         self.times = accuracy.brier_times(train.time, part.time)
 
-    def fairness(self, train_scores, scores) -> dict[str, float]:
-        """c-index and what selection needs: fairness metrics for every attribute."""
+    def fairness(self, train_scores, scores, attributes=None) -> dict[str, float]:
+        """c-index and fairness metrics, for every attribute or those named."""
         part = self.part
+        groups = {name: part.groups[name] for name in attributes or part.groups}
         out = {"c_index": accuracy.concordance_index(scores, part.time, part.event)}
         for suffix, shift in (("", 0.0), ("_centred", np.mean(train_scores))):
             hazards = np.exp(scores - shift)
             out[f"f_i{suffix}"] = fairness.individual(hazards, self.pairs)
             out[f"f_cap{suffix}"] = fairness.intersectional(hazards, part.group_matrix)
-            for name, codes in part.groups.items():
+            for name, codes in groups.items():
                 out[f"f_g{suffix}_{name}"] = fairness.group(hazards, codes)
-        imparity = fairness.concordance_imparities(scores, part.time, part.event, part.groups)
+        imparity = fairness.concordance_imparities(scores, part.time, part.event, groups)
         return out | {f"ci_percent_{name}": value for name, value in imparity.items()}
 
     def _curves(self, baseline_scores, scores) -> torch.Tensor:
@@ -100,7 +101,7 @@ def evaluate(train: SurvivalData, test: SurvivalData, train_scores, test_scores,
     _checks.same_length(train_scores=train_scores, train=train.time)
     _checks.same_length(test_scores=test_scores, test=test.time)
     judge = Judge(train, test, scaled_features(train, test)[1])
-    fair = judge.fairness(train_scores, test_scores)
+    fair = judge.fairness(train_scores, test_scores, [attribute])
     f_g = fair[f"f_g_{attribute}"]
     return {"c_index": fair["c_index"]} | judge.accuracy(train_scores, test_scores) | {
         "f_i": fair["f_i"], "f_g": f_g, "f_cap": fair["f_cap"],

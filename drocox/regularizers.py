@@ -53,9 +53,10 @@ class Pairs:
 
 def _unit_rows(X, gamma) -> np.ndarray:
     """Rows scaled to unit length; rows of zeros stay zero."""
-    if not 0 <= _checks.number_in(gamma, "gamma", -1, np.inf) < np.inf:
+    if not _checks.is_number(gamma) or not 0 <= gamma < np.inf:
         raise ValueError(f"gamma must be a finite number >= 0, got {gamma!r}")
     X = _checks.numbers(X, "X", 2)
+    X = X / np.maximum(np.abs(X).max(axis=1, keepdims=True), 1e-300)  # else squares may overflow
     length = np.linalg.norm(X, axis=1, keepdims=True)
     return X / np.where(length > 0, length, 1.0)
 
@@ -130,6 +131,8 @@ def hinge_penalty(hazards, pairs: Pairs) -> torch.Tensor:
     or :func:`censored_event_pairs` (individual and group, Rahman & Purushotham).
     """
     hazards = _hazards(hazards)
+    if not isinstance(pairs, Pairs):
+        raise TypeError("pairs must come from all_pairs(X) or censored_event_pairs(X, ...)")
     if hazards.shape[-1] != pairs.n:
         raise ValueError(f"lengths differ: hazards has {hazards.shape[-1]}, X has {pairs.n}; "
                          "pass one hazard per patient")

@@ -113,14 +113,15 @@ def test_breslow_is_the_default():
 
 @given(
     shape=stack_shapes, n=st.integers(2, 20), share=shares, scale=scales, seed=seeds,
-    own_times=st.booleans(), own_sides=st.booleans(),
+    own_times=st.booleans(), own_events=st.booleans(), own_sides=st.booleans(),
 )  # fmt: skip
-def test_a_stack_equals_its_rows(shape, n, share, scale, seed, own_times, own_sides):
+def test_a_stack_equals_its_rows(shape, n, share, scale, seed, own_times, own_events, own_sides):
     rng, scores, time, event = draw(seed, n, share, scale, shape)
     first = random_sides(rng, n)
+    rows = [literal.random_survival(rng, n, share) for _ in range(scores.numel() // n)]
     if own_times:
-        rows = [literal.random_survival(rng, n, share) for _ in range(scores.numel() // n)]
         time = np.array([row.time for row in rows]).reshape(scores.shape)
+    if own_events:
         event = np.array([row.event for row in rows]).reshape(scores.shape)
     if own_sides:
         first = np.array([random_sides(rng, n) for _ in range(scores.numel() // n)])
@@ -134,7 +135,7 @@ def test_a_stack_equals_its_rows(shape, n, share, scale, seed, own_times, own_si
         for at in np.ndindex(shape):
             row = (
                 time[at] if own_times else time,
-                event[at] if own_times else event,
+                event[at] if own_events else event,
                 first[at] if own_sides else first,
             )
             equal(whole[at], loss(scores[at], *row), atol=1e-13)
