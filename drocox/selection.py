@@ -74,8 +74,7 @@ def select(rows: pd.DataFrame, plain: pd.DataFrame, rule: str) -> pd.DataFrame:
         rows = rows[rows["learning_rate"] == 0.01]
         return rows if is_plain else select(rows, plain, "stated CI")
     if rule == "named setting":
-        rows = rows[(rows["learning_rate"] == 0.01) & (rows["alpha"] == NAMED[dataset])]
-        return rows
+        return rows[(rows["learning_rate"] == 0.01) & (rows["alpha"] == NAMED[dataset])]
     part = "test" if rule.startswith("test") else "val"
     metric = f"{part}_f_a" if "F_A" in rule else f"{part}_ci_percent"
     c_index = f"{part}_c_index"
@@ -85,13 +84,12 @@ def select(rows: pd.DataFrame, plain: pd.DataFrame, rule: str) -> pd.DataFrame:
         reference = plain.groupby("repeat")[c_index].max()
     fair = rows[c_index] >= TOLERANCE * rows["repeat"].map(reference)
     none = ~fair.groupby(rows["repeat"]).transform("any")
-    rows = rows.assign(eligible=fair, goal=np.where(none, -rows[c_index], rows[metric]))
-    rows = rows[fair | none]
+    rows = rows.assign(goal=np.where(none, -rows[c_index], rows[metric]))[fair | none]
     if rule == "stated CI, 2 decimals":
         rows = rows.assign(goal=rows["goal"].round(2))
         order = ["goal", "learning_rate", "lam", "alpha"]
-        return _best(rows, order, [True] * 4).drop(columns=["eligible", "goal"])
-    return _best(rows, ["goal", c_index], [True, False]).drop(columns=["eligible", "goal"])
+        return _best(rows, order, [True] * 4).drop(columns="goal")
+    return _best(rows, ["goal", c_index], [True, False]).drop(columns="goal")
 
 
 def selected(runs: pd.DataFrame, dataset: str, attribute: str, *, tune_by: str = "ci_percent",
@@ -111,6 +109,15 @@ def selected(runs: pd.DataFrame, dataset: str, attribute: str, *, tune_by: str =
     return pd.concat(chosen, ignore_index=True)
 
 
-# Which rule gives a published row of Tables 2-4 back, by data set and method; found by
-# drocox.tables.fidelity_table on the stored runs. Methods not named keep the stated rule.
-RECOVERED: dict[tuple[str, str], str] = {}
+# Which rule gives a published row of Tables 2-4 back, by data set and method: an inference, since
+# no tuning code was released; drocox.tables.fidelity_table holds every rule against every row.
+# Methods not named here keep the stated rule.
+RECOVERED: dict[tuple[str, str], str] = {
+    ("flc", "Cox"): "learning rate 0.01",
+    ("flc", "DRO-COX"): "test CI",
+    ("support", "DRO-COX"): "named setting",
+    ("support", "DRO-COX (SPLIT)"): "named setting",
+    ("seer", "Cox_G(Keya)"): "stated CI, 2 decimals",
+    ("seer", "Cox_cap(Keya)"): "stated CI, 2 decimals",
+    ("seer", "DRO-COX"): "test CI",
+}

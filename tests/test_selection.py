@@ -107,3 +107,15 @@ def test_show_marks_best_and_wins(store):
     assert markup.count("best") == tables.best_by(table).sum() == 18
     assert markup.count('win"') == tables.wins(table).sum()
     assert markup == tables.show(table)._repr_html_()
+
+
+def test_recovered_selection_uses_the_rule_of_each_row(runs):
+    chosen = selection.selected(runs, "support", "gender", selection="recovered")
+    mine = chosen[chosen["method"] == "DRO-COX"]
+    assert set(mine["alpha"]) == {0.5} and set(mine["learning_rate"]) == {0.01}
+    for (_, method), rule in selection.RECOVERED.items():
+        assert method in METHODS and rule in selection.RULES
+    stated = selection.selected(runs, "support", "gender")
+    unnamed = "Cox_I(R&P)"
+    pd.testing.assert_frame_equal(chosen[chosen["method"] == unnamed].reset_index(drop=True),
+                                  stated[stated["method"] == unnamed].reset_index(drop=True))
