@@ -8,7 +8,10 @@ standard deviations (``ddof=0``, as published) over the ten repeats of the selec
 from __future__ import annotations
 
 import html
+from collections.abc import Iterator
 from functools import cache
+from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -16,16 +19,28 @@ import pandas as pd
 from drocox import _checks, results
 from drocox.data import dataset_summary
 from drocox.protocol import ATTRIBUTES, METHODS, MODELS, N2_SHARES, PLAIN
-from drocox.selection import RULES, add_f_a, candidates, select, selected
+from drocox.selection import RULES, add_f_a, candidates, rule_of, select, selected
 
 # name in the header, whether higher is better
 METRICS = {"c_index": ("c-index", True), "auc": ("AUC", True), "lpl": ("LPL", True),
            "ibs": ("IBS", False), "f_i": ("F<sub>I</sub>", False), "f_g": ("F<sub>G</sub>", False),
            "f_cap": ("F<sub>∩</sub>", False), "f_a": ("F<sub>A</sub>", False),
            "ci_percent": ("CI (%)", False)}
-PUBLISHED = {"general_performance_CI": ("flc", "age"),
-             "general_performance_SUPPORT_gender_CI": ("support", "gender"),
-             "general_performance_SEER_race_CI": ("seer", "race")}
+EXHIBITS = {
+    "t2": ("flc", "age", "ci_percent"), "t3": ("support", "gender", "ci_percent"),
+    "t4": ("seer", "race", "ci_percent"), "t5": ("flc", "gender", "ci_percent"),
+    "t6": ("support", "age", "ci_percent"), "t7": ("support", "race", "ci_percent"),
+    "t8": ("seer", "age", "ci_percent"), "t9": ("flc", "age", "f_a"),
+    "t10": ("flc", "gender", "f_a"), "t11": ("support", "age", "f_a"),
+    "t12": ("support", "race", "f_a"), "t13": ("support", "gender", "f_a"),
+    "t14": ("seer", "age", "f_a"), "t15": ("seer", "race", "f_a"),
+}  # data set, attribute, what the selection minimises
+EXHIBIT_OF = {"t2": "general_performance_CI", "t3": "general_performance_SUPPORT_gender_CI",
+              "t4": "general_performance_SEER_race_CI", "t16": "performance_of_diff_split",
+              "t17": "performance_of_one_side_split"}  # names in results.csv
+VIEWS = {"as published": {"protocol": "as_published", "selection": "recovered"},
+         "stated rule": {"protocol": "as_published", "selection": "stated"},
+         "corrected": {"protocol": "corrected", "selection": "stated"}}
 SPLIT = {"linear": "DRO-COX (SPLIT)", "nonlinear": "Deep DRO-COX (SPLIT)"}
 PRINTED_T1 = {"flc": ("7,874", "6", "0.725", "age, gender"),
               "support": ("9,105", "14", "0.319", "age, race, gender"),
@@ -62,6 +77,14 @@ def _beside_paper(table: pd.DataFrame, printed: pd.DataFrame) -> pd.DataFrame:
     return table.merge(printed[[*keys, "paper_mean", "paper_std"]], "left", keys)[columns]
 
 
+@cache
+def chosen_runs(dataset: str, attribute: str, tune_by: str, protocol: str,
+                selection: str) -> pd.DataFrame:
+    """The 160 runs behind a main table: the chosen one of every method and repeat."""
+    return selected(results.load_runs(protocol), dataset, attribute, tune_by=tune_by,
+                    selection=selection)
+
+
 def main_table(dataset: str, attribute: str, *, tune_by: str = "ci_percent",
                protocol: str = "as_published", selection: str = "stated") -> pd.DataFrame:
     """Test scores of the 16 methods on one data set: T2 to T15.
@@ -86,50 +109,34 @@ def main_table(dataset: str, attribute: str, *, tune_by: str = "ci_percent",
     """
     dataset = _checks.one_of(str(dataset).lower(), "data set", ATTRIBUTES)
     _checks.one_of(attribute, "attribute", ATTRIBUTES[dataset])
-    rows = selected(results.load_runs(protocol), dataset, attribute, tune_by=tune_by,
-                    selection=selection)
-    printed = published()
-    where = printed["table"].map(PUBLISHED) == (dataset, attribute)
-    printed = printed[where & (tune_by == "ci_percent")]
+    rows = chosen_runs(dataset, attribute, tune_by, protocol, selection)
+    exhibit = {cells: e for e, cells in EXHIBITS.items()}[dataset, attribute, tune_by]
+    printed = published()[published()["table"] == EXHIBIT_OF.get(exhibit)]
     return _beside_paper(_summary(rows, ["model", "method"], protocol), printed)
 
 
-def _split_runs(protocol: str, model: str) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """SPLIT runs of FLC (age) with any share or side, and the Cox runs they are held against."""
-    runs = add_f_a(results.load_runs(protocol), "age")
-    runs = runs[runs["dataset"] == "flc"]
-    return (runs[runs["method"] == SPLIT[_checks.one_of(model, "model", MODELS)]],
-            runs[runs["method"] == PLAIN[model]])
-
-
-def _split_choice(rows: pd.DataFrame, plain: pd.DataFrame, selection: str) -> pd.DataFrame:
-    if selection == "recovered" and rows["model"].iloc[0] == "linear":
-        return rows[(rows["learning_rate"] == 0.01) & (rows["alpha"] == 0.1)]
-    return select(rows, plain, "stated CI")
+def _split_table(model: str, exhibit: str, protocol: str, selection: str) -> pd.DataFrame:
+    """T16 or T17: SPLIT on FLC (age), the choice made apart for each share or side."""
+    _checks.one_of(model, "model", MODELS)
+    chosen = []
+    for row in _published_rows(results.load_runs(protocol), exhibit):
+        if row.model == model:
+            rule = rule_of("n2", SPLIT[model], selection)
+            chosen.append(select(row.rows, row.plain, rule).assign(method=row.method))
+    printed = published()[published()["table"] == EXHIBIT_OF[exhibit]]
+    return _beside_paper(_summary(pd.concat(chosen), ["model", "method"], protocol), printed)
 
 
 def split_share_table(model: str, *, protocol: str = "as_published",
                       selection: str = "stated") -> pd.DataFrame:
     """T16 (Table E.12): SPLIT on FLC (age) with n2 = 0.1n to 0.5n; ``method`` holds the share."""
-    rows, plain = _split_runs(protocol, model)
-    both = rows[rows["sides"] == 2]
-    chosen = [_split_choice(both[both["n2_share"] == s], plain, selection) for s in N2_SHARES]
-    table = pd.concat(chosen).assign(method=lambda d: d["n2_share"].map("{:g}n".format))
-    printed = published()[published()["table"] == "performance_of_diff_split"]
-    return _beside_paper(_summary(table, ["model", "method"], protocol), printed)
+    return _split_table(model, "t16", protocol, selection)
 
 
 def one_side_table(model: str, *, protocol: str = "as_published",
                    selection: str = "stated") -> pd.DataFrame:
     """T17 (Table E.13): SPLIT on FLC (age), one side against both."""
-    rows, plain = _split_runs(protocol, model)
-    half = rows[rows["n2_share"] == 0.5]
-    chosen = [_split_choice(half[half["sides"] == s], plain, selection) for s in (1, 2)]
-    one = SPLIT[model].replace(")", ", ONE SIDE)")
-    table = pd.concat(chosen)
-    table["method"] = np.where(table["sides"] == 1, one, table["method"])
-    printed = published()[published()["table"] == "performance_of_one_side_split"]
-    return _beside_paper(_summary(table, ["model", "method"], protocol), printed)
+    return _split_table(model, "t17", protocol, selection)
 
 
 def alpha_table(dataset: str, *, protocol: str = "as_published") -> pd.DataFrame:
@@ -158,29 +165,70 @@ def dataset_table() -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def fidelity_table(protocol: str = "as_published") -> pd.DataFrame:
-    """Distance of every rule's row to the published one, for the 48 rows of Tables 2 to 4.
+class _Row(NamedTuple):
+    """A published row: where it stands, and the runs it was chosen from."""
 
-    Columns: dataset, method, rule, distance (mean over the nine metrics, in published SDs), worst
-    (the largest of the nine), within (how many of the nine lie within 1 SD).
-    """
-    runs = results.load_runs(protocol)
-    out = []
-    for table, (dataset, attribute) in PUBLISHED.items():
+    exhibit: str
+    where: str  # data set, or "n2" for T16 and T17: what the recovered rules go by
+    model: str
+    method: str
+    rows: pd.DataFrame
+    plain: pd.DataFrame  # runs of Cox (DeepSurv), which the stated rule compares with
+
+
+def _published_rows(runs: pd.DataFrame, *exhibits: str) -> Iterator[_Row]:
+    """The 62 published rows, or those of the named exhibits."""
+    for exhibit in exhibits or EXHIBIT_OF:
+        if exhibit in ("t16", "t17"):
+            flc = add_f_a(runs[runs["dataset"] == "flc"], "age")
+            share = exhibit == "t16"
+            for model, value in product(MODELS, N2_SHARES if share else (1, 2)):
+                rows = flc[flc["method"] == SPLIT[model]]
+                rows = rows[(rows["n2_share"] == value) & (rows["sides"] == 2) if share else
+                            (rows["n2_share"] == 0.5) & (rows["sides"] == value)]
+                name = SPLIT[model].replace(")", ", ONE SIDE)") if value == 1 else SPLIT[model]
+                yield _Row(exhibit, "n2", model, f"{value:g}n" if share else name, rows,
+                           flc[flc["method"] == PLAIN[model]])
+            continue
+        dataset, attribute, _ = EXHIBITS[exhibit]
         rows = candidates(runs, dataset, attribute)
-        printed = published()[published()["table"] == table]
         for method, m in METHODS.items():
-            mine = rows[rows["method"] == method]
-            for rule in RULES:
-                chosen = select(mine, rows[rows["method"] == PLAIN[m.model]], rule)
-                if len(chosen) == 0:  # the rule does not apply to this method
-                    continue
-                t = _beside_paper(_summary(chosen, ["model", "method"], protocol), printed)
-                distance = ((t["mean"] - t["paper_mean"]) / t["paper_std"]).abs()
-                out.append({"dataset": dataset, "method": method, "rule": rule,
-                            "distance": distance.mean(), "worst": distance.max(),
-                            "within": int((distance <= 1).sum())})
-    return pd.DataFrame(out)
+            yield _Row(exhibit, dataset, m.model, method, rows[rows["method"] == method],
+                       rows[rows["method"] == PLAIN[m.model]])
+
+
+def fidelity_cells(protocol: str = "as_published") -> pd.DataFrame:
+    """Every rule of the closed list against every one of the 558 published cells.
+
+    Columns: exhibit, where, model, method, rule, metric, mean, paper_mean, paper_std, distance (in
+    published SDs), and whether the rule is the row's recovered one.
+    """
+    out = []
+    for row in _published_rows(results.load_runs(protocol)):
+        printed = published()[published()["table"] == EXHIBIT_OF[row.exhibit]]
+        name = SPLIT[row.model] if row.where == "n2" else row.method
+        for rule in RULES:
+            chosen = select(row.rows, row.plain, rule).assign(method=row.method)
+            if len(chosen):  # else the rule does not apply to this method
+                cells = _beside_paper(_summary(chosen, ["model", "method"], protocol), printed)
+                recovered = rule == rule_of(row.where, name, "recovered")
+                out.append(cells.assign(exhibit=row.exhibit, where=row.where, rule=rule,
+                                        recovered=recovered))
+    table = pd.concat(out, ignore_index=True)
+    gap = (table["mean"] - table["paper_mean"]) / table["paper_std"]
+    return table.drop(columns="std").assign(distance=gap.abs())
+
+
+def fidelity_table(protocol: str = "as_published") -> pd.DataFrame:
+    """Distance of every rule's row to the published one, for the 62 published rows.
+
+    Columns: exhibit, where, model, method, rule, recovered, distance (mean over the nine metrics,
+    in published SDs), worst (the largest of the nine), within (how many lie within 1 SD).
+    """
+    keys = ["exhibit", "where", "model", "method", "rule", "recovered"]
+    grouped = fidelity_cells(protocol).groupby(keys, sort=False)["distance"]
+    return grouped.agg(distance="mean", worst="max",
+                       within=lambda d: int((d <= 1).sum())).reset_index()
 
 
 def best_by(table: pd.DataFrame) -> pd.Series:
