@@ -1,4 +1,4 @@
-"""The command line: ``drocox data | sweep | verify | table | figure | claims``."""
+"""The command line: ``drocox data | sweep | verify | table | figure``."""
 
 from __future__ import annotations
 
@@ -67,20 +67,6 @@ def _figure(args) -> int:
     return 0
 
 
-def _claims(args) -> int:
-    from drocox.claims import claims, ledger
-
-    for name, rows in ledger().groupby("id", sort=False):
-        claim = claims()[name]
-        print(f"{name}  {claim['claim']}\n     {claim['paper']}; {claim['number']}, of "
-              f"{claim['of']}: reproduced from {claim['reproduced']}"
-              + (f", partly from {claim['partly']}" if "partly" in claim else "")
-              + f"; see book/{claim['chapter']}")
-        for row in rows.itertuples():
-            print(f"     {row.view:13s} {row.verdict:11s} {row.value:g} of {row.of}  {row.where}")
-    return 0
-
-
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("drocox", description="Distributionally robust Cox models: "
                                      "the data, the experiments and their tables.")
@@ -121,7 +107,6 @@ def _parser() -> argparse.ArgumentParser:
     sub.add_argument("figure", choices=["alpha"])
     sub.add_argument("--dataset", nargs="+", choices=ATTRIBUTES)
     sub.add_argument("--protocol", **protocol)
-    command("claims", _claims, "Judge the paper's claims by their thresholds.", "drocox claims")
     return parser
 
 
