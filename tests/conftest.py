@@ -4,7 +4,14 @@ Warnings are errors (see ``pyproject.toml``). Property tests draw the same examp
 ``pytest --hypothesis-profile=explore`` draws fresh ones, and more of them.
 """
 
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
 from hypothesis import HealthCheck, settings
+
+ROOT = Path(__file__).resolve().parents[1]
 
 # The first example of a test may have to compile a kernel, so neither the time of one example nor
 # the speed of drawing says anything.
@@ -18,3 +25,13 @@ def pytest_configure(config):
     config.addinivalue_line(
         "markers", "reproduction: trains as the paper did and compares with the published row"
     )
+
+
+@pytest.fixture(scope="session")
+def built():
+    """The folder of the built book. Building is quick when nothing has changed."""
+    program = Path(sys.executable).with_name("jupyter-book")
+    command = [program, "build", ".", "-W", "--keep-going", "-q"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    return ROOT / "_build" / "html"

@@ -3,7 +3,6 @@
 import functools
 import http.server
 import shutil
-import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -12,7 +11,6 @@ from urllib.parse import urlsplit
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-SITE = ROOT / "_build" / "html"
 sys.path.insert(0, str(ROOT / "book" / "_ext"))
 import golden  # noqa: E402
 
@@ -34,14 +32,10 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
 
 
 @pytest.fixture(scope="session")
-def site():
-    """The address of the built book. Building is quick when nothing has changed."""
-    program = Path(sys.executable).with_name("jupyter-book")
-    command = [program, "build", ".", "-W", "--keep-going", "-q"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+def site(built):
+    """The address of the built book."""
     server = http.server.ThreadingHTTPServer(
-        ("127.0.0.1", 0), functools.partial(Quiet, directory=str(SITE))
+        ("127.0.0.1", 0), functools.partial(Quiet, directory=str(built))
     )
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}/"
@@ -155,11 +149,11 @@ def test_search_works_without_a_server_of_its_own(visit):
     assert not visit.trouble
 
 
-def test_launch_and_download_buttons_give_the_twin(site):
+def test_launch_and_download_buttons_give_the_twin(built):
     for chapter in golden.chapters():
         address = chapter.relative_to(ROOT).with_suffix("").as_posix()
-        html = (SITE / f"{address}.html").read_text(encoding="utf8")
+        html = (built / f"{address}.html").read_text(encoding="utf8")
         assert f"/blob/main/{address}.ipynb" in html  # Colab
         assert f"lab/tree/{address}.ipynb" in html  # Binder
-        download = SITE / "_sources" / f"{address}.ipynb"
+        download = built / "_sources" / f"{address}.ipynb"
         assert download.read_bytes() == chapter.with_suffix(".ipynb").read_bytes()
