@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from drocox.protocol import ATTRIBUTES, METHODS, PROTOCOLS
+from drocox.protocol import ATTRIBUTES, METHODS, MODELS, PROTOCOLS
 from drocox.results import StoreError
 
 
@@ -43,16 +43,24 @@ def _verify(args) -> int:
 
 
 def _table(args) -> int:
-    from drocox.tables import METRICS, main_table
+    import pandas as pd
 
-    table = main_table(args.dataset, args.attribute, tune_by=args.tune_by,
-                       protocol=args.protocol, selection=args.selection)
+    from drocox import tables
+
+    how = {"protocol": args.protocol, "selection": args.selection}
+    if args.name in ("t16", "t17"):
+        make = tables.split_share_table if args.name == "t16" else tables.one_side_table
+        table = pd.concat([make(model, **how) for model in MODELS], ignore_index=True)
+    else:
+        dataset, attribute, tune_by = tables.EXHIBITS.get(
+            args.name, (args.name, args.attribute, args.tune_by))
+        table = tables.main_table(dataset, attribute, tune_by=tune_by, **how)
     if args.csv:
         print(table.to_csv(index=False), end="")
     else:
         wide = table.pivot(index=["model", "method"], columns="metric", values="mean")
         order = table.drop_duplicates(["model", "method"])[["model", "method"]]
-        print(wide.loc[list(order.itertuples(index=False, name=None)), list(METRICS)]
+        print(wide.loc[list(order.itertuples(index=False, name=None)), list(tables.METRICS)]
               .round(4).to_string())
     return 0
 
@@ -110,9 +118,11 @@ def _parser() -> argparse.ArgumentParser:
                   "sample.", "drocox verify")
     sub.add_argument("--protocol", nargs="+", choices=PROTOCOLS)
     sub.add_argument("--out", **store)
-    sub = command("table", _table, "Print a table of test scores.", "drocox table flc age")
-    sub.add_argument("dataset", choices=ATTRIBUTES)
-    sub.add_argument("attribute", help="age, gender or race")
+    sub = command("table", _table, "Print a table of test scores.", "drocox table flc age; "
+                  "drocox table t16")
+    sub.add_argument("name", choices=[*ATTRIBUTES, *(f"t{i}" for i in range(2, 18))],
+                     metavar="NAME", help="data set, or t2 to t17")
+    sub.add_argument("attribute", nargs="?", help="of a data set: age, gender or race")
     sub.add_argument("--tune-by", choices=("ci_percent", "f_a"), default="ci_percent")
     sub.add_argument("--protocol", **protocol)
     sub.add_argument("--selection", choices=("stated", "recovered"), default="stated")

@@ -22,8 +22,11 @@ def alpha_sensitivity(dataset: str, *, protocol: str = "as_published") -> Figure
     for ax, (metric, label) in zip(axes.flat, LABELS.items(), strict=True):
         part = table[table["metric"] == metric]
         ax.plot(part["alpha"], part["mean"], label="this book")
-        ax.fill_between(part["alpha"], part["mean"] - part["std"], part["mean"] + part["std"],
-                        alpha=0.2)
+        low = part["mean"] - part["std"]
+        if metric.startswith("f_"):  # they span orders of magnitude
+            ax.set_yscale("log")
+            low = low.clip(lower=part["mean"] / 10)
+        ax.fill_between(part["alpha"], low, part["mean"] + part["std"], alpha=0.2)
         printed = part.dropna(subset="paper_mean")
         if len(printed):
             ax.errorbar(printed["alpha"], printed["paper_mean"], printed["paper_std"], fmt="o",

@@ -65,8 +65,8 @@ def test_tables_show_the_stored_values(built, exhibit):
         table = stored(exhibit, how)
         rows = table.groupby(["model", "method"], sort=False)
         assert len(shown) == 1 + len(rows)
-        for cells, ((_, method), part) in zip(shown[1:], rows, strict=True):
-            assert cells[0] == method
+        for cells, ((model, method), part) in zip(shown[1:], rows, strict=True):
+            assert cells[0] == (f"{model}, {method}" if exhibit == "t16" else method)
             assert [c.split()[0] for c in cells[1:]] == [f"{m:.4f}" for m in part["mean"]]
     assert len(results) >= len(tables.VIEWS)
 

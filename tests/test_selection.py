@@ -67,7 +67,10 @@ def test_unknown_names_are_listed(runs):
 
 @pytest.fixture
 def store(runs, monkeypatch):
+    tables.chosen_runs.cache_clear()
     monkeypatch.setattr(results, "load_runs", lambda protocol: runs)
+    yield
+    tables.chosen_runs.cache_clear()
 
 
 def test_main_table_has_the_papers_rows_and_numbers(store, runs):
@@ -110,12 +113,20 @@ def test_show_marks_best_and_wins(store):
 
 
 def test_recovered_selection_uses_the_rule_of_each_row(runs):
-    chosen = selection.selected(runs, "support", "gender", selection="recovered")
-    mine = chosen[chosen["method"] == "DRO-COX"]
-    assert set(mine["alpha"]) == {0.5} and set(mine["learning_rate"]) == {0.01}
+    chosen = selection.selected(runs, "flc", "age", selection="recovered")
+    assert set(chosen.loc[chosen["method"] == "Cox", "learning_rate"]) == {0.01}
     for (_, method), rule in selection.RECOVERED.items():
         assert method in METHODS and rule in selection.RULES
-    stated = selection.selected(runs, "support", "gender")
+    stated = selection.selected(runs, "flc", "age")
     unnamed = "Cox_I(R&P)"
     pd.testing.assert_frame_equal(chosen[chosen["method"] == unnamed].reset_index(drop=True),
                                   stated[stated["method"] == unnamed].reset_index(drop=True))
+
+
+def test_tuned_by_f_a_the_recovered_rules_follow(runs):
+    chosen = selection.selected(runs, "flc", "age", tune_by="f_a", selection="recovered")
+    rows = selection.candidates(runs, "flc", "age")
+    mine, plain = (rows[rows["method"] == m] for m in ("DRO-COX", "Cox"))
+    expected = selection.select(mine, plain, "test F_A")  # of "test CI"
+    found = chosen[chosen["method"] == "DRO-COX"]
+    assert found["alpha"].tolist() == expected["alpha"].tolist()
