@@ -121,11 +121,15 @@ def finish(out: Path, protocol: str, machine: dict) -> None:
         raise StoreError(f"the parts of {protocol!r} in {out} were made by different code; check "
                          f"and keep them with: drocox sweep --protocol {protocol} --revalidate")
     content = _csv(pd.concat(frames, ignore_index=True))
+    minutes: dict[str, float] = {}
+    for stack, header in zip(stacks(protocol), headers, strict=True):
+        minutes[stack.method] = minutes.get(stack.method, 0.0) + header["cpu"] / 60
     _write(Path(out) / f"{protocol}.csv.gz", gzip.compress(content, compresslevel=9, mtime=0))
     _describe(out, protocol, rows=sum(map(len, frames)), sha256=hashlib.sha256(content).hexdigest(),
               command=f"drocox sweep --protocol {protocol}",
               wall_minutes=round(sum(h["wall"] for h in headers) / 60, 1),
               core_hours=round(sum(h["cpu"] for h in headers) / 3600, 2),
+              core_minutes={method: round(m, 1) for method, m in minutes.items()},
               peak_gb_per_worker=max(h["peak"] for h in headers), **machine)
     shutil.rmtree(Path(out) / "parts" / protocol)
 
