@@ -10,23 +10,7 @@ from drocox.results import load_runs
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "DROCox",
-    "SurvivalData",
-    "accuracy",
-    "breslow_survival",
-    "cox_losses",
-    "dro_risk",
-    "dual_constant",
-    "evaluate",
-    "fairness",
-    "figures",
-    "load_dataset",
-    "load_runs",
-    "optimal_eta",
-    "regularizers",
-    "risk_sets",
-    "split_cox_losses",
-    "tables",
-    "worst_case_weights",
-]
+__all__ = ["DROCox", "SurvivalData", "accuracy", "breslow_survival", "cox_losses", "dro_risk",
+           "dual_constant", "evaluate", "fairness", "figures", "load_dataset",
+           "load_runs", "optimal_eta", "regularizers", "risk_sets", "split_cox_losses",
+           "tables", "worst_case_weights"]

@@ -3,8 +3,6 @@
 The training loop calls unchecked kernels. Every message names the argument and says what to do.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from numbers import Real
 
@@ -46,16 +44,14 @@ def numbers(values, name: str, ndim: int | None = None) -> np.ndarray:
         raise ValueError(f"{name} must have {ndim} dimension(s), got shape {out.shape}")
     if out.size == 0:
         raise ValueError(f"{name} is empty; pass at least one patient")
-    if not np.isfinite(out).all():
-        bad = int((~np.isfinite(out)).sum())
+    if bad := int((~np.isfinite(out)).sum()):
         raise ValueError(f"{name} holds {bad} NaN or infinite value(s); impute or drop them first")
     return out
 
 
-def outcomes(time, event, names=("time", "event"), ndim: int | None = 1, need_event: bool = True):
+def outcomes(time, event, names=("time", "event"), ndim: int | None = 1):
     """Return observed times (float64, >= 0) and event indicators (bool) of equal shape."""
-    time = numbers(time, names[0], ndim)
-    event = numbers(event, names[1], ndim)
+    time, event = numbers(time, names[0], ndim), numbers(event, names[1], ndim)
     same_length(**{names[0]: time, names[1]: event})
     if time.shape != event.shape and min(time.ndim, event.ndim) > 1:
         raise ValueError(f"{names[0]} has shape {time.shape}, {names[1]} {event.shape}; pass both "
@@ -66,16 +62,15 @@ def outcomes(time, event, names=("time", "event"), ndim: int | None = 1, need_ev
     if not np.isin(event, (0.0, 1.0)).all():
         raise ValueError(f"{names[1]} must be 0/1 or boolean (1 = event, 0 = censored)")
     event = event.astype(bool)
-    if need_event and not event.any(axis=-1).all():
+    if not event.any(axis=-1).all():
         raise ValueError(f"nobody has an event ({names[1]} is all 0); pass at least one event")
     return time, event
 
 
 def same_length(**arrays) -> None:
     """Refuse arrays whose last dimensions differ, naming each with its length."""
-    lengths = {name: a.shape[0] if a.ndim == 1 else a.shape[-1] for name, a in arrays.items()}
-    if len(set(lengths.values())) > 1:
-        said = ", ".join(f"{name} has {length}" for name, length in lengths.items())
+    if len({a.shape[-1] for a in arrays.values()}) > 1:
+        said = ", ".join(f"{name} has {a.shape[-1]}" for name, a in arrays.items())
         raise ValueError(f"lengths differ: {said}; pass one value per patient")
 
 
@@ -97,8 +92,7 @@ def floats(values, name: str) -> torch.Tensor:
 
 def codes(values, name: str, n: int) -> np.ndarray:
     """Return group labels of ``n`` patients as integer codes 0..G-1, at least two groups."""
-    values = values.detach().cpu().numpy() if isinstance(values, torch.Tensor) else values
-    values = np.asarray(values)
+    values = np.asarray(values.detach().cpu() if isinstance(values, torch.Tensor) else values)
     if values.ndim != 1 or len(values) != n:
         raise ValueError(f"{name} must hold one group label per patient ({n}), got {values.shape}")
     if pd.isna(values).any():

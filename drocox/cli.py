@@ -1,23 +1,20 @@
-"""The command line: ``drocox data | sweep | verify | table | figure``."""
-
-from __future__ import annotations
+"""The command line: ``drocox data | sweep | verify | table | figure | claims``."""
 
 import argparse
 import sys
 from pathlib import Path
 
-from drocox.protocol import ATTRIBUTES, METHODS, PROTOCOLS
+from drocox.protocol import ATTRIBUTES, METHODS, MODELS, PROTOCOLS
 from drocox.results import StoreError
 
 
-def _data(args) -> int:
+def _data(args) -> None:
     from drocox.data import dataset_summary
 
     print(dataset_summary().T.to_string())
-    return 0
 
 
-def _sweep(args) -> int:
+def _sweep(args) -> bool | None:
     from drocox.sweep import revalidate, sweep
 
     if args.revalidate:
@@ -26,11 +23,10 @@ def _sweep(args) -> int:
         return bool(problems)
     trained = sweep(args.protocol, datasets=args.dataset, methods=args.method,
                     repeats=args.repeats, jobs=args.jobs, scheduler=args.scheduler, out=args.out)
-    print(f"trained {trained} models; nothing of this is missing now")
-    return 0
+    return print(f"trained {trained} models; nothing of this is missing now")
 
 
-def _verify(args) -> int:
+def _verify(args) -> bool:
     from drocox.sweep import verify
 
     bad = 0
@@ -42,29 +38,49 @@ def _verify(args) -> int:
     return bool(bad)
 
 
-def _table(args) -> int:
-    from drocox.tables import METRICS, main_table
+def _table(args) -> None:
+    import pandas as pd
 
-    table = main_table(args.dataset, args.attribute, tune_by=args.tune_by,
-                       protocol=args.protocol, selection=args.selection)
-    if args.csv:
-        print(table.to_csv(index=False), end="")
+    from drocox import tables
+
+    how = {"protocol": args.protocol, "selection": args.selection}
+    if args.name in ("t16", "t17"):
+        make = tables.split_share_table if args.name == "t16" else tables.one_side_table
+        table = pd.concat([make(model, **how) for model in MODELS], ignore_index=True)
     else:
-        wide = table.pivot(index=["model", "method"], columns="metric", values="mean")
-        order = table.drop_duplicates(["model", "method"])[["model", "method"]]
-        print(wide.loc[list(order.itertuples(index=False, name=None)), list(METRICS)]
-              .round(4).to_string())
-    return 0
+        dataset, attribute, tune_by = tables.EXHIBITS.get(
+            args.name, (args.name, args.attribute, args.tune_by))
+        table = tables.main_table(dataset, attribute, tune_by=tune_by, **how)
+    if args.csv:
+        return print(table.to_csv(index=False), end="")
+    gap = (table["mean"] - table["paper_mean"]) / table["paper_std"]
+    text = table["mean"].map("{:.4f}".format) + gap.map(" {:+.1f}".format, "ignore").fillna("")
+    wide = table.assign(text=text).pivot(index=["model", "method"], columns="metric", values="text")
+    order = pd.MultiIndex.from_frame(table[["model", "method"]]).unique()
+    print(wide.loc[order, list(tables.METRICS)].to_string())
+    print("means over ten repeats; signed: distance to the published mean, in published SDs")
 
 
-def _figure(args) -> int:
+def _figure(args) -> None:
     from drocox.figures import alpha_sensitivity
 
     for dataset in args.dataset or ATTRIBUTES:
         path = Path(f"alpha_{dataset}.svg")
         alpha_sensitivity(dataset, protocol=args.protocol).savefig(path)
         print(f"wrote {path}")
-    return 0
+
+
+def _claims(args) -> None:
+    from drocox.claims import claims, ledger
+
+    for name, rows in ledger().groupby("id", sort=False):
+        claim = claims()[name]
+        print(f"{name}  {claim['claim']}\n     {claim['paper']}; {claim['number']}, of "
+              f"{claim['of']}: reproduced from {claim['reproduced']}"
+              + (f", partly from {claim['partly']}" if "partly" in claim else "")
+              + f"; see book/{claim['chapter']}")
+        for row in rows.itertuples():
+            print(f"     {row.view:13s} {row.verdict:11s} {row.value:g} of {row.of}  {row.where}")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -96,9 +112,11 @@ def _parser() -> argparse.ArgumentParser:
                   "sample.", "drocox verify")
     sub.add_argument("--protocol", nargs="+", choices=PROTOCOLS)
     sub.add_argument("--out", **store)
-    sub = command("table", _table, "Print a table of test scores.", "drocox table flc age")
-    sub.add_argument("dataset", choices=ATTRIBUTES)
-    sub.add_argument("attribute", help="age, gender or race")
+    sub = command("table", _table, "Print a table of test scores.", "drocox table flc age; "
+                  "drocox table t16")
+    sub.add_argument("name", choices=[*ATTRIBUTES, *(f"t{i}" for i in range(2, 18))],
+                     metavar="NAME", help="data set, or t2 to t17")
+    sub.add_argument("attribute", nargs="?", help="of a data set: age, gender or race")
     sub.add_argument("--tune-by", choices=("ci_percent", "f_a"), default="ci_percent")
     sub.add_argument("--protocol", **protocol)
     sub.add_argument("--selection", choices=("stated", "recovered"), default="stated")
@@ -107,6 +125,7 @@ def _parser() -> argparse.ArgumentParser:
     sub.add_argument("figure", choices=["alpha"])
     sub.add_argument("--dataset", nargs="+", choices=ATTRIBUTES)
     sub.add_argument("--protocol", **protocol)
+    command("claims", _claims, "Judge the paper's claims by their thresholds.", "drocox claims")
     return parser
 
 
@@ -114,7 +133,7 @@ def main(argv: list[str] | None = None) -> int:
     """Run the command line; return its exit status."""
     args = _parser().parse_args(argv)
     try:
-        return int(args.run(args))
+        return int(args.run(args) or 0)
     except (StoreError, ValueError, TypeError) as error:
         print(f"drocox: {error}", file=sys.stderr)
         return 2

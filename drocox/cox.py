@@ -3,9 +3,8 @@ r"""Cox losses: one loss per patient, from one pass over the patients in time or
 The paper's equation (3), with risk set :math:`R_i = \{j : Y_j \ge Y_i\}`, and its split form (8),
 which compares patient :math:`i` with itself and with the patients of the *other* half only:
 
-.. math:: \ell_i = -\delta_i \Big[f_i - \log \sum_{j \in R_i} e^{f_j}\Big], \qquad
-          \tilde\ell_i = -\delta_i \Big[f_i - \log\Big(e^{f_i} + \sum_{j \in D' \cap R_i}
-          e^{f_j}\Big)\Big].
+.. math:: \ell_i = -\delta_i \Big[f_i - \log \sum_{j \in R_i} e^{f_j}\Big], \quad \tilde\ell_i =
+          -\delta_i \Big[f_i - \log\Big(e^{f_i} + \sum_{j \in D' \cap R_i} e^{f_j}\Big)\Big].
 
 Latest patients first, a risk set is a prefix, so every sum is a value of one running sum: linear
 time, no matrix. The sum is taken relative to the largest score, or to the running maximum where
@@ -26,30 +25,20 @@ TIES = ("breslow", "efron", "order")
 
 @dataclass(frozen=True)
 class RiskSets:
-    """Patients latest first, prepared once and used at every step; arrays of shape (rows, n).
+    """Patients latest first, prepared once and used at every step; arrays of shape (rows, n)."""
 
-    ``order`` holds the patient at each position (equal times keep their given order), ``stop`` one
-    past the last position with the same time, ``event`` and ``time`` the outcomes in this order,
-    ``died`` the event indicators in the order of the patients.
-    """
-
-    order: np.ndarray
-    stop: np.ndarray
-    event: np.ndarray
+    order: np.ndarray  # the patient at each position; equal times keep their given order
+    stop: np.ndarray  # one past the last position with the same time
+    event: np.ndarray  # event and time: the outcomes in this order
     time: np.ndarray
-    died: torch.Tensor
+    died: torch.Tensor  # the event indicators in the order of the patients
 
 
 def risk_sets(time, event) -> RiskSets:
     """Prepare the time order that :func:`cox_losses` and :func:`split_cox_losses` accept.
 
-    Parameters
-    ----------
-    time, event : array or tensor of shape (n,) or (..., n)
-        Observed times and event indicators (bool or 0/1).
+    ``time`` and ``event`` (bool or 0/1) have shape (n,), or (..., n) for a stack of data sets.
 
-    Examples
-    --------
     >>> r = risk_sets([5.0, 2.0, 5.0], [1, 1, 0])
     >>> r.order.tolist(), r.stop.tolist()
     ([[0, 2, 1]], [[2, 2, 3]])
@@ -155,18 +144,14 @@ def cox_losses(scores, time, event=None, *, ties: str = "breslow") -> torch.Tens
     Parameters
     ----------
     scores : tensor of shape (..., n)
-        Scores :math:`f(x_i; \theta)`; leading dimensions are a stack of models.
+        Scores :math:`f(x_i; \theta)`; leading dimensions are a stack of models. Losses have the
+        same shape and dtype, and are differentiable once.
     time, event : arrays of shape (n,) or the shape of ``scores``
         Observed times and event indicators; or the prepared :func:`risk_sets` as ``time`` alone.
     ties : {"breslow", "efron", "order"}
         Breslow: the formula above. Efron: tied events share the mean of their terms, so that the
         sum is Efron's likelihood (JASA, 1977). Order: patients with equal times leave the risk set
         one by one, in the given row order.
-
-    Returns
-    -------
-    tensor of shape (..., n)
-        Losses in the dtype of ``scores``, differentiable once.
 
     Examples
     --------
@@ -184,17 +169,10 @@ def split_cox_losses(scores, time, event=None, first=None) -> torch.Tensor:
     .. math:: \tilde\ell_i = -\delta_i \Big[f_i - \log\Big(e^{f_i} +
               \sum_{j \in D',\, Y_j \ge Y_i} e^{f_j}\Big)\Big]
 
-    with :math:`D' = D_2` for patients of :math:`D_1`, and the reverse.
+    with :math:`D' = D_2` for patients of :math:`D_1`, where ``first`` (bool, (n,) or the shape of
+    ``scores``) is True, and the reverse. Other arguments as in :func:`cox_losses`; with prepared
+    risk sets, ``split_cox_losses(scores, risk, first=first)``.
 
-    Parameters
-    ----------
-    scores, time, event : as in :func:`cox_losses`
-        With prepared risk sets: ``split_cox_losses(scores, risk, first=first)``.
-    first : bool array of shape (n,) or the shape of ``scores``
-        True for the patients of :math:`D_1`.
-
-    Examples
-    --------
     >>> split_cox_losses(torch.zeros(3), [3.0, 2.0, 1.0], [1, 1, 1], [True, False, True]).exp()
     tensor([1., 2., 2.])
     """
@@ -212,25 +190,14 @@ def split_cox_losses(scores, time, event=None, first=None) -> torch.Tensor:
 
 
 def breslow_survival(train_scores, time, event, scores, times) -> torch.Tensor:
-    r"""Survival probabilities by Breslow's baseline (the paper's Appendix A).
+    r"""Survival probabilities by Breslow's baseline (the paper's Appendix A), shape (..., m, k).
 
     .. math:: \hat H_0(t) = \sum_{i: \delta_i = 1,\, Y_i \le t} \frac{1}{\sum_{j \in R_i} e^{f_j}},
               \qquad \hat S(t \mid x) = \exp\big(-\hat H_0(t)\, e^{f(x)}\big),
 
-    computed with logarithms throughout, so that large scores neither overflow nor vanish.
-
-    Parameters
-    ----------
-    train_scores : tensor of shape (..., n)
-        Scores of the patients that carry the baseline; ``time`` and ``event`` are their outcomes.
-    scores : tensor of shape (..., m)
-        Scores of the patients to predict.
-    times : array of shape (k,)
-        Times at which to predict.
-
-    Returns
-    -------
-    tensor of shape (..., m, k)
+    computed with logarithms throughout, so that large scores neither overflow nor vanish. Patients
+    with ``train_scores`` (..., n) and outcomes ``time`` and ``event`` carry the baseline; predicted
+    are those with ``scores`` (..., m), at ``times`` (k,).
     """
     train_scores, risk = _prepare(train_scores, time, event, "train_scores")
     scores = _checks.floats(scores, "scores")

@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+from collections import namedtuple
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
+from sksurv.util import Surv
 
-from . import _checks
+from drocox import _checks
 
 MAX_NUMERIC_GROUPS = 10  # more distinct numbers than this are a measurement, not groups
 MAX_LABELS = 50  # more distinct labels than this are an identifier, not a category
@@ -26,19 +28,14 @@ MAX_LABELS = 50  # more distinct labels than this are an identifier, not a categ
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SurvivalData:
-    """Features, outcomes and groups of ``n`` patients.
-
-    ``X`` is a DataFrame of numeric features (NaN: missing), ``time`` and ``event`` the outcomes
-    (1 = event, 0 = censored), ``groups[a]`` the code 0, 1, ... of every patient for sensitive
-    attribute ``a``, and ``group_labels[a][code]`` what a code means.
-    """
+    """Features, outcomes and groups of patients, one row each."""
 
     name: str
-    X: pd.DataFrame
+    X: pd.DataFrame  # numeric features; NaN: missing
     time: np.ndarray
-    event: np.ndarray
-    groups: dict[str, np.ndarray] = field(default_factory=dict)
-    group_labels: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    event: np.ndarray  # 1 = event, 0 = censored
+    groups: dict[str, np.ndarray] = field(default_factory=dict)  # attribute: codes 0, 1, ...
+    group_labels: dict[str, tuple[str, ...]] = field(default_factory=dict)  # what each code means
 
     def __post_init__(self) -> None:
         time, event = _checks.outcomes(self.time, self.event)
@@ -52,70 +49,61 @@ class SurvivalData:
         X = self.X.astype(np.float64)
         if np.isinf(X.to_numpy()).any():
             raise ValueError("X holds infinite values; replace them, or use NaN for missing ones")
-        _checks.same_length(X=X.to_numpy()[:, 0], time=time)
+        _checks.same_length(X=X.iloc[:, 0], time=time)
         if extra := set(self.group_labels) - set(self.groups):
             raise ValueError(f"group_labels names {sorted(extra)}, which groups lacks; add them")
         groups, labels = {}, {}
         for a, values in self.groups.items():
-            codes = _checks.numbers(values, f"groups[{a!r}]", ndim=1)
-            _checks.same_length(**{f"groups[{a!r}]": codes, "time": time})
+            title = f"groups[{a!r}]"
+            codes = _checks.numbers(values, title, ndim=1)
+            _checks.same_length(**{title: codes, "time": time})
             default = [f"{a} = {code}" for code in range(int(codes.max()) + 1)]
-            labels[a] = tuple(self.group_labels.get(a, default))
+            groups[a], labels[a] = codes.astype(int), tuple(self.group_labels.get(a, default))
             if not np.isin(codes, np.arange(len(labels[a]))).all():
-                raise ValueError(f"groups[{a!r}] must hold codes 0, 1, ... below its number "
-                                 "of labels; SurvivalData.from_frame makes such codes")
-            groups[a] = codes.astype(np.int64)
-        checked = {"X": X, "time": time.copy(), "event": event, "groups": groups}
-        for key, value in {**checked, "group_labels": labels}.items():
-            object.__setattr__(self, key, value)
+                raise ValueError(f"{title} must hold codes 0, 1, ... below its number of labels; "
+                                 "SurvivalData.from_frame makes such codes")
+        # the object is frozen, so the checked copies go past it
+        vars(self).update(X=X, time=time.copy(), event=event, groups=groups, group_labels=labels)
 
     @classmethod
-    def from_frame(
-        cls, df: pd.DataFrame, *, time: str, event: str,
-        groups: Sequence[str] | Mapping[str, Sequence] = (),
-        features: Sequence[str] | None = None, name: str = "data",
-    ) -> SurvivalData:
+    def from_frame(cls, df: pd.DataFrame, *, time: str, event: str,
+                   groups: Sequence[str] | Mapping[str, Sequence] = (),
+                   features: Sequence[str] | None = None, name: str = "data") -> SurvivalData:
         """Make a data set of a frame with one row per patient.
 
         Parameters
         ----------
-        df : DataFrame
-            The patients, in the order to keep.
         time, event : str
             Columns with the observed time and the 0/1 event indicator; no missing values.
         groups : list of str, or mapping of str to labels
             Columns that hold sensitive attributes, or the labels themselves, one per patient:
             ``groups={"age": df["age"] > 65}`` makes groups of a measurement.
         features : list of str, optional
-            Columns to use as features, by default all but ``time`` and ``event``. Numbers become
-            float64; a column of labels becomes one 0/1 column "column=label" for each label but
-            the first. Missing values stay NaN.
+            By default all columns but ``time`` and ``event``. Labels become one 0/1 column
+            "column=label" for each label but the first; missing values stay NaN.
 
         Examples
         --------
         >>> df = pd.DataFrame({"days": [5, 8, 2], "died": [1, 0, 1], "sex": ["f", "m", "f"]})
         >>> d = SurvivalData.from_frame(df, time="days", event="died", groups=["sex"])
-        >>> d
-        SurvivalData('data': 3 patients, 2 events, 1 features, groups: sex)
         >>> d.feature_names, d.group_labels
         (['sex=m'], {'sex': ('sex = f', 'sex = m')})
         """
         if not isinstance(df, pd.DataFrame) or not df.columns.is_unique:
             raise TypeError("df must be a pandas DataFrame without repeated column names")
-        groups = [groups] if isinstance(groups, str) else groups
+        groups, features = ([c] if isinstance(c, str) else c for c in (groups, features))
         if not isinstance(groups, Mapping):
             groups = {c: _column(df, c, "groups", (time, event)) for c in groups}
         if features is None:
             features = [c for c in df.columns if c not in (time, event)]
-        features = [features] if isinstance(features, str) else features
-        outcomes = {"time": _column(df, time, "time"), "event": _column(df, event, "event")}
-        for argument, column in outcomes.items():
+        outcomes = {}
+        for argument, c in (("time", time), ("event", event)):
+            column, title = _column(df, c, argument), f"{argument} column {c!r}"
             if not is_numeric_dtype(column):
-                raise TypeError(f"{argument} column {column.name!r} must be numeric, not "
-                                f"{column.dtype}; convert it (time: number of days, event: 0/1)")
-        checked = _checks.outcomes(
-            *(column.to_numpy(dtype=float, na_value=np.nan) for column in outcomes.values()),
-            names=[f"{argument} column {c.name!r}" for argument, c in outcomes.items()])
+                raise TypeError(f"{title} must be numeric, not {column.dtype}; convert it (time: "
+                                "number of days, event: 0/1)")
+            outcomes[title] = column.to_numpy(dtype=float, na_value=np.nan)
+        checked = _checks.outcomes(*outcomes.values(), names=list(outcomes))
         coded = {a: _group_codes(a, values, df.index) for a, values in groups.items()}
         encoded = [_encode(_column(df, c, "features", (time, event))) for c in features]
         X = pd.concat(encoded, axis=1) if encoded else df[[]]
@@ -124,18 +112,15 @@ class SurvivalData:
 
     def subset(self, rows) -> SurvivalData:
         """Return the patients that ``rows`` (indices, mask or slice) selects, in that order."""
-        if not isinstance(rows, slice):
-            rows = np.asarray(rows) if np.size(rows) else np.zeros(0, dtype=int)
         try:
-            index = np.arange(len(self))[rows]
+            index = np.arange(len(self))[list(rows) if isinstance(rows, tuple) else rows]
         except IndexError as error:
             raise IndexError(f"rows must be integers below {len(self)} or a mask of that many "
                              f"patients: {error}") from error
         if index.ndim != 1 or index.size == 0:
             raise ValueError("rows selects nobody; pass a list with at least one index, or a mask")
-        groups = {a: codes[index] for a, codes in self.groups.items()}
-        return SurvivalData(self.name, self.X.iloc[index], self.time[index], self.event[index],
-                            groups, self.group_labels)
+        return replace(self, X=self.X.iloc[index], time=self.time[index], event=self.event[index],
+                       groups={a: codes[index] for a, codes in self.groups.items()})
 
     @property
     def feature_names(self) -> list[str]:
@@ -150,9 +135,7 @@ class SurvivalData:
     @property
     def y(self) -> np.ndarray:
         """Outcomes as the structured array (event, time) that scikit-survival uses."""
-        out = np.empty(len(self), dtype=[("event", bool), ("time", np.float64)])
-        out["event"], out["time"] = self.event, self.time
-        return out
+        return Surv.from_arrays(self.event, self.time)
 
     @property
     def sha256(self) -> str:
@@ -183,23 +166,18 @@ def _column(df: pd.DataFrame, column: str, argument: str, outcomes: tuple = ()) 
 
 def _group_codes(name: str, values, index: pd.Index) -> tuple[np.ndarray, tuple[str, ...]]:
     """Integer codes and labels of one sensitive attribute of a user's frame."""
-    if len(values) != len(index):
-        raise ValueError(f"groups[{name!r}] has {len(values)} labels for {len(index)} patients; "
-                         "pass one per patient")
-    if not isinstance(values, pd.Series):  # list, array or tensor
-        values = pd.Series(values.tolist() if hasattr(values, "tolist") else list(values), index)
-    if not values.index.equals(index):
-        raise ValueError(f"groups[{name!r}] has another index than df; align it with df first")
-    if missing := int(values.isna().sum()):
-        raise ValueError(f"groups[{name!r}] misses {missing} value(s); give them a label of their "
-                         "own, for example with fillna('missing')")
-    found = values.astype("category").cat.remove_unused_categories().cat
-    measured = is_numeric_dtype(values) and not is_bool_dtype(values)
-    if not 2 <= len(found.categories) <= (MAX_NUMERIC_GROUPS if measured else MAX_LABELS):
-        raise ValueError(f"groups[{name!r}] has {len(found.categories)} distinct values; pass at "
-                         "least two groups, and bin measurements, for example "
-                         f"groups={{{name!r}: df[{name!r}] > 65}}")
-    return found.codes.to_numpy(), tuple(f"{name} = {c}" for c in found.categories)
+    title = f"groups[{name!r}]"
+    _checks.codes(values, title, len(index))
+    if isinstance(values, pd.Series) and not values.index.equals(index):
+        raise ValueError(f"{title} has another index than df; align it with df first")
+    values = values if isinstance(values, pd.Series) else np.asarray(values)
+    found = pd.Categorical(values).remove_unused_categories()  # keeps an order of the user's
+    labels = found.categories
+    measured = is_numeric_dtype(labels) and not is_bool_dtype(labels)
+    if len(labels) > (MAX_NUMERIC_GROUPS if measured else MAX_LABELS):
+        raise ValueError(f"{title} has {len(labels)} distinct values; bin measurements, for "
+                         f"example groups={{{name!r}: df[{name!r}] > 65}}")
+    return found.codes, tuple(f"{name} = {label}" for label in labels)
 
 
 def _encode(column: pd.Series) -> pd.DataFrame:
@@ -219,19 +197,9 @@ def _encode(column: pd.Series) -> pd.DataFrame:
     return out.mask(column.isna())
 
 
-class Source(NamedTuple):
-    """Where a data set comes from: file, hash, terms and whom to cite."""
-
-    package: str  # the requirement that brings the file
-    file: str  # path inside site-packages
-    sha256: str  # of that file
-    licence: str
-    citation: str
-    doi: str
-    note: str
-
-
-SOURCES: dict[str, Source] = {
+# the requirement that brings a file, its path inside site-packages, its hash, its terms, ...
+Source = namedtuple("Source", "package file sha256 licence citation doi note")
+SOURCES = {
     "flc": Source(
         "scikit-survival==0.28.0", "sksurv/datasets/data/flchain.arff",
         "bf2600ec437dd19071f73bdad82de681780457d1141ec36ed551b0026e6e5773",
@@ -251,11 +219,12 @@ SOURCES: dict[str, Source] = {
         "described as CC BY 4.0", "Teng (2019), SEER Breast Cancer Data, IEEE DataPort",
         "10.21227/a9qy-ph35", "the package's rows are put back into the original order"),
 }
-AGE, GENDER, RACE = ("age <= 65", "age > 65"), ("female", "male"), ("non-white", "white")
+LABELS = {"age": ("age <= 65", "age > 65"), "gender": ("female", "male"),
+          "race": ("non-white", "white")}
 
 
 def load_dataset(name: str) -> SurvivalData:
-    """Load a data set of the paper, offline, in the row order of its original file.
+    """Load a data set of the paper by name, offline, in the row order of its original file.
 
     Groups are coded 1 for age > 65, male, white. Features and their codes, as the authors':
 
@@ -266,14 +235,11 @@ def load_dataset(name: str) -> SurvivalData:
       separated 4), t_stage 0-3, n_stage 0-2, 6th_stage (IIA..IIIC) 0-4, grade (II 0, III 1,
       I 2, IV 3), a_stage (distant 1), tumor_size, estrogen and progesterone (negative 1),
       nodes_examined, nodes_positive
-
-    Parameters
-    ----------
-    name : {"flc", "support", "seer"}
-        Upper or lower case.
     """
     name = _checks.one_of(str(name).lower(), "data set", SOURCES)
-    return {"flc": _load_flc, "support": _load_support, "seer": _load_seer}[name]()
+    read = {"flc": _read_flc, "support": _read_support, "seer": _read_seer}[name]
+    X, time, event, groups = read()  # kept in memory, and copied into the object
+    return SurvivalData(name, X, time, event, groups, {a: LABELS[a] for a in groups})
 
 
 def dataset_summary() -> pd.DataFrame:
@@ -282,20 +248,15 @@ def dataset_summary() -> pd.DataFrame:
     for name, source in SOURCES.items():
         d = load_dataset(name)
         missing = d.X.isna().sum()
-        sizes = {a: zip(d.group_labels[a], np.bincount(codes), strict=True)
-                 for a, codes in d.groups.items()}
+        sizes = [" / ".join(f"{label}: {(codes == code).sum():,}"
+                            for code, label in enumerate(d.group_labels[a]))
+                 for a, codes in d.groups.items()]
         rows[name] = {
-            "rows": len(d),
-            "events": int(d.event.sum()),
-            "censoring_rate": float(1 - d.event.mean()),
-            "features": d.X.shape[1],
+            "rows": len(d), "events": int(d.event.sum()),
+            "censoring_rate": float(1 - d.event.mean()), "features": d.X.shape[1],
             "missing": int(missing.sum()),
             "missing_by_feature": ", ".join(f"{f} {n}" for f, n in missing.items() if n) or "none",
-            "attributes": ", ".join(d.groups),
-            "group_sizes": "; ".join(" / ".join(f"{label}: {n:,}" for label, n in pairs)
-                                     for pairs in sizes.values()),
-            **source._asdict(),
-        }
+            "attributes": ", ".join(d.groups), "group_sizes": "; ".join(sizes), **source._asdict()}
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("dataset")
 
 
@@ -329,52 +290,46 @@ def _source_file(name: str) -> Path:
     return path
 
 
-def _load_flc() -> SurvivalData:
+@cache
+def _read_flc() -> tuple:
     names = "age sex sample.yr kappa lambda flc.grp creatinine mgus futime death chapter".split()
     raw = pd.read_csv(_source_file("flc"), comment="@", names=names, na_values="?")  # ARFF header
     X = raw[["age", "creatinine", "flc.grp", "kappa", "lambda"]].assign(sex=raw["sex"] == "M")
     groups = {"age": X["age"] > 65, "gender": X["sex"]}
-    labels = {"age": AGE, "gender": GENDER}
-    return SurvivalData("flc", X, raw["futime"], raw["death"] == "dead", groups, labels)
+    return X, raw["futime"], raw["death"] == "dead", groups
 
 
-def _load_support() -> SurvivalData:
+@cache
+def _read_support() -> tuple:
     raw = pd.read_csv(_source_file("support"), float_precision="round_trip")
     X = pd.DataFrame({
-        "age>65": raw["num_age"] > 65,
-        "male": raw["fac_sex"] == "male",
-        "white": raw["fac_race"] == "white",
-        "num.co": raw["num_num_co"],
-        "diabetes": raw["fac_diabetes"] == "Y",
-        "dementia": raw["fac_dementia"] == "Y",
+        "age>65": raw["num_age"] > 65, "male": raw["fac_sex"] == "male",
+        "white": raw["fac_race"] == "white", "num.co": raw["num_num_co"],
+        "diabetes": raw["fac_diabetes"] == "Y", "dementia": raw["fac_dementia"] == "Y",
         "ca": _ranks(raw["fac_ca"], "no yes metastatic"),
     } | {f: raw[f"num_{f}"] for f in "meanbp hrt resp temp wblc sod crea".split()})
     groups = {"age": X["age>65"], "gender": X["male"], "race": X["white"]}
-    labels = {"age": AGE, "gender": GENDER, "race": RACE}
-    return SurvivalData("support", X, raw["time"], raw["event"], groups, labels)
+    return X, raw["time"], raw["event"], groups
 
 
-def _load_seer() -> SurvivalData:
+@cache
+def _read_seer() -> tuple:
     raw = _seer_rows()
     X = pd.DataFrame({
-        "age>65": raw["Age"] > 65,
-        "white": raw["Race"] == "White",
+        "age>65": raw["Age"] > 65, "white": raw["Race"] == "White",
         "marital": _ranks(raw["Marital_Status"], "Married Divorced Single Widowed Separated"),
         "t_stage": _ranks(raw["T_Stage"], "T1 T2 T3 T4"),
         "n_stage": _ranks(raw["N_Stage"], "N1 N2 N3"),
         "6th_stage": _ranks(raw["6th_Stage"], "IIA IIB IIIA IIIB IIIC"),
         "grade": _ranks(raw["differentiate"].str.split().str[0],
                         "Moderately Poorly Well Undifferentiated"),  # II, III, I, IV
-        "a_stage": raw["A_Stage"] == "Distant",
-        "tumor_size": raw["Tumor_Size"],
+        "a_stage": raw["A_Stage"] == "Distant", "tumor_size": raw["Tumor_Size"],
         "estrogen": raw["Estrogen_Status"] == "Negative",
         "progesterone": raw["Progesterone_Status"] == "Negative",
         "nodes_examined": raw["Regional_Node_Examined"],
-        "nodes_positive": raw["Reginol_Node_Positive"],
-    })
-    groups, labels = {"age": X["age>65"], "race": X["white"]}, {"age": AGE, "race": RACE}
-    dead = raw["Status"] == "Dead"
-    return SurvivalData("seer", X, raw["Survival_Months"], dead, groups, labels)
+        "nodes_positive": raw["Reginol_Node_Positive"]})
+    groups = {"age": X["age>65"], "race": X["white"]}
+    return X, raw["Survival_Months"], raw["Status"] == "Dead", groups
 
 
 def _seer_rows() -> pd.DataFrame:

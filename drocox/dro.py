@@ -24,17 +24,11 @@ RULES = ("paper", "definition", "sharp")
 def dual_constant(alpha: float, *, rule: str = "paper") -> float:
     r"""Constant :math:`C` of the dual that protects groups of probability at least ``alpha``.
 
-    Parameters
-    ----------
-    alpha : float in (0, 1]
-        Smallest group probability to protect.
-    rule : {"paper", "definition", "sharp"}
-        :math:`\sqrt{2(1/\alpha-1)^2+1}`, as printed in Proposition 3; :math:`\sqrt{(1/\alpha-1)^2
-        +1}`, what Definition 1 gives with the radius of Proposition 2; :math:`1/\sqrt\alpha`, from
-        the radius :math:`1/\alpha - 1` that suffices for such a group.
+    ``rule="paper"`` is :math:`\sqrt{2(1/\alpha-1)^2+1}`, as printed in Proposition 3;
+    ``"definition"`` :math:`\sqrt{(1/\alpha-1)^2+1}`, what Definition 1 gives with the radius of
+    Proposition 2; ``"sharp"`` :math:`1/\sqrt\alpha`, from the radius :math:`1/\alpha - 1` that
+    suffices for such a group; ``alpha`` lies in (0, 1].
 
-    Examples
-    --------
     >>> round(dual_constant(0.5), 6), dual_constant(0.25, rule="sharp")
     (1.732051, 2.0)
     """
@@ -46,7 +40,7 @@ def dual_constant(alpha: float, *, rule: str = "paper") -> float:
 
 
 def _solve_stack(losses: torch.Tensor, c) -> tuple[torch.Tensor, ...]:
-    """The same for losses (..., n), with ``c`` a number or an array over the stack."""
+    """``kernels.solve`` for losses (..., n), with ``c`` a number or an array over the stack."""
     rows = losses.detach().to("cpu", torch.float64).reshape(-1, losses.shape[-1]).numpy()
     stack = losses.shape[:-1]
     c = np.broadcast_to(np.asarray(c, dtype=float), stack).reshape(-1)
@@ -70,15 +64,9 @@ class _DRORisk(torch.autograd.Function):
 def optimal_eta(losses, c: float) -> torch.Tensor:
     r"""Exact minimiser :math:`\eta^*` of :math:`C\sqrt{\frac1n\sum_i[\ell_i-\eta]_+^2} + \eta`.
 
-    Parameters
-    ----------
-    losses : tensor of shape (..., n)
-    c : float >= 1
-        The dual constant. At ``c = 1`` the infimum is the mean, reached only as :math:`\eta` falls
-        without bound, and ``-inf`` is returned (unless all losses are equal).
+    ``losses`` has shape (..., n); ``c >= 1`` is the dual constant. At ``c = 1`` the infimum is the
+    mean, a limit of falling :math:`\eta`: then ``-inf``, unless all losses are equal.
 
-    Examples
-    --------
     >>> optimal_eta(torch.tensor([0.0, 1.0, 2.0]), 2 ** 0.5)
     tensor(0.6340)
     """
@@ -91,21 +79,11 @@ def optimal_eta(losses, c: float) -> torch.Tensor:
 def dro_risk(losses, alpha: float, *, rule: str = "paper") -> torch.Tensor:
     r"""Worst-case mean loss, equation (7) at the optimal :math:`\eta`; differentiable.
 
-    .. math:: \min_\eta \Big\{ C \sqrt{\tfrac1n \sum_i [\ell_i - \eta]_+^2} + \eta \Big\},
+    .. math:: R = \min_\eta \Big\{ C \sqrt{\tfrac1n \sum_i [\ell_i - \eta]_+^2} + \eta \Big\},
               \qquad \frac{\partial R}{\partial \ell_i} = q_i^*.
 
-    Parameters
-    ----------
-    losses : tensor of shape (..., n)
-    alpha : float in (0, 1]
-        Smallest group probability to protect; 1 gives the mean.
-    rule : {"paper", "definition", "sharp"}
-        How ``alpha`` becomes the constant, see :func:`dual_constant`.
-
-    Examples
-    --------
-    >>> dro_risk(torch.tensor([0.0, 1.0, 2.0]), alpha=1.0)
-    tensor(1.)
+    ``losses`` has shape (..., n); ``alpha`` in (0, 1] is the smallest group probability to protect
+    (1 gives the mean), which :func:`dual_constant` makes the constant :math:`C` by ``rule``.
     """
     losses = _checks.floats(losses, "losses")
     return _DRORisk.apply(losses, dual_constant(alpha, rule=rule))

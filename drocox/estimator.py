@@ -24,8 +24,8 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
     r"""Distributionally robust Cox model, linear or with one hidden layer.
 
     The scores :math:`f(x; \theta)` minimise the worst mean Cox loss over all distributions near
-    the data (DRO-COX [1]_, equation (7)), to protect every group of at least a share
-    :math:`\alpha` of the patients without knowing the groups:
+    the data (DRO-COX, equation (7) of Hu & Chen, PMLR 193, 2022), to protect every group of at
+    least a share :math:`\alpha` of the patients without knowing the groups:
 
     .. math:: \min_{\theta,\, \eta}\; C \sqrt{\tfrac1n \sum_i [\ell_i(\theta) - \eta]_+^2} + \eta,
               \qquad C = \sqrt{2(1/\alpha - 1)^2 + 1},
@@ -67,22 +67,15 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
     loss_, n_iter_, unique_times_
         Risk after training (if split, the sum of both); steps taken; distinct training times.
 
-    References
-    ----------
-    .. [1] S. Hu and G. H. Chen, "Distributionally robust survival analysis: a novel fairness loss
-       without demographics", Proceedings of Machine Learning Research 193, 2022.
-
     Examples
     --------
     >>> from sklearn.pipeline import make_pipeline
     >>> from sklearn.preprocessing import StandardScaler
-    >>> from sksurv.util import Surv
     >>> from drocox import load_dataset
     >>> data = load_dataset("seer")
-    >>> y = Surv.from_arrays(data.event, data.time)
-    >>> model = make_pipeline(StandardScaler(), DROCox(alpha=0.5)).fit(data.X, y)
+    >>> model = make_pipeline(StandardScaler(), DROCox(alpha=0.5)).fit(data.X, data.y)
     >>> curve = model.predict_survival_function(data.X[:1])[0]
-    >>> print(f"c-index {model.score(data.X, y):.2f}, survival to month 60 {curve(60):.2f}")
+    >>> print(f"c-index {model.score(data.X, data.y):.2f}, survival to month 60 {curve(60):.2f}")
     c-index 0.73, survival to month 60 0.82
     """
 
@@ -170,18 +163,15 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
         return accuracy.concordance_index(scores, *_outcomes(scores, y))
 
     def predict_survival_function(self, X, return_array: bool = False) -> np.ndarray:
-        r"""Survival :math:`S(t \mid x) = \exp(-H_0(t) e^{f(x)})` of the rows of ``X``.
+        r"""Survival :math:`S(t \mid x) = \exp(-H_0(t) e^{f(x)})`, a callable for each row of ``X``.
 
-        Returns one callable ``StepFunction`` for each row, defined from 0 to the last training
-        time, or with ``return_array`` the values at ``unique_times_``, one row each.
+        They are ``StepFunction``s, defined from 0 to the last training time. With ``return_array``,
+        an array of the values at ``unique_times_``, one row each, instead.
         """
         return self._functions(X, lambda hazard: np.exp(-hazard), return_array)
 
     def predict_cumulative_hazard_function(self, X, return_array: bool = False) -> np.ndarray:
-        r"""Cumulative hazard :math:`H_0(t) e^{f(x)}` with Breslow's :math:`H_0`, as callables too.
-
-        Takes and returns the same as :meth:`predict_survival_function`.
-        """
+        r"""Cumulative hazard :math:`H_0(t) e^{f(x)}`, Breslow's :math:`H_0`; otherwise the same."""
         return self._functions(X, lambda hazard: hazard, return_array)
 
     def _functions(self, X, transform, return_array: bool) -> np.ndarray:

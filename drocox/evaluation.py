@@ -17,21 +17,17 @@ from drocox.data import SurvivalData
 
 
 def scaled_features(train: SurvivalData, *others: SurvivalData) -> list[np.ndarray]:
-    """Impute by the training part's medians and scale by its means and deviations.
-
-    Returns the scaled features of ``train`` and of each of ``others``.
-    """
+    """Features of all parts, imputed by medians and scaled by means and deviations of ``train``."""
     imputer = SimpleImputer(strategy="median", keep_empty_features=True).fit(train.X)
     scaler = StandardScaler().fit(imputer.transform(train.X))
     return [scaler.transform(imputer.transform(part.X)) for part in (train, *others)]
 
 
 class Judge:
-    """Metrics of any number of models on one part.
+    """Metrics of any number of models on one part, whose scaled features are ``X``.
 
-    ``train`` gives censoring and baseline hazard; ``X`` are the scaled features of ``part``;
-    ``ties`` is for the log partial likelihood; ``order``, if given, is the order of the predictions
-    in the misaligned Brier score.
+    ``train`` gives censoring and baseline hazard; ``ties`` is for the log partial likelihood;
+    ``order``, if given, is the order of the predictions in the misaligned Brier score.
     """
 
     def __init__(self, train: SurvivalData, part: SurvivalData, X, ties: str = "breslow",
@@ -61,8 +57,8 @@ class Judge:
     def accuracy(self, train_scores, scores, published_baseline=None) -> dict[str, float]:
         """AUC, log partial likelihood and Brier scores.
 
-        ``published_baseline`` holds the training scores behind the baseline of the misaligned
-        Brier score, which is left out where the judge has no order for it.
+        ``published_baseline`` holds the training scores behind the baseline of the misaligned Brier
+        score, which is left out where the judge has no order for it.
         """
         train, part = self.train, self.part
         outcomes, score = (train.time, train.event), (part.time, part.event, self.times)
@@ -78,22 +74,12 @@ class Judge:
 
 def evaluate(train: SurvivalData, test: SurvivalData, train_scores, test_scores,
              attribute: str) -> dict[str, float]:
-    """All nine metrics of one model, for one sensitive attribute.
+    """All nine metrics of one model, for one sensitive attribute, a key of ``test.groups``.
 
-    Parameters
-    ----------
-    train, test : SurvivalData
-        The training part gives censoring, baseline hazard, and (for F_I) the medians, means and
-        deviations that features are imputed and scaled by.
-    train_scores, test_scores : arrays of shape (n_train,), (n_test,)
-        Scores of the model on both parts; higher means earlier events.
-    attribute : str
-        Sensitive attribute of F_G and CI, a key of ``test.groups``.
-
-    Returns
-    -------
-    dict
-        Keys c_index, auc, lpl, ibs, f_i, f_g, f_cap, f_a, ci_percent.
+    ``train_scores`` (n_train,) and ``test_scores`` (n_test,) are the model's, higher for earlier
+    events. The training part gives censoring, baseline hazard, and (for F_I) the medians, means and
+    deviations that features are imputed and scaled by. Returns a dict with the keys c_index, auc,
+    lpl, ibs, f_i, f_g, f_cap, f_a, ci_percent.
     """
     _checks.one_of(attribute, "attribute", test.groups)
     train_scores = _checks.numbers(train_scores, "train_scores", 1)

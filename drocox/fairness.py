@@ -32,18 +32,10 @@ def _tensor(hazards) -> torch.Tensor:
 def individual(hazards, X, gamma: float = GAMMA) -> float:
     r"""Individual fairness :math:`F_I`; 0 exactly when the hazard is ``gamma``-Lipschitz on ``X``.
 
-    Parameters
-    ----------
-    hazards : array of shape (n,)
-        Predicted hazards :math:`e^{f(x_i)}`.
-    X : array of shape (n, d), or Pairs
-        Scaled features, whose rows are normalised to unit length here; or the prepared
-        :func:`drocox.regularizers.all_pairs`, which bring their own ``gamma``.
-    gamma : float
-        Lipschitz constant.
+    ``hazards`` (n,) are predicted, :math:`e^{f(x_i)}`. ``X`` (n, d) holds scaled features, whose
+    rows are normalised to unit length here; or it is :func:`drocox.regularizers.all_pairs` of them,
+    prepared with a ``gamma`` of their own.
 
-    Examples
-    --------
     >>> round(individual([1.0, 2.0], [[1.0, 0.0], [0.0, 1.0]], gamma=0.5), 6)  # (1 - 0.5 √2) / 2
     0.146447
     """
@@ -63,10 +55,7 @@ def group(hazards, codes, smoothing: bool = True) -> float:
 
 
 def intersectional(hazards, codes_2d, smoothing: bool = True) -> float:
-    r"""Intersectional fairness :math:`F_\cap`, over all cells of the product of the columns.
-
-    ``codes_2d`` has shape (n, number of attributes); ``smoothing`` as in :func:`group`.
-    """
+    r"""Intersectional fairness :math:`F_\cap` of all cells of columns ``codes_2d`` (n, J)."""
     return float(regularizers.intersectional_keya(_tensor(hazards), codes_2d, smoothing))
 
 
@@ -92,8 +81,6 @@ def concordance_imparity(scores, time, event, codes) -> float:
 
     ``scores`` (n,) are higher for earlier events; ``codes`` (n,) hold the group of each patient.
 
-    Examples
-    --------
     >>> round(concordance_imparity([3, 2, 1, 4], [1, 2, 3, 4], [1, 1, 1, 1], [0, 0, 1, 1]), 4)
     33.3333
     """

@@ -16,9 +16,8 @@ SAFE_SPREAD = 600.0  # exp(-600) is far from underflow: one shift serves the who
 def sums_forward(f, order, stop, event, member, others):
     """Log-sum-exp over the members of each event's risk set, and what the way back needs.
 
-    With ``others``, members' own events are left out. At each position ``hazard`` is
-    exp(score - shift) of a member, ``inverse`` one over the running sum, ``shift`` what both are
-    relative to.
+    With ``others``, members' own events are left out. At each position ``hazard`` is exp(score) of
+    a member, ``inverse`` one over the running sum, both relative to exp(``shift``).
     """
     models, n = f.shape
     log_sum, hazard = np.zeros((models, n)), np.zeros((models, n))
@@ -151,11 +150,8 @@ def hinge_sums(h, rows, columns, start, stop, margin):
 
 @njit(cache=True)
 def hinge_gradients(h, rows, columns, start, stop, margin):
-    """Gradient of the sum of hinges: every active pair pushes its two hazards together.
-
-    Comparisons become whole numbers, runs become slices and nothing branches, so the compiler
-    turns the inner loop into vector code; a row's margins are read once for all models.
-    """
+    """Gradient of the sum of hinges: every active pair pushes its two hazards together."""
+    # whole numbers, slices and no branch: the compiler makes vector code of the inner loop
     grad, met, at = np.zeros(h.shape), np.ascontiguousarray(h[:, columns]), 0
     back = np.zeros(met.shape, np.int64)
     for r in range(len(rows)):
@@ -178,11 +174,9 @@ def hinge_gradients(h, rows, columns, start, stop, margin):
 
 @njit(cache=True, fastmath={"reassoc", "contract"})
 def window_gradient(h, x, gamma):
-    """The same for all pairs, given hazards in ascending order and their unit rows ``x`` (d, n).
-
-    Unit rows are at most 2 apart, so hazards more than 2 gamma apart are an active pair whatever
-    the features: those are counted, and distances are computed for the few pairs inside.
-    """
+    """The same for all pairs, given hazards in ascending order and their unit rows ``x`` (d, n)."""
+    # Unit rows are at most 2 apart, so hazards more than 2 gamma apart are an active pair whatever
+    # the features: those are counted, and distances are computed for the few pairs inside.
     dims, n = x.shape
     grad, far_from, near, low = np.zeros(n), np.zeros(n + 1), np.empty(n), 0
     for p in range(n):

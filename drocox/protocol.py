@@ -184,19 +184,15 @@ def _split(rows: np.ndarray, event: np.ndarray, share: float, seed: int):
 
 @dataclass(frozen=True)
 class Prepared:
-    """One repeat, ready for training and judging.
-
-    ``X`` are the scaled features of ``train``, ``val`` and ``test``; ``baseline_X`` those from
-    which the published Brier score's baseline hazard is computed; ``first`` marks D1.
-    """
+    """One repeat, ready for training and judging."""
 
     train: SurvivalData
     val: SurvivalData
     test: SurvivalData
-    X: tuple[np.ndarray, np.ndarray, np.ndarray]
-    baseline_X: np.ndarray
+    X: tuple[np.ndarray, np.ndarray, np.ndarray]  # scaled features of the three parts
+    baseline_X: np.ndarray  # gives the baseline hazard of the published Brier score
     risk: RiskSets
-    first: np.ndarray | None
+    first: np.ndarray | None  # marks D1
     ties: str
     weight_seed: int
     centre: bool

@@ -28,22 +28,17 @@ GAMMA = 0.01
 
 @dataclass(frozen=True)
 class Pairs:
-    """Pairs of patients and their margins: row patient r meets columns start[r] to stop[r].
-
-    ``margin`` holds gamma times the distance of each pair, row after row; the sum of hinges is
-    divided by ``divisor``; ``unit`` (d, n) are the unit rows if these are all pairs of n patients
-    at Euclidean distance (margins of another metric go with ``unit=None``).
-    """
+    """Pairs of patients and their margins: ``rows[r]`` meets ``columns[start[r]:stop[r]]``."""
 
     rows: np.ndarray
     columns: np.ndarray
     start: np.ndarray
     stop: np.ndarray
-    margin: np.ndarray
-    divisor: float
+    margin: np.ndarray  # gamma times the distance of each pair, row after row
+    divisor: float  # of the sum of hinges
     n: int
     gamma: float
-    unit: np.ndarray | None = None
+    unit: np.ndarray | None = None  # unit rows (d, n), if these are all pairs, Euclidean distance
 
     @property
     def runs(self) -> tuple[np.ndarray, ...]:
@@ -196,10 +191,9 @@ def log_range(hazards: torch.Tensor, belongs: torch.Tensor, smoothing: bool = Tr
 
 
 def group_keya(hazards, codes, smoothing: bool = True) -> torch.Tensor:
-    r"""Group penalty of Keya et al., :math:`\max_g |\bar h_g - \bar h|`, shape (...).
+    r"""Group penalty of Keya et al., :math:`\max_g |\bar h_g - \bar h|`, of groups ``codes`` (n,).
 
-    ``hazards`` has shape (..., n), ``codes`` (n,) the group of each patient; without ``smoothing``
-    group means are plain.
+    ``hazards`` has shape (..., n), the result (...); without ``smoothing`` group means are plain.
     """
     hazards = _hazards(hazards)
     codes = _checks.codes(codes, "codes", hazards.shape[-1])

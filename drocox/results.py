@@ -7,8 +7,6 @@ A finished protocol is one file ``<protocol>.csv.gz`` with one row per trained m
 ``provenance.json``. Plain text throughout: nothing in a store can run code.
 """
 
-from __future__ import annotations
-
 import ast
 import gzip
 import hashlib
@@ -21,6 +19,7 @@ import zlib
 from functools import cache
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from drocox import _checks
@@ -31,7 +30,6 @@ from drocox.runs import KEYS
 DEFAULT = Path(__file__).resolve().parent.parent / "book" / "results"
 DECIDING = ("kernels", "cox", "dro", "regularizers", "accuracy", "fairness", "evaluation",
             "training", "protocol", "runs")  # modules whose code decides numbers
-FORMAT = "%.9g"
 
 
 class StoreError(RuntimeError):
@@ -63,6 +61,11 @@ def data_hash(dataset: str) -> str:
     return load_dataset(dataset).sha256[:16]
 
 
+def _today() -> dict:
+    """What decides the numbers of a whole protocol, as provenance records it."""
+    return {"code": code_hash(), "data": {d: data_hash(d) for d in ATTRIBUTES}}
+
+
 def _write(path: Path, content: bytes) -> None:
     """Write a file so that it is whole or absent, whatever happens meanwhile."""
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -75,12 +78,12 @@ def _write(path: Path, content: bytes) -> None:
 
 
 def _csv(rows: pd.DataFrame) -> bytes:
-    return rows.to_csv(index=False, float_format=FORMAT, lineterminator="\n").encode()
+    return rows.to_csv(index=False, float_format="%.9g", lineterminator="\n").encode()
 
 
 def _frame(content: bytes) -> pd.DataFrame:
     text = ["protocol", "dataset", "model", "method", "attribute"]
-    frame = pd.read_csv(io.BytesIO(content), dtype={c: str for c in text}, keep_default_na=True)
+    frame = pd.read_csv(io.BytesIO(content), dtype={c: str for c in text})
     return frame.fillna({"attribute": ""})
 
 
@@ -111,24 +114,24 @@ def load_part(out: Path, stack: Stack) -> tuple[dict, pd.DataFrame]:
     return header, _frame(body)
 
 
-def finish(out: Path, protocol: str, machine: dict) -> Path:
+def finish(out: Path, protocol: str, machine: dict) -> None:
     """Join the parts of a complete protocol into one file, describe it, and drop the parts."""
     headers, frames = zip(*(load_part(out, stack) for stack in stacks(protocol)), strict=True)
     if {h["code"] for h in headers} != {code_hash()}:
         raise StoreError(f"the parts of {protocol!r} in {out} were made by different code; check "
                          f"and keep them with: drocox sweep --protocol {protocol} --revalidate")
     content = _csv(pd.concat(frames, ignore_index=True))
-    path = Path(out) / f"{protocol}.csv.gz"
-    _write(path, gzip.compress(content, compresslevel=9, mtime=0))
-    record = {"code": code_hash(), "data": {d: data_hash(d) for d in ATTRIBUTES},
-              "rows": sum(map(len, frames)), "sha256": hashlib.sha256(content).hexdigest(),
-              "command": f"drocox sweep --protocol {protocol}",
-              "wall_minutes": round(sum(h["wall"] for h in headers) / 60, 1),
-              "core_hours": round(sum(h["cpu"] for h in headers) / 3600, 2),
-              "peak_gb_per_worker": max(h["peak"] for h in headers)}
-    update_provenance(out, protocol, record | machine)
+    minutes: dict[str, float] = {}
+    for stack, header in zip(stacks(protocol), headers, strict=True):
+        minutes[stack.method] = minutes.get(stack.method, 0.0) + header["cpu"] / 60
+    _write(Path(out) / f"{protocol}.csv.gz", gzip.compress(content, compresslevel=9, mtime=0))
+    _describe(out, protocol, rows=sum(map(len, frames)), sha256=hashlib.sha256(content).hexdigest(),
+              command=f"drocox sweep --protocol {protocol}",
+              wall_minutes=round(sum(h["wall"] for h in headers) / 60, 1),
+              core_hours=round(sum(h["cpu"] for h in headers) / 3600, 2),
+              core_minutes={method: round(m, 1) for method, m in minutes.items()},
+              peak_gb_per_worker=max(h["peak"] for h in headers), **machine)
     shutil.rmtree(Path(out) / "parts" / protocol)
-    return path
 
 
 def load_provenance(out: Path | None = None) -> dict:
@@ -137,16 +140,21 @@ def load_provenance(out: Path | None = None) -> dict:
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
 
 
-def update_provenance(out: Path, protocol: str, record: dict) -> None:
-    """Replace the record of one protocol."""
-    known = load_provenance(out) | {protocol: record}
+def _describe(out: Path, protocol: str, **facts) -> None:
+    """Add facts to the record of a finished protocol, and that today's code and data give it."""
+    known = load_provenance(out)
+    known[protocol] = known.get(protocol, {}) | facts | _today()
     _write(Path(out) / "provenance.json", json.dumps(known, indent=1, sort_keys=True).encode())
 
 
 def stamp(out: Path, protocol: str) -> None:
-    """Record that today's code and data give the stored runs."""
-    record = {"code": code_hash(), "data": {d: data_hash(d) for d in ATTRIBUTES}}
-    update_provenance(out, protocol, load_provenance(out)[protocol] | record)
+    """Record that today's code and data give the stored runs, finished or in parts."""
+    if protocol in load_provenance(out):
+        return _describe(out, protocol)
+    for stack in stacks(protocol):
+        if part_path(out, stack).exists():
+            header, rows = load_part(out, stack)
+            save_part(out, stack, rows, **{k: header[k] for k in ("cpu", "peak", "wall")})
 
 
 def read_runs(protocol: str, out: Path | None = None) -> pd.DataFrame:
@@ -170,8 +178,7 @@ def read_runs(protocol: str, out: Path | None = None) -> pd.DataFrame:
 def is_current(protocol: str, out: Path | None = None) -> bool:
     """Whether today's code and data are those of the finished runs."""
     record = load_provenance(out).get(protocol, {})
-    return (record.get("code") == code_hash()
-            and record.get("data") == {d: data_hash(d) for d in ATTRIBUTES})
+    return {key: record.get(key) for key in ("code", "data")} == _today()
 
 
 @cache
@@ -197,6 +204,5 @@ def load_runs(protocol: str = "as_published", *, out: Path | None = None) -> pd.
 
 def rows_of(runs: pd.DataFrame, stack: Stack) -> pd.DataFrame:
     """The rows of one stack, in grid order."""
-    keys = [k for k in KEYS if k in vars(stack) and getattr(stack, k) is not None]
-    mine = pd.concat([runs[k] == getattr(stack, k) for k in keys], axis=1).all(axis=1)
-    return runs[mine].reset_index(drop=True)
+    same = [runs[k] == vars(stack)[k] for k in KEYS if vars(stack).get(k) is not None]
+    return runs[np.logical_and.reduce(same)].reset_index(drop=True)

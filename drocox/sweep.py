@@ -5,8 +5,6 @@ This process alone writes. A finished stack is on disk before the next is taken,
 sweep loses the stacks in flight and nothing else.
 """
 
-from __future__ import annotations
-
 import fcntl
 import os
 import platform
@@ -24,7 +22,7 @@ from joblib import Parallel, delayed, parallel_config
 from tqdm import tqdm
 
 from drocox import results
-from drocox.protocol import METHODS, Stack, stacks
+from drocox.protocol import ATTRIBUTES, METHODS, REPEATS, Stack, stacks
 from drocox.results import StoreError
 from drocox.runs import TWICE, run_stack
 
@@ -81,9 +79,8 @@ def _state(out: Path, stack: Stack) -> str:
     except StoreError as error:
         print(f"recomputing: {error}", file=sys.stderr)
         return "todo"
-    same = (header["code"] == results.code_hash()
-            and header["data"] == results.data_hash(stack.dataset))
-    return "done" if same else "other code"
+    today = (results.code_hash(), results.data_hash(stack.dataset))
+    return "done" if (header["code"], header["data"]) == today else "other code"
 
 
 def sweep(protocol: str = "as_published", *, datasets=None, methods=None, repeats=None,
@@ -97,8 +94,7 @@ def sweep(protocol: str = "as_published", *, datasets=None, methods=None, repeat
     ``<protocol>.csv.gz`` and ``provenance.json`` are written too.
     """
     out = Path(out or results.DEFAULT)
-    chosen = {"datasets": datasets, "methods": methods, "repeats": repeats}
-    wanted = list(stacks(protocol, **{k: v for k, v in chosen.items() if v is not None}))
+    wanted = list(stacks(protocol, datasets or ATTRIBUTES, methods or METHODS, repeats or REPEATS))
     with only_writer(out):
         states = {stack: _state(out, stack) for stack in wanted}
         if stale := [s for s, state in states.items() if state == "other code"]:
@@ -144,22 +140,26 @@ def differences(stored: pd.DataFrame, new: pd.DataFrame, tolerance: float = 1e-6
     if len(stored) != len(new):
         return [f"{len(stored)} rows stored, {len(new)} computed"]
     found, stable = [], stored["unstable"] == 0
-    stored, new = stored[stable], new[stable]
     for column in new.columns[new.dtypes.map(pd.api.types.is_numeric_dtype)]:
-        a, b = stored[column].to_numpy(float), new[column].to_numpy(float)
+        a, b = stored[stable][column].to_numpy(float), new[stable][column].to_numpy(float)
         apart = np.abs(a - b) > tolerance * np.maximum(1, np.abs(b))
         if (apart | (np.isnan(a) != np.isnan(b))).any():
             found.append(f"{column}: {np.nanmax(np.abs(a - b)):.2g} apart")
     return found
 
 
-def check_sample(protocol: str, stored, size: int = 4, progress: bool = True) -> list[str]:
-    """Recompute a sample of linear stacks; ``stored`` maps a stack to its rows or None."""
-    problems = []
+def _recompute(protocol: str, out: Path, size: int, progress: bool) -> list[str]:
+    """Differences of a recomputed sample of linear stacks, as far as they are stored."""
+    finished = protocol in results.load_provenance(out)
+    runs, problems = results.read_runs(protocol, out) if finished else None, []
     for stack in tqdm(_sample(protocol, size), disable=not progress, desc="recomputing"):
-        rows = stored(stack)
-        if rows is not None:
-            problems += [f"{stack.name}: {d}" for d in differences(rows, run_stack(stack))]
+        if finished:
+            stored = results.rows_of(runs, stack)
+        elif results.part_path(out, stack).exists():
+            stored = results.load_part(out, stack)[1]
+        else:
+            continue
+        problems += [f"{stack.name}: {d}" for d in differences(stored, run_stack(stack))]
     return problems
 
 
@@ -174,11 +174,10 @@ def verify(protocol: str, *, out: Path | None = None, size: int = 4,
         runs = results.read_runs(protocol, out)
     except StoreError as error:
         return [str(error)]
-    problems = []
+    problems, expected = [], 0
     if not results.is_current(protocol, out):
         problems.append(f"computed by other code or data; run: drocox sweep --protocol {protocol} "
                         "--revalidate")
-    expected = 0
     for stack in stacks(protocol):
         rows, grid = results.rows_of(runs, stack), stack.grid()
         expected += len(grid)
@@ -186,7 +185,7 @@ def verify(protocol: str, *, out: Path | None = None, size: int = 4,
             problems.append(f"{stack.name}: {len(rows)} of {len(grid)} models, or another grid")
     if len(runs) != expected:
         problems.append(f"{len(runs)} models stored, {expected} expected")
-    return problems or check_sample(protocol, lambda s: results.rows_of(runs, s), size, progress)
+    return problems or _recompute(protocol, out, size, progress)
 
 
 def revalidate(protocol: str, *, out: Path | None = None, size: int = 8,
@@ -194,18 +193,7 @@ def revalidate(protocol: str, *, out: Path | None = None, size: int = 8,
     """Stamp stored runs as today's if a recomputed sample agrees to 1e-6; else say what differs."""
     out = Path(out or results.DEFAULT)
     with only_writer(out):
-        if protocol in results.load_provenance(out):
-            runs = results.read_runs(protocol, out)
-            problems = check_sample(protocol, lambda s: results.rows_of(runs, s), size, progress)
-            if not problems:
-                results.stamp(out, protocol)
-            return problems
-        done = {s for s in stacks(protocol) if results.part_path(out, s).exists()}
-        problems = check_sample(
-            protocol, lambda s: results.load_part(out, s)[1] if s in done else None, size, progress)
+        problems = _recompute(protocol, out, size, progress)
         if not problems:
-            for stack in done:
-                header, rows = results.load_part(out, stack)
-                spent = {k: header[k] for k in ("cpu", "peak", "wall")}
-                results.save_part(out, stack, rows, **spent)
-        return problems
+            results.stamp(out, protocol)
+    return problems

@@ -92,17 +92,12 @@ def initial_parameters(n_features: int, hidden: int | None, seed: int) -> np.nda
 
 @dataclass(frozen=True)
 class ScoreStack:
-    """A stack of trained score functions.
+    """A stack of trained score functions."""
 
-    ``theta`` (models, parameters) is in the order of :func:`initial_parameters`; ``hidden`` is None
-    for linear models; ``offset`` (models,) is subtracted from every score: the mean training score
-    of centred models, else 0.
-    """
-
-    theta: np.ndarray
+    theta: np.ndarray  # (models, parameters), in the order of initial_parameters
     n_features: int
-    hidden: int | None
-    offset: np.ndarray
+    hidden: int | None  # None: linear models
+    offset: np.ndarray  # (models,), subtracted: the mean training score if centred, else 0
 
     def scores(self, X) -> np.ndarray:
         """Scores of the rows of ``X`` under every model, shape (models, rows)."""
@@ -128,8 +123,7 @@ def _layers(theta: np.ndarray, d: int, hidden: int | None) -> list[np.ndarray]:
 class _Network:
     """Scores of a stack on its training features, and the gradient of its parameters.
 
-    Written out by hand, with the memory of the hidden layers kept between steps: twice as fast as
-    leaving it to autograd.
+    Written out by hand, with hidden layers kept between steps: twice as fast as autograd.
     """
 
     def __init__(self, X: np.ndarray, models: int, hidden: int | None):
@@ -169,22 +163,11 @@ def fit_stack(X, objective: Objective, theta, learning_rates, *, hidden: int | N
               n_iter: int = N_ITER, centre: bool = False, verbose: bool = False) -> ScoreStack:
     """Train a stack of models by ``n_iter`` full-batch steps of Adam.
 
-    Parameters
-    ----------
-    X : array of shape (n, d)
-        Scaled training features.
-    objective : callable
-        Maps scores (models, n) to one differentiable value per model.
-    theta : array of shape (models, parameters)
-        Initial parameters, from :func:`initial_parameters`.
-    learning_rates : array of shape (models,)
-    hidden : int, optional
-        Units of the hidden layer; None for linear models.
-    centre : bool
-        Subtract the mean training score inside the model, which fixes the constant that the Cox
-        loss cannot see.
-    verbose : bool
-        Show a progress bar.
+    ``X`` (n, d) are scaled training features. ``objective`` maps scores (models, n) to one
+    differentiable value per model. ``theta`` (models, parameters) are initial parameters, from
+    :func:`initial_parameters`, and ``learning_rates`` (models,). ``hidden`` is the number of hidden
+    units, None for linear models. ``centre`` subtracts the mean training score inside the model,
+    which fixes the constant that the Cox loss cannot see; ``verbose`` shows a progress bar.
     """
     X = np.ascontiguousarray(X, dtype=float)
     theta = np.array(theta, dtype=float, ndmin=2)

@@ -80,7 +80,8 @@
         box.scrollTo(1e5, 1e5);
         const edge = box.getBoundingClientRect();
         const left = table.querySelector("tbody tr > *").getBoundingClientRect().left - edge.left;
-        const top = table.tHead ? table.tHead.getBoundingClientRect().top - edge.top : 0;
+        const above = Math.max(0, (table.caption?.offsetHeight ?? 0) - box.scrollTop);
+        const top = table.tHead ? table.tHead.getBoundingClientRect().top - edge.top - above : 0;
         box.scrollTo(0, 0);
         return Math.max(Math.abs(left), Math.abs(top)) > 12;
       })

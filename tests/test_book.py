@@ -74,6 +74,11 @@ def test_twin_is_small_and_tells_nothing_about_the_machine(chapter):
     assert str(ROOT) not in text
 
 
+def test_the_picture_of_the_readme_is_the_landing_page_figure():
+    assert golden.PICTURE.read_text(encoding="utf8") == golden.front_picture()
+    assert f"({golden.PICTURE.relative_to(ROOT).as_posix()})" in (ROOT / "README.md").read_text()
+
+
 def test_few_cells_are_exempt_and_each_says_why():
     cells = [(chapter, cell) for chapter in CHAPTERS for cell in code_cells(chapter)]
     excused = [(chapter, cell) for chapter, cell in cells if exempt(cell)]

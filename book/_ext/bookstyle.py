@@ -1,15 +1,17 @@
 """Figures for static pages: reproducible SVG, and sliders that need no server and no library.
 
-Chapters import `use_book_style` and `slider` from here in a hidden first cell.
+Chapters import `use_book_style`, `say` and `slider` from here in a hidden first cell.
 """
 
 import html
 import json
+import re
 
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.ticker import MaxNLocator
 from matplotlib_inline.backend_inline import set_matplotlib_formats
+from myst_nb import glue
 
 # Okabe and Ito's palette without yellow and black: distinct for colour-blind readers, on white and
 # on black. The book's style sheet adjusts each to the ground (--dc-0, --dc-1, ...).
@@ -37,6 +39,11 @@ def use_book_style():
             "font.size": 11,
         }
     )
+
+
+def say(name, value):
+    """Keep a value for the text, where ``{glue:text}`name``` shows it with proper minus signs."""
+    glue(name, re.sub(r"-(?=\d)", "\N{MINUS SIGN}", str(value)), display=False)
 
 
 class SliderFigure:

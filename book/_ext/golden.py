@@ -26,6 +26,7 @@ METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
 }
+PICTURE = ROOT / "book" / "_static" / "verdict.svg"
 # What must not get into a tracked file: addresses of objects, folders of this machine.
 PERSONAL = re.compile(r"\bat 0x[0-9a-f]{6,}|site-packages|/tmp/ipykernel|/home/\w+|/Users/\w+")
 
@@ -177,6 +178,15 @@ def orphans(root=ROOT):
             if path not in twins and ".ipynb_checkpoints" not in path.parts]
 
 
+def front_picture(root=ROOT):
+    """The landing page's figure, on white ground, for the README."""
+    cells = nbformat.read(root / "book" / "index.ipynb", as_version=4).cells
+    outputs = [output for cell in cells for output in cell.get("outputs", [])]
+    svg = next(o.data["image/svg+xml"] for o in outputs if "image/svg+xml" in o.get("data", {}))
+    ground = '<rect width="100%" height="100%" fill="#ffffff"/>'
+    return re.sub(r"(<svg[^>]*>)", lambda tag: tag.group() + ground, svg, count=1)
+
+
 def main(arguments=None):
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
@@ -200,6 +210,7 @@ def main(arguments=None):
             continue
         state = "unchanged" if twin.read_text(encoding="utf8") == before else "written"
         print(f"{twin.relative_to(ROOT)}: {state}")
+    PICTURE.write_text(front_picture(), encoding="utf8")
     for path in orphans():
         path.unlink()
         print(f"{path.relative_to(ROOT)}: removed, no chapter of this name")

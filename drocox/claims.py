@@ -1,0 +1,329 @@
+"""The paper's claims, judged: ``book/claims.yml`` holds the words and thresholds, this the numbers.
+
+Each claim is a number that must reach a threshold, in four views: *printed* (the published numbers,
+where known), *as published* (our runs, the selection that gives published rows back), *stated rule*
+(the same runs, the paper's rule) and *corrected*. Mathematics has the view *checked* alone.
+"""
+
+from functools import cache, partial
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+import torch
+import yaml
+from scipy.stats import spearmanr
+from sksurv.linear_model import CoxPHSurvivalAnalysis
+
+from drocox import dro, fairness, results, tables
+from drocox.cox import cox_losses
+from drocox.protocol import ATTRIBUTES, METHODS, MODELS, PLAIN, Prepared, prepare
+from drocox.tables import EXHIBIT_OF, EXHIBITS, METRICS, SPLIT, VIEWS
+
+PRINTED, CHECKED = "printed", "checked"
+MAIN = [EXHIBITS[e][:2] for e in ("t2", "t3", "t4")]
+PAIRS = [(d, a) for d, attributes in ATTRIBUTES.items() for a in attributes]
+FAIR = ["f_i", "f_g", "f_cap", "f_a", "ci_percent"]
+DRO, BASELINES = ({model: [name for name, m in METHODS.items() if m.model == model
+                           and (m.loss != "cox") == robust] for model in MODELS}
+                  for robust in (True, False))
+
+
+class Count(NamedTuple):
+    """What a judge found: a number, out of how many it could look at, and where it holds."""
+
+    value: float
+    of: int
+    where: str = ""
+
+
+def _count(found: dict[str, bool]) -> Count:
+    return Count(sum(found.values()), len(found), ", ".join(k for k, v in found.items() if v))
+
+
+@cache
+def _means(view: str, dataset: str, attribute: str, tune_by: str) -> dict[str, pd.DataFrame]:
+    """Signed means (higher is better), methods by metrics, of both models; {} if not published."""
+    if view == PRINTED:
+        exhibit = {cells: e for e, cells in EXHIBITS.items()}[dataset, attribute, tune_by]
+        long = tables.published()[tables.published()["table"] == EXHIBIT_OF.get(exhibit)]
+    else:
+        long = tables.main_table(dataset, attribute, tune_by=tune_by, **VIEWS[view])
+    sign = long["metric"].map(lambda m: 1 if METRICS[m][1] else -1)
+    return {model: part.pivot(index="method", columns="metric", values="mean")
+            for model, part in long.assign(mean=sign * long["mean"]).groupby("model")}
+
+
+def _comparisons(view: str, pairs, models=MODELS, tune_by: str = "ci_percent") -> dict:
+    """Kind of model and signed means of its eight methods, for each pair and kind of model."""
+    return {f"{d} {a} {model}": (model, table) for d, a in pairs
+            for model, table in _means(view, d, a, tune_by).items() if model in models}
+
+
+def best(view: str, metric: str, pairs, models=MODELS, variants: bool = True,
+         tune_by: str = "ci_percent") -> Count:
+    """Comparisons in which DRO-COX (or either variant) beats every baseline on a metric."""
+    found = {}
+    for name, (model, t) in _comparisons(view, pairs, models, tune_by).items():
+        ours = t.loc[DRO[model] if variants else DRO[model][:1], metric].max()
+        found[name] = bool(ours > t.loc[BASELINES[model], metric].max())
+    return _count(found)
+
+
+def keeps_accuracy(view: str) -> Count:
+    """Comparisons in which DRO-COX has at least 95 % of the c-index of Cox (DeepSurv)."""
+    return _count({name: bool(t.loc[DRO[model][0], "c_index"]
+                              >= 0.95 * t.loc[PLAIN[model], "c_index"])
+                   for name, (model, t) in _comparisons(view, PAIRS).items()})
+
+
+def not_clear_cut(view: str) -> Count:
+    """Percentage of main cells won by the rarer winner of DRO-COX and SPLIT."""
+    gaps = pd.concat([t.loc[DRO[model][0]] - t.loc[DRO[model][1]]
+                      for model, t in _comparisons(view, MAIN).values()])
+    dro_wins, split_wins = int((gaps > 0).sum()), int((gaps < 0).sum())
+    return Count(100 * min(dro_wins, split_wins) / len(gaps), len(gaps),
+                 f"DRO-COX better in {dro_wins}, SPLIT in {split_wins}")
+
+
+def plain_accurate_unfair(view: str) -> Count:
+    """Main comparisons with Cox (DeepSurv) in the top 3 on c, the bottom half on CI and F_A."""
+    found = {}
+    for name, (model, t) in _comparisons(view, MAIN).items():
+        rank = t.rank(ascending=False, method="min").loc[PLAIN[model]]
+        found[name] = bool(rank["c_index"] <= 3 and min(rank["ci_percent"], rank["f_a"]) > 4)
+    return _count(found)
+
+
+def baselines_not_fair_throughout(view: str) -> Count:
+    """Main comparisons where no regularised baseline is in the top 3 on four fairness metrics."""
+    found = {}
+    for name, (model, t) in _comparisons(view, MAIN).items():
+        rank = t.rank(ascending=False, method="min").loc[BASELINES[model][1:]]
+        found[name] = not (rank[["f_i", "f_g", "f_cap", "ci_percent"]] <= 3).all(axis=1).any()
+    return _count(found)
+
+
+def best_cells(view: str) -> Count:
+    """Percentage of (comparison, fairness metric) cells whose best mean is a DRO variant's."""
+    counts = [best(view, metric, PAIRS) for metric in FAIR]
+    cells = sum(c.of for c in counts)
+    return Count(100 * sum(c.value for c in counts) / max(cells, 1), cells,
+                 ", ".join(f"{m} {c.value}" for m, c in zip(FAIR, counts, strict=True)))
+
+
+@cache
+def _alpha(view: str, dataset: str) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Mean and SD of linear DRO-COX by alpha, one column per metric."""
+    protocol = "as_published" if view == PRINTED else VIEWS[view]["protocol"]
+    long = tables.alpha_table(dataset, protocol=protocol)
+    if view == PRINTED:
+        long = long.dropna(subset="paper_mean").assign(mean=long["paper_mean"],
+                                                       std=long["paper_std"])
+    return tuple(long.pivot(index="alpha", columns="metric", values=v) for v in ("mean", "std"))
+
+
+def accuracy_rises(view: str) -> Count:
+    """Data sets on which the c-index rises over the named alphas by more than a standard error."""
+    found = {}
+    for dataset in ATTRIBUTES:
+        mean, std = (x["c_index"] for x in _alpha(view, dataset))
+        low, high = (0.3, 0.5) if dataset == "support" else (0.1, 0.3)
+        error = np.sqrt((std[low] ** 2 + std[high] ** 2) / 9)  # deviations are with ddof 0
+        found[dataset] = bool(mean[high] - mean[low] > error)
+    return _count(found)
+
+
+def fairness_worsens(view: str) -> Count:
+    """Fairness metrics and data sets whose mean rises with alpha: Spearman >= 0.6."""
+    found = {}
+    for dataset in ATTRIBUTES:
+        mean = _alpha(view, dataset)[0]
+        for metric in (m for m in FAIR if m in mean):
+            found[f"{dataset} {metric}"] = spearmanr(mean.index, mean[metric])[0] >= 0.6 - 1e-12
+    return _count(found)
+
+
+def alpha_trades(view: str) -> Count:
+    """Data sets on which the more accurate alpha is the less fair one: Spearman >= 0.5."""
+    means = {dataset: _alpha(view, dataset)[0] for dataset in ATTRIBUTES}
+    return _count({dataset: bool(spearmanr(m["c_index"], m["f_a"])[0] >= 0.5 - 1e-12)
+                   for dataset, m in means.items()})
+
+
+def _split(view: str, make, model: str) -> pd.DataFrame:
+    long = make(model, **VIEWS.get(view, {}))
+    return long.assign(mean=long["paper_mean"], std=long["paper_std"]) if view == PRINTED else long
+
+
+def insensitive_to_share(view: str) -> Count:
+    """Metrics whose means range over at most 2 pooled SD across n2: the smaller of two models."""
+    counts = {}
+    for model in MODELS:
+        grouped = _split(view, tables.split_share_table, model).groupby("metric")
+        spread = grouped["mean"].max() - grouped["mean"].min()
+        pooled = grouped["std"].apply(lambda s: np.sqrt((s**2).mean()))
+        counts[model] = int((spread <= 2 * pooled).sum())
+    return Count(min(counts.values()), 9, ", ".join(f"{m} {n}" for m, n in counts.items()))
+
+
+def two_sides_win(view: str) -> Count:
+    """Models for which both sides have the better mean than one on at least 6 of 9 metrics."""
+    wins = {}
+    for model in MODELS:
+        means = _split(view, tables.one_side_table, model).pivot(
+            index="metric", columns="method", values="mean")
+        one = SPLIT[model].replace(")", ", ONE SIDE)")
+        sign = [1 if METRICS[m][1] else -1 for m in means.index]
+        wins[model] = int((sign * (means[SPLIT[model]] - means[one]) > 0).sum())
+    return Count(sum(n >= 6 for n in wins.values()), 2,
+                 ", ".join(f"{m} {n} of 9" for m, n in wins.items()))
+
+
+def table_one(view: str) -> Count:
+    """Cells of Table 1 that equal the printed digits."""
+    t = tables.dataset_table().query("quantity != 'sensitive attributes'")
+    same = t["ours"] == t["paper"]
+    return Count(int(same.sum()), len(t), "differs: " + ", ".join(
+        t.loc[~same, "dataset"] + " " + t.loc[~same, "quantity"]) if not same.all() else "all")
+
+
+@cache
+def _cox(dataset: str) -> tuple[Prepared, np.ndarray, np.ndarray]:
+    """Training and test scores of a Cox model of 1,000 patients, and the parts they belong to."""
+    ready = prepare("corrected", dataset, 1)
+    model = CoxPHSurvivalAnalysis().fit(ready.X[0][:1000], ready.train.y[:1000])
+    return ready, model.predict(ready.X[0]), model.predict(ready.X[2])
+
+
+def _some_losses() -> list[torch.Tensor]:
+    draw = np.random.default_rng(0)
+    made = [draw.exponential(size=n) for n in (5, 50, 500)] + [draw.normal(size=200)]
+    real = [cox_losses(torch.from_numpy(scores), ready.test.time, ready.test.event)
+            for ready, _, scores in map(_cox, ATTRIBUTES)]
+    return [*map(torch.from_numpy, made), *real]
+
+
+def bound_holds(view: str) -> Count:
+    """2 if the ball of Proposition 2 holds every group of probability alpha in (0, 1); 1 if some.
+
+    One group of mass alpha has all the loss: the risk over the ball must reach 1.
+    """
+    alphas = np.arange(1, 100) / 100
+    losses = (torch.arange(100) < 100 * torch.from_numpy(alphas)[:, None] - 1e-9).double()
+    found = np.array([float(dro.dro_risk(row, alpha, rule="definition")) >= 1 - 1e-9
+                      for row, alpha in zip(losses, alphas, strict=True)])
+    return Count(int(found.all()) + int(found.any()), 2, f"alpha up to {alphas[found].max():.2f}")
+
+
+def dual_equals_primal(view: str) -> Count:
+    """2 if the printed dual constant gives the primal value, 1 if it only bounds it.
+
+    The worst-case distribution of the definition's constant lies in the ball and its expected loss
+    equals the dual value, so both are the primal value; the printed constant is held against it.
+    """
+    excess = []
+    for losses in _some_losses():
+        for alpha in (0.1, 0.2, 0.3, 0.5):
+            q = dro.worst_case_weights(losses, alpha, rule="definition")
+            inside = float((len(q) * q - 1).square().mean()) <= (1 / alpha - 1) ** 2 + 1e-9
+            primal = float((q * losses).sum())
+            attained = abs(float(dro.dro_risk(losses, alpha, rule="definition")) - primal) < 1e-6
+            if not (inside and attained):
+                return Count(0, 2, "the worst-case distribution leaves the ball")
+            excess.append(float(dro.dro_risk(losses, alpha)) - primal)
+    value = 2 if max(map(abs, excess)) < 1e-6 else int(min(excess) > -1e-9)
+    return Count(value, 2, f"printed constant above the primal by up to {max(excess):.3f}")
+
+
+def convex_and_blind(view: str) -> Count:
+    """2 if the dual objective is convex in eta and losses below its minimiser have no influence."""
+    convex = blind = True
+    for losses in _some_losses():
+        for alpha in (0.1, 0.3, 0.5):
+            c = dro.dual_constant(alpha)
+            at = torch.linspace(float(losses.min()) - 5, float(losses.max()) + 1, 301,
+                                dtype=torch.float64)
+            above = (losses - at[:, None]).clamp(min=0)
+            value = c * above.square().mean(-1).sqrt() + at
+            convex &= bool((value[2:] - 2 * value[1:-1] + value[:-2] > -1e-9).all())
+            below = losses < dro.optimal_eta(losses, c)
+            lower = torch.where(below, losses - 7.0, losses)
+            blind &= bool((dro.dro_risk(lower, alpha) - dro.dro_risk(losses, alpha)).abs() < 1e-9)
+    return Count(convex + blind, 2, f"convex {convex}, no influence {blind}")
+
+
+def lipschitz(view: str) -> Count:
+    """2 if F_I = 0 exactly when the hazard is gamma-Lipschitz between test patients, on real data.
+
+    Hazards are scaled up and down around the factor at which their largest slope is gamma.
+    """
+    forward = backward = True
+    for dataset in ATTRIBUTES:
+        ready, _, scores = _cox(dataset)
+        X, hazards = ready.X[2][:300], np.exp(scores[:300])
+        unit = X / np.linalg.norm(X, axis=1, keepdims=True)
+        i, j = np.triu_indices(len(X), 1)
+        apart = np.linalg.norm(unit[i] - unit[j], axis=1)
+        gap = np.abs(hazards[i] - hazards[j])
+        slope = (gap[apart > 0] / apart[apart > 0]).max()
+        for factor in (0.1, 0.5, 0.99, 1.01, 2.0, 100.0):
+            unfair = fairness.individual(factor * 0.01 / slope * hazards, X)
+            forward &= unfair <= 1e-15 or factor > 1
+            backward &= unfair > 0 or factor < 1
+    return Count(forward + backward, 2, f"to 0 {forward}, back {backward}")
+
+
+def shrinking_fools(view: str) -> Count:
+    """Data sets on which halved scores lower F_I and F_G, keep the c-index and move the IBS."""
+    found = {}
+    for dataset, attributes in ATTRIBUTES.items():
+        ready, train, test = _cox(dataset)
+        judge, f_g = ready.judges[1], f"f_g_{attributes[0]}"
+        full, half = (judge.fairness(s * train, s * test) | judge.accuracy(s * train, s * test)
+                      for s in (1.0, 0.5))
+        found[dataset] = bool(half["f_i"] < full["f_i"] and half[f_g] < full[f_g]
+                              and abs(half["c_index"] - full["c_index"]) < 1e-12
+                              and abs(half["ibs"] - full["ibs"]) > 1e-6)
+    return _count(found)
+
+
+JUDGES = {
+    "C1": table_one,
+    "C2": partial(best, metric="ci_percent", pairs=MAIN, models=("linear",), variants=False),
+    "C3": partial(best, metric="ci_percent", pairs=MAIN, models=("nonlinear",), variants=False),
+    "C4": partial(best, metric="ci_percent", pairs=[p for p in PAIRS if p not in MAIN]),
+    "C5": keeps_accuracy, "C6": not_clear_cut, "C7": plain_accurate_unfair,
+    "C8": baselines_not_fair_throughout, "C9": accuracy_rises, "C10": fairness_worsens,
+    "C11": partial(best, metric="f_a", pairs=PAIRS, tune_by="f_a"),
+    "C12": insensitive_to_share, "C13": two_sides_win, "C14": best_cells, "C15": alpha_trades,
+    "C16": bound_holds, "C17": dual_equals_primal, "C18": convex_and_blind, "C19": lipschitz,
+    "C20": shrinking_fools}
+
+
+@cache
+def claims() -> dict[str, dict]:
+    """The claims file: words, thresholds and recorded verdicts, by id."""
+    path = results.DEFAULT.parent / "claims.yml"
+    return {c["id"]: c for c in yaml.safe_load(path.read_text(encoding="utf-8"))}
+
+
+def verdict(claim: dict, count: Count) -> str:
+    """The verdict that a claim's thresholds give; "unknown" where not every case is published."""
+    if count.of < claim["of"]:
+        return "unknown"
+    if count.value >= claim["reproduced"]:
+        return "reproduced"
+    return "partly" if count.value >= claim.get("partly", np.inf) else "not"
+
+
+def ledger() -> pd.DataFrame:
+    """All claims in all views: id, view, value, of, where, verdict."""
+    rows = []
+    for name, claim in claims().items():
+        views = [CHECKED] if claim["kind"] == "mathematics" else [PRINTED, *VIEWS]
+        for view in views:
+            count = JUDGES[name](view)
+            rows.append({"id": name, "view": view, **count._asdict(),
+                         "verdict": verdict(claim, count)})
+    return pd.DataFrame(rows)

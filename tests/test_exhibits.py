@@ -1,0 +1,95 @@
+"""Every exhibit of the paper in the built pages, found by its anchor, with the store's values."""
+
+import re
+from html.parser import HTMLParser
+
+import pandas as pd
+import pytest
+
+from drocox import tables
+from drocox.protocol import ATTRIBUTES, MODELS
+
+EXHIBITS = ["t1", *tables.EXHIBITS, "t16", "t17", "f1"]
+
+
+class Tables(HTMLParser):
+    """Rows of cell texts of all tables of a page that follow an anchor, in order."""
+
+    def __init__(self, anchor):
+        super().__init__()
+        self.anchor, self.seen, self.tables, self.cell = anchor, False, [], None
+
+    def handle_starttag(self, tag, attributes):
+        self.seen |= ("id", self.anchor) in attributes
+        if self.seen and tag == "table":
+            self.tables.append([])
+        elif self.seen and tag == "tr" and self.tables:
+            self.tables[-1].append([])
+        elif self.seen and tag in ("td", "th") and self.tables:
+            self.cell = []
+        elif tag in ("br", "small") and self.cell is not None:
+            self.cell.append(" ")
+
+    def handle_endtag(self, tag):
+        if tag in ("td", "th") and self.cell is not None:
+            self.tables[-1][-1].append("".join(self.cell).strip())
+            self.cell = None
+
+    def handle_data(self, data):
+        if self.cell is not None:
+            self.cell.append(data)
+
+
+def tables_after(built, anchor):
+    pages = [p for p in (built / "book").rglob("*.html")
+             if f'id="{anchor}"' in p.read_text(encoding="utf8")]
+    assert len(pages) == 1, f"#{anchor} is on {len(pages)} pages"
+    parser = Tables(anchor)
+    parser.feed(pages[0].read_text(encoding="utf8"))
+    return pages[0].read_text(encoding="utf8"), parser.tables
+
+
+def stored(exhibit, how):
+    if exhibit in tables.EXHIBITS:
+        dataset, attribute, tune_by = tables.EXHIBITS[exhibit]
+        return tables.main_table(dataset, attribute, tune_by=tune_by, **how)
+    make = tables.split_share_table if exhibit == "t16" else tables.one_side_table
+    return pd.concat([make(model, **how) for model in MODELS])
+
+
+@pytest.mark.parametrize("exhibit", [e for e in EXHIBITS if e not in ("t1", "f1")])
+def test_tables_show_the_stored_values(built, exhibit):
+    _, found = tables_after(built, exhibit)
+    results = [t for t in found if len(t[0]) == 1 + len(tables.METRICS) and t[0][0] == "method"]
+    for shown, how in zip(results, tables.VIEWS.values(), strict=False):
+        table = stored(exhibit, how)
+        rows = table.groupby(["model", "method"], sort=False)
+        assert len(shown) == 1 + len(rows)
+        for cells, ((model, method), part) in zip(shown[1:], rows, strict=True):
+            assert cells[0] == (f"{model}, {method}" if exhibit == "t16" else method)
+            assert [c.split()[0] for c in cells[1:]] == [f"{m:.4f}" for m in part["mean"]]
+    assert len(results) >= len(tables.VIEWS)
+
+
+def test_table_one_shows_the_loaded_data(built):
+    _, found = tables_after(built, "t1")
+    text = " ".join(cell for row in found[0] for cell in row)
+    facts = tables.dataset_table()
+    for value in facts.loc[facts["quantity"] != "sensitive attributes", "ours"]:
+        assert value in text
+
+
+def test_the_figure_is_there_with_its_numbers(built):
+    page, found = tables_after(built, "f1")
+    assert len(re.findall(r'<img[^>]*alt="[^"]{20,}', page)) >= len(ATTRIBUTES)
+    text = {cell for table in found for row in table for cell in row}
+    for dataset in ATTRIBUTES:
+        points = tables.alpha_table(dataset).dropna(subset="paper_mean")
+        assert {f"{m:.4f}" for m in points["mean"]} <= text
+
+
+def test_each_exhibit_names_the_command_that_recomputes_it(built):
+    for exhibit in EXHIBITS:
+        page, _ = tables_after(built, exhibit)
+        plain = re.sub(r"<[^>]+>", "", page)
+        assert re.search(r"drocox (sweep|table|figure|data)", plain), exhibit
