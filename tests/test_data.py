@@ -192,6 +192,7 @@ def test_support_columns_equal_those_of_the_original_file():
 
 
 def test_another_file_is_refused_with_the_package_to_install(monkeypatch):
+    data._read_seer.cache_clear()
     monkeypatch.setitem(data.SOURCES, "seer", SOURCES["seer"]._replace(sha256="0" * 64))
     with pytest.raises(RuntimeError, match=r"pip install survivors==1\.8\.0"):
         load_dataset("seer")
@@ -201,6 +202,14 @@ def test_another_file_is_refused_with_the_package_to_install(monkeypatch):
     monkeypatch.setitem(data.SOURCES, "seer", SOURCES["seer"]._replace(file="no_such_module/x"))
     with pytest.raises(ModuleNotFoundError, match=r"pip install survivors==1\.8\.0"):
         load_dataset("seer")
+
+
+def test_a_loaded_data_set_is_a_copy_of_what_is_kept_in_memory():
+    before = load_dataset("seer")
+    changed = load_dataset("seer")
+    changed.X.iloc[0, 0], changed.time[0], changed.event[0] = 7.0, 99.0, not changed.event[0]
+    changed.groups["age"][0] = 1 - changed.groups["age"][0]
+    assert changed.sha256 != before.sha256 == load_dataset("seer").sha256
 
 
 def test_names_in_any_case_and_unknown_ones():
