@@ -279,7 +279,7 @@ def show(table: pd.DataFrame, caption: str = "test scores") -> Shown:
                 gap = gap.replace("-", "\N{MINUS SIGN}")
                 text += f"<br><small>{row['paper_mean']:.4f} <i>{gap}</i></small>"
             cells.append(f'<td class="{names}">{text}</td>')
-        name = html.escape(f"{model}, {method}" if twice else method)
+        name = html.escape(f"{model}, {method}" if twice else method).replace("(", "<wbr>(")
         body.append(f'<tr class="{model}"><th>{name}</th>{"".join(cells)}</tr>')
     markup = (f'<div class="wide-table"><table class="results"><caption>{html.escape(caption)}'
               f"</caption><thead><tr><th>method</th>{head}</tr></thead>"
