@@ -1,9 +1,11 @@
 """How near the stored runs come to the published numbers, and that the recovered rules follow."""
 
+import io
+
 import pandas as pd
 import pytest
 
-from drocox import selection, tables
+from drocox import cli, selection, tables
 from drocox.protocol import ATTRIBUTES
 
 MATCHED = [("t3", "Cox"), ("t4", "Cox"), ("t3", "DeepSurv"), ("t3", "DRO-COX"), ("t4", "DRO-COX"),
@@ -65,3 +67,16 @@ def test_no_conclusion_rests_on_test_data():
         ("flc", "DRO-COX"), ("flc", "DeepSurv_cap(Keya)"), ("seer", "DRO-COX"),
         ("seer", "Deep DRO-COX")}
     assert tables.main_table.__kwdefaults__["selection"] == "stated"
+
+
+def test_the_table_command_prints_means_with_their_distance(capsys):
+    assert cli.main(["table", "t3", "--selection", "recovered"]) == 0
+    printed = capsys.readouterr().out
+    table = tables.main_table("support", "gender", selection="recovered")
+    for row in table[table["method"] == "DRO-COX"].itertuples():
+        gap = (row.mean - row.paper_mean) / row.paper_std
+        assert f"{row.mean:.4f} {gap:+.1f}" in printed
+    assert cli.main(["table", "t16", "--csv"]) == 0
+    assert len(pd.read_csv(io.StringIO(capsys.readouterr().out))) == 90
+    assert cli.main(["table", "flc"]) == 2
+    assert "unknown attribute None; choose one of: age, gender" in capsys.readouterr().err
