@@ -1,6 +1,7 @@
 """The command line: ``drocox data | sweep | verify | table | figure | claims``."""
 
 import argparse
+import gc
 import sys
 from pathlib import Path
 
@@ -132,6 +133,7 @@ def _parser() -> argparse.ArgumentParser:
 def main(argv: list[str] | None = None) -> int:
     """Run the command line; return its exit status."""
     args = _parser().parse_args(argv)
+    gc.freeze()  # what is imported stays: collections need not look at it, nor wait for it at exit
     try:
         return int(args.run(args) or 0)
     except (StoreError, ValueError, TypeError) as error:

@@ -114,16 +114,20 @@ def main_table(dataset: str, attribute: str, *, tune_by: str = "ci_percent",
     return _beside_paper(_summary(rows, ["model", "method"], protocol), printed)
 
 
+@cache
+def _split_runs(exhibit: str, protocol: str, selection: str) -> pd.DataFrame:
+    """The runs behind T16 or T17, the choice made apart for each share or side."""
+    return pd.concat([
+        select(row.rows, row.plain, rule_of("n2", SPLIT[row.model], selection)).assign(
+            method=row.method) for row in _published_rows(results.load_runs(protocol), exhibit)])
+
+
 def _split_table(model: str, exhibit: str, protocol: str, selection: str) -> pd.DataFrame:
-    """T16 or T17: SPLIT on FLC (age), the choice made apart for each share or side."""
+    """T16 or T17: SPLIT on FLC (age)."""
     _checks.one_of(model, "model", MODELS)
-    chosen = []
-    for row in _published_rows(results.load_runs(protocol), exhibit):
-        if row.model == model:
-            rule = rule_of("n2", SPLIT[model], selection)
-            chosen.append(select(row.rows, row.plain, rule).assign(method=row.method))
+    rows = _split_runs(exhibit, protocol, selection).query("model == @model")
     printed = published()[published()["table"] == EXHIBIT_OF[exhibit]]
-    return _beside_paper(_summary(pd.concat(chosen), ["model", "method"], protocol), printed)
+    return _beside_paper(_summary(rows, ["model", "method"], protocol), printed)
 
 
 def split_share_table(model: str, *, protocol: str = "as_published",
