@@ -1,16 +1,49 @@
-"""drocox: distributionally robust Cox models, and the experiments of Hu & Chen (2022)."""
+"""drocox: distributionally robust Cox models, and a reproduction of Hu & Chen (2022).
 
-from drocox import accuracy, fairness, figures, regularizers, tables
-from drocox.cox import breslow_survival, cox_losses, risk_sets, split_cox_losses
-from drocox.data import SurvivalData, load_dataset
-from drocox.dro import dro_risk, dual_constant, optimal_eta, worst_case_weights
-from drocox.estimator import DROCox
-from drocox.evaluation import evaluate
-from drocox.results import load_runs
+The library is what stands in this folder: losses, the worst case over subpopulations, metrics and an
+estimator for one's own data. Everything that exists because of the paper is in ``drocox.paper``; its
+four public names (``load_dataset``, ``load_runs``, ``tables``, ``figures``) are here too.
 
-__version__ = "0.1.0"
+A name is imported when it is first used, so ``import drocox`` costs nothing.
+"""
 
-__all__ = ["DROCox", "SurvivalData", "accuracy", "breslow_survival", "cox_losses", "dro_risk",
-           "dual_constant", "evaluate", "fairness", "figures", "load_dataset",
-           "load_runs", "optimal_eta", "regularizers", "risk_sets", "split_cox_losses",
-           "tables", "worst_case_weights"]
+from importlib import import_module
+
+__version__ = "0.2.0"
+
+# where each public name lives; a name that is its own module stands for the module
+_HOMES = {
+    "DROCox": "drocox.estimator",
+    "SurvivalData": "drocox.data",
+    "accuracy": "drocox.accuracy",
+    "breslow_survival": "drocox.cox",
+    "cox_losses": "drocox.cox",
+    "dro_risk": "drocox.dro",
+    "dual_constant": "drocox.dro",
+    "evaluate": "drocox.evaluation",
+    "fairness": "drocox.fairness",
+    "figures": "drocox.paper.figures",
+    "load_dataset": "drocox.paper.datasets",
+    "load_runs": "drocox.paper.store",
+    "optimal_eta": "drocox.dro",
+    "regularizers": "drocox.regularizers",
+    "risk_sets": "drocox.cox",
+    "split_cox_losses": "drocox.cox",
+    "tables": "drocox.paper.tables",
+    "worst_case_weights": "drocox.dro",
+}
+__all__ = sorted(_HOMES)
+
+
+def __getattr__(name: str):
+    """Import a public name when it is first asked for."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'drocox' has no attribute {name!r}")
+    home = import_module(_HOMES[name])
+    value = home if _HOMES[name].rpartition(".")[2] == name else getattr(home, name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -54,8 +54,10 @@ def outcomes(time, event, names=("time", "event"), ndim: int | None = 1):
     time, event = numbers(time, names[0], ndim), numbers(event, names[1], ndim)
     same_length(**{names[0]: time, names[1]: event})
     if time.shape != event.shape and min(time.ndim, event.ndim) > 1:
-        raise ValueError(f"{names[0]} has shape {time.shape}, {names[1]} {event.shape}; pass both "
-                         "as (n,) or in the shape of the scores")
+        raise ValueError(
+            f"{names[0]} has shape {time.shape}, {names[1]} {event.shape}; pass both "
+            "as (n,) or in the shape of the scores"
+        )
     time, event = map(np.ascontiguousarray, np.broadcast_arrays(time, event))
     if (time < 0).any():
         raise ValueError(f"{names[0]} holds negative values; durations start at 0")

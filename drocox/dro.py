@@ -45,8 +45,10 @@ def _solve_stack(losses: torch.Tensor, c) -> tuple[torch.Tensor, ...]:
     stack = losses.shape[:-1]
     c = np.broadcast_to(np.asarray(c, dtype=float), stack).reshape(-1)
     shapes = (stack, stack, losses.shape)
-    return tuple(torch.from_numpy(a).reshape(shape).to(losses)
-                 for a, shape in zip(kernels.solve(rows, c), shapes, strict=True))
+    return tuple(
+        torch.from_numpy(a).reshape(shape).to(losses)
+        for a, shape in zip(kernels.solve(rows, c), shapes, strict=True)
+    )
 
 
 class _DRORisk(torch.autograd.Function):

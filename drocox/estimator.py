@@ -84,12 +84,21 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
         "hidden_units": [Interval(Integral, 1, None, closed="left"), None],
         "learning_rate": [Interval(Real, 0, np.inf, closed="neither")],
         "n_iter": [Interval(Integral, 1, None, closed="left")],
-        "split": ["boolean"], "random_state": ["random_state"], "verbose": ["verbose"],
+        "split": ["boolean"],
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
     }
 
-    def __init__(self, alpha: float = 0.2, split: bool = False, hidden_units: int | None = None,
-                 learning_rate: float = 0.01, n_iter: int = 500, random_state=0,
-                 verbose: bool = False):
+    def __init__(
+        self,
+        alpha: float = 0.2,
+        split: bool = False,
+        hidden_units: int | None = None,
+        learning_rate: float = 0.01,
+        n_iter: int = 500,
+        random_state=0,
+        verbose: bool = False,
+    ):
         self.alpha, self.split, self.hidden_units = alpha, split, hidden_units
         self.learning_rate, self.n_iter = learning_rate, n_iter
         self.random_state, self.verbose = random_state, verbose
@@ -101,8 +110,14 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
         ``y`` is a structured array of events (bool) and times, as ``sksurv.util.Surv`` makes it.
         """
         c, hidden, seed = dual_constant(self.alpha), self.hidden_units, self.random_state
-        X = validate_data(self, X, None if y is None else "no_validation", dtype=None,
-                          ensure_all_finite=False, ensure_min_samples=2)
+        X = validate_data(
+            self,
+            X,
+            None if y is None else "no_validation",
+            dtype=None,
+            ensure_all_finite=False,
+            ensure_min_samples=2,
+        )
         X = _checks.numbers(X, "X")
         time, event = _outcomes(X, y)
         seed = seed if isinstance(seed, Integral) else check_random_state(seed).randint(2**31 - 1)
@@ -111,20 +126,31 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
         order = np.lexsort((*X.T, event, time))
         X, time, event = X[order], time[order], event[order]
         risk, inside = risk_sets(time, event), first[order]
-        robust = (training.split_objective(risk, inside, c) if self.split
-                  else training.dro_objective(risk, c))
+        robust = (
+            training.split_objective(risk, inside, c)
+            if self.split
+            else training.dro_objective(risk, c)
+        )
 
         def objective(scores: torch.Tensor) -> torch.Tensor:
             if not torch.isfinite(scores).all():
-                raise ValueError("training diverged to NaN or infinite scores; scale X (put a "
-                                 "StandardScaler in front) or lower learning_rate")
+                raise ValueError(
+                    "training diverged to NaN or infinite scores; scale X (put a "
+                    "StandardScaler in front) or lower learning_rate"
+                )
             return robust(scores)
 
         with np.errstate(over="ignore", invalid="ignore"):  # the objective reports it
             model = training.fit_stack(
-                X, objective, training.initial_parameters(X.shape[1], hidden, int(seed)),
-                [self.learning_rate], hidden=hidden, n_iter=self.n_iter,
-                centre=hidden is not None, verbose=self.verbose)
+                X,
+                objective,
+                training.initial_parameters(X.shape[1], hidden, int(seed)),
+                [self.learning_rate],
+                hidden=hidden,
+                n_iter=self.n_iter,
+                centre=hidden is not None,
+                verbose=self.verbose,
+            )
             scores = torch.from_numpy(model.scores(X))
             self.loss_ = float(objective(scores))
         cox = cox_losses(scores[0], risk)
@@ -178,7 +204,7 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
         with np.errstate(over="ignore"):
             values = transform(np.exp(self.predict(X)[:, None] + self._log_baseline))
         if return_array:
-            return values[:, -len(self.unique_times_):]
+            return values[:, -len(self.unique_times_) :]
         return np.array([StepFunction(self._grid, row) for row in values], dtype=object)
 
 
@@ -187,8 +213,10 @@ def _outcomes(X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     try:
         event, time = check_array_survival(X, y, allow_all_censored=True)
     except ValueError as error:
-        raise ValueError(f"y is refused: {str(error).rstrip('.')}; make it with sksurv.util.Surv."
-                         "from_arrays(event, time), a time >= 0 for each row of X") from error
+        raise ValueError(
+            f"y is refused: {str(error).rstrip('.')}; make it with sksurv.util.Surv."
+            "from_arrays(event, time), a time >= 0 for each row of X"
+        ) from error
     return _checks.outcomes(time, event, ("time in y", "event in y"))
 
 
@@ -199,6 +227,8 @@ def _half(event: np.ndarray, seed: int) -> np.ndarray:
     chosen, _ = train_test_split(rows, test_size=0.5, stratify=strata, random_state=seed)
     first = np.isin(rows, chosen)
     if not event[first].any() or not event[~first].any():
-        raise ValueError("split=True needs an event in each half, but y has too few; pass more "
-                         "patients with an event, or split=False")
+        raise ValueError(
+            "split=True needs an event in each half, but y has too few; pass more "
+            "patients with an event, or split=False"
+        )
     return first

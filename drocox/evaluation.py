@@ -30,8 +30,9 @@ class Judge:
     ``order``, if given, is the order of the predictions in the misaligned Brier score.
     """
 
-    def __init__(self, train: SurvivalData, part: SurvivalData, X, ties: str = "breslow",
-                 order=None):
+    def __init__(
+        self, train: SurvivalData, part: SurvivalData, X, ties: str = "breslow", order=None
+    ):
         self.train, self.part, self.ties, self.order = train, part, ties, order
         self.pairs = regularizers.all_pairs(X)
         self.times = accuracy.brier_times(train.time, part.time)
@@ -51,8 +52,13 @@ class Judge:
         return out | {f"ci_percent_{name}": value for name, value in imparity.items()}
 
     def _curves(self, baseline_scores, scores) -> torch.Tensor:
-        return breslow_survival(torch.as_tensor(baseline_scores), self.train.time,
-                                self.train.event, torch.as_tensor(scores), self.times)
+        return breslow_survival(
+            torch.as_tensor(baseline_scores),
+            self.train.time,
+            self.train.event,
+            torch.as_tensor(scores),
+            self.times,
+        )
 
     def accuracy(self, train_scores, scores, published_baseline=None) -> dict[str, float]:
         """AUC, log partial likelihood and Brier scores.
@@ -63,17 +69,21 @@ class Judge:
         train, part = self.train, self.part
         outcomes, score = (train.time, train.event), (part.time, part.event, self.times)
         curves = self._curves(train_scores, scores)
-        out = {"auc": accuracy.cumulative_auc(*outcomes, scores, part.time, part.event),
-               "lpl": accuracy.log_partial_likelihood(scores, part.time, part.event, self.ties),
-               "ibs": accuracy.integrated_brier_score(*outcomes, curves, *score)}
+        out = {
+            "auc": accuracy.cumulative_auc(*outcomes, scores, part.time, part.event),
+            "lpl": accuracy.log_partial_likelihood(scores, part.time, part.event, self.ties),
+            "ibs": accuracy.integrated_brier_score(*outcomes, curves, *score),
+        }
         if self.order is not None:
             out["ibs_misaligned"] = accuracy.misaligned_brier_score(
-                *outcomes, self._curves(published_baseline, scores), *score, self.order)
+                *outcomes, self._curves(published_baseline, scores), *score, self.order
+            )
         return out
 
 
-def evaluate(train: SurvivalData, test: SurvivalData, train_scores, test_scores,
-             attribute: str) -> dict[str, float]:
+def evaluate(
+    train: SurvivalData, test: SurvivalData, train_scores, test_scores, attribute: str
+) -> dict[str, float]:
     """All nine metrics of one model, for one sensitive attribute, a key of ``test.groups``.
 
     ``train_scores`` (n_train,) and ``test_scores`` (n_test,) are the model's, higher for earlier
@@ -89,7 +99,14 @@ def evaluate(train: SurvivalData, test: SurvivalData, train_scores, test_scores,
     judge = Judge(train, test, scaled_features(train, test)[1])
     fair = judge.fairness(train_scores, test_scores, [attribute])
     f_g = fair[f"f_g_{attribute}"]
-    return {"c_index": fair["c_index"]} | judge.accuracy(train_scores, test_scores) | {
-        "f_i": fair["f_i"], "f_g": f_g, "f_cap": fair["f_cap"],
-        "f_a": (fair["f_i"] + f_g + fair["f_cap"]) / 3,
-        "ci_percent": fair[f"ci_percent_{attribute}"]}
+    return (
+        {"c_index": fair["c_index"]}
+        | judge.accuracy(train_scores, test_scores)
+        | {
+            "f_i": fair["f_i"],
+            "f_g": f_g,
+            "f_cap": fair["f_cap"],
+            "f_a": (fair["f_i"] + f_g + fair["f_cap"]) / 3,
+            "ci_percent": fair[f"ci_percent_{attribute}"],
+        }
+    )

@@ -40,8 +40,10 @@ def individual(hazards, X, gamma: float = GAMMA) -> float:
     0.146447
     """
     if isinstance(X, Pairs) and gamma not in (GAMMA, X.gamma):
-        raise ValueError(f"gamma is {gamma:g}, but the prepared pairs have {X.gamma:g}; leave it "
-                         "out or prepare the pairs with it")
+        raise ValueError(
+            f"gamma is {gamma:g}, but the prepared pairs have {X.gamma:g}; leave it "
+            "out or prepare the pairs with it"
+        )
     pairs = X if isinstance(X, Pairs) else regularizers.all_pairs(X, gamma)
     return float(regularizers.hinge_penalty(_tensor(hazards), pairs))
 
@@ -70,8 +72,10 @@ def concordance_imparities(scores, time, event, groups: dict) -> dict[str, float
         codes = _checks.codes(codes, name, len(scores))
         pairs = np.bincount(codes, below)
         if (pairs == 0).any():
-            raise ValueError(f"a group of {name} has no comparable pair, so its concordance "
-                             "fraction does not exist; merge groups or use more patients")
+            raise ValueError(
+                f"a group of {name} has no comparable pair, so its concordance "
+                "fraction does not exist; merge groups or use more patients"
+            )
         out[name] = 100 * float(np.ptp(np.bincount(codes, above) / pairs))
     return out
 

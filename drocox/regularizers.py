@@ -63,8 +63,14 @@ def all_pairs(X, gamma: float = GAMMA) -> Pairs:
     if n < 2:
         raise ValueError("X has one row; a comparison needs at least two patients")
     runs = (index, index, np.zeros_like(index), index)
-    return Pairs(*runs, kernels.margins(x, *runs, gamma), float(n * (n - 1)), n, gamma,
-                 np.ascontiguousarray(x.T))
+    return Pairs(
+        *runs,
+        kernels.margins(x, *runs, gamma),
+        float(n * (n - 1)),
+        n,
+        gamma,
+        np.ascontiguousarray(x.T),
+    )
 
 
 def censored_event_pairs(X, time, event, codes=None, gamma: float = GAMMA) -> Pairs:
@@ -73,8 +79,10 @@ def censored_event_pairs(X, time, event, codes=None, gamma: float = GAMMA) -> Pa
     time, event = _checks.outcomes(time, event)
     _checks.same_length(X=x[:, 0], time=time)
     if event.all():
-        raise ValueError("nobody is censored (event is all 1); this penalty compares censored "
-                         "patients with events")
+        raise ValueError(
+            "nobody is censored (event is all 1); this penalty compares censored "
+            "patients with events"
+        )
     codes = np.zeros(len(time), int) if codes is None else _checks.codes(codes, "codes", len(time))
     rows, columns = np.flatnonzero(~event), np.flatnonzero(event)
     columns = columns[np.lexsort((-time[columns], codes[columns]))]  # by group, latest first
@@ -84,8 +92,9 @@ def censored_event_pairs(X, time, event, codes=None, gamma: float = GAMMA) -> Pa
         late, mine = columns[codes[columns] == g], codes[rows] == g
         stop[mine] += np.searchsorted(-time[late], -time[rows[mine]], side="right")
     runs = (rows, columns, start, stop)
-    return Pairs(*runs, kernels.margins(x, *runs, gamma), float(len(rows) * len(columns)),
-                 len(time), gamma)
+    return Pairs(
+        *runs, kernels.margins(x, *runs, gamma), float(len(rows) * len(columns)), len(time), gamma
+    )
 
 
 def hinge_gradient(hazards: torch.Tensor, pairs: Pairs) -> torch.Tensor:
@@ -129,8 +138,10 @@ def hinge_penalty(hazards, pairs: Pairs) -> torch.Tensor:
     if not isinstance(pairs, Pairs):
         raise TypeError("pairs must come from all_pairs(X) or censored_event_pairs(X, ...)")
     if hazards.shape[-1] != pairs.n:
-        raise ValueError(f"lengths differ: hazards has {hazards.shape[-1]}, X has {pairs.n}; "
-                         "pass one hazard per patient")
+        raise ValueError(
+            f"lengths differ: hazards has {hazards.shape[-1]}, X has {pairs.n}; "
+            "pass one hazard per patient"
+        )
     return _HingePenalty.apply(hazards, pairs)
 
 
@@ -152,8 +163,10 @@ def group_rp(hazards, X, time, event, codes, gamma: float = GAMMA) -> torch.Tens
 def _hazards(hazards) -> torch.Tensor:
     hazards = _checks.floats(hazards, "hazards")
     if (hazards.detach() < 0).any() or not torch.isfinite(hazards.detach().sum(-1)).all():
-        raise ValueError("hazards holds negative values, or values whose sum overflows; pass "
-                         "exp(scores) of centred scores")
+        raise ValueError(
+            "hazards holds negative values, or values whose sum overflows; pass "
+            "exp(scores) of centred scores"
+        )
     return hazards
 
 
@@ -166,8 +179,10 @@ def cells(codes_2d, n: int) -> tuple[np.ndarray, int]:
     """Cell of each patient in the product of the columns of ``codes_2d``, and their number."""
     codes_2d = np.asarray(codes_2d)
     if codes_2d.ndim != 2 or codes_2d.shape[1] == 0:
-        raise ValueError(f"codes_2d must have shape (n, number of attributes), got "
-                         f"{codes_2d.shape}; stack the attributes' codes as columns")
+        raise ValueError(
+            f"codes_2d must have shape (n, number of attributes), got "
+            f"{codes_2d.shape}; stack the attributes' codes as columns"
+        )
     columns = [_checks.codes(column, "codes_2d", n) for column in codes_2d.T]
     sizes = [column.max() + 1 for column in columns]
     return np.ravel_multi_index(columns, sizes), int(np.prod(sizes))
@@ -209,6 +224,8 @@ def intersectional_keya(hazards, codes_2d, smoothing: bool = True) -> torch.Tens
     hazards = _hazards(hazards)
     belongs = membership(*cells(codes_2d, hazards.shape[-1]))
     if not smoothing and ((hazards.detach().double() @ belongs) == 0).any():
-        raise ValueError("hazards are absent or all 0 in a cell of codes_2d, so its ratio to "
-                         "others does not exist; use smoothing=True or merge attributes")
+        raise ValueError(
+            "hazards are absent or all 0 in a cell of codes_2d, so its ratio to "
+            "others does not exist; use smoothing=True or merge attributes"
+        )
     return log_range(hazards, belongs, smoothing)

@@ -35,7 +35,7 @@ def cox_objective(risk: RiskSets, ties: str = "breslow", penalty=None, lam=None)
     penalty; ``lam`` (models,) holds its weights.
     """
     events = int(risk.event[0].sum())
-    weight = None if lam is None else torch.as_tensor(lam, dtype=torch.float64)
+    weight = None if penalty is None else torch.as_tensor(lam, dtype=torch.float64)
 
     def objective(scores: torch.Tensor) -> torch.Tensor:
         value = _losses(scores, risk, ties).sum(-1) / events
@@ -59,7 +59,9 @@ def dro_objective(risk: RiskSets, c, ties: str = "breslow") -> Objective:
     return objective
 
 
-def split_objective(risk: RiskSets, first, c, sides: int = 2) -> Objective:
+def split_objective(
+    risk: RiskSets, first, c, sides: int = 2, reference_gradient: bool = True
+) -> Objective:
     """Split DRO risk (9) of D1 against D2 and, with two sides, of D2 against D1 added to it."""
     first = np.ascontiguousarray(first)[None]
     in_first, in_second = (torch.from_numpy(np.flatnonzero(side)) for side in (first, ~first))
@@ -84,8 +86,10 @@ def initial_parameters(n_features: int, hidden: int | None, seed: int) -> np.nda
         if hidden is None:
             layers = [torch.nn.Linear(n_features, 1, bias=False, dtype=torch.float32)]
         else:
-            layers = [torch.nn.Linear(n_features, hidden, dtype=torch.float32),
-                      torch.nn.Linear(hidden, 1, dtype=torch.float32)]
+            layers = [
+                torch.nn.Linear(n_features, hidden, dtype=torch.float32),
+                torch.nn.Linear(hidden, 1, dtype=torch.float32),
+            ]
     weights = [p.detach().reshape(-1) for layer in layers for p in layer.parameters()]
     return torch.cat(weights).double().numpy()
 
@@ -159,8 +163,17 @@ class _Network:
         return grad
 
 
-def fit_stack(X, objective: Objective, theta, learning_rates, *, hidden: int | None = None,
-              n_iter: int = N_ITER, centre: bool = False, verbose: bool = False) -> ScoreStack:
+def fit_stack(
+    X,
+    objective: Objective,
+    theta,
+    learning_rates,
+    *,
+    hidden: int | None = None,
+    n_iter: int = N_ITER,
+    centre: bool = False,
+    verbose: bool = False,
+) -> ScoreStack:
     """Train a stack of models by ``n_iter`` full-batch steps of Adam.
 
     ``X`` (n, d) are scaled training features. ``objective`` maps scores (models, n) to one

@@ -190,7 +190,9 @@ def lifelines_data() -> dict[str, tuple[pd.DataFrame, str, str]]:
     return {
         "rossi": (datasets.load_rossi(), "week", "arrest"),
         "gbsg2": (
-            datasets.load_gbsg2().drop(columns=["horTh", "menostat", "tgrade"]), "time", "cens"
+            datasets.load_gbsg2().drop(columns=["horTh", "menostat", "tgrade"]),
+            "time",
+            "cens",
         ),
         "larynx": (datasets.load_larynx(), "time", "death"),
         "lung": (datasets.load_lung().dropna(), "time", "status"),

@@ -17,8 +17,14 @@ import golden  # noqa: E402
 CHROMIUM = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
 )
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking",
-         "--disable-component-update", "--disable-sync", "--no-first-run"]
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+]
 SCREENS = {"desktop": (1280, 900), "phone": (390, 844)}
 PAGES = [page.relative_to(ROOT).with_suffix(".html").as_posix() for page in golden.pages()]
 CHECKS = Path(__file__).with_name("browser.js").read_text(encoding="utf8")

@@ -23,8 +23,9 @@ from sksurv.metrics import as_integrated_brier_score_scorer, concordance_index_c
 from sksurv.util import Surv
 
 import drocox
-from drocox import estimator, protocol, training
+from drocox import estimator, training
 from drocox.estimator import DROCox
+from drocox.paper.prepare import prepare
 
 
 def rossi() -> tuple[pd.DataFrame, np.ndarray]:
@@ -53,11 +54,21 @@ def test_equals_the_models_of_a_stack(kind):
     models = [DROCox(alpha=a, n_iter=40, random_state=3, **kind).fit(X, Y) for a in alphas]
     c = np.array([drocox.dual_constant(a) for a in alphas])
     risk = drocox.risk_sets(TIME, EVENT)
-    objective = (training.split_objective(risk, models[0].first_, c) if kind.get("split")
-                 else training.dro_objective(risk, c))
+    objective = (
+        training.split_objective(risk, models[0].first_, c)
+        if kind.get("split")
+        else training.dro_objective(risk, c)
+    )
     start = training.initial_parameters(X.shape[1], hidden, 3)
-    stack = training.fit_stack(X, objective, np.tile(start, (3, 1)), [0.01] * 3, hidden=hidden,
-                               n_iter=40, centre=hidden is not None)
+    stack = training.fit_stack(
+        X,
+        objective,
+        np.tile(start, (3, 1)),
+        [0.01] * 3,
+        hidden=hidden,
+        n_iter=40,
+        centre=hidden is not None,
+    )
     expected = stack.scores(X)
     for model, scores in zip(models, expected, strict=True):
         np.testing.assert_allclose(model.predict(X), scores, atol=1e-10)
@@ -126,7 +137,7 @@ def test_attributes_after_training_with_a_split():
 
 
 def test_splits_like_the_corrected_protocol():
-    ready = protocol.prepare("corrected", "seer", 3, 0.5, 2)
+    ready = prepare("corrected", "seer", 3, 0.5, 2)
     y = Surv.from_arrays(ready.train.event, ready.train.time)
     model = DROCox(split=True, n_iter=1, random_state=3).fit(ready.X[0], y)
     np.testing.assert_array_equal(model.first_, ready.first)
@@ -205,19 +216,33 @@ def test_passes_the_checks_of_scikit_learn(kind):
     known = {"check_dtype_object": "our message names X and the remedy instead"}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the checks provoke some
-        checks = check_estimator(OfNumbers(n_iter=3, **kind), expected_failed_checks=known,
-                                 on_fail=None, on_skip=None)
+        checks = check_estimator(
+            OfNumbers(n_iter=3, **kind), expected_failed_checks=known, on_fail=None, on_skip=None
+        )
     assert len(checks) > 35
     assert [c["check_name"] for c in checks if c["status"] == "failed"] == []
 
 
 def test_params_clone_and_tags():
     model = DROCox(alpha=0.3, split=True, hidden_units=5, n_iter=7)
-    assert list(model.get_params()) == ["alpha", "hidden_units", "learning_rate", "n_iter",
-                                        "random_state", "split", "verbose"]
+    assert list(model.get_params()) == [
+        "alpha",
+        "hidden_units",
+        "learning_rate",
+        "n_iter",
+        "random_state",
+        "split",
+        "verbose",
+    ]
     assert DROCox().get_params() == {
-        "alpha": 0.2, "split": False, "hidden_units": None, "learning_rate": 0.01,
-        "n_iter": 500, "random_state": 0, "verbose": False}
+        "alpha": 0.2,
+        "split": False,
+        "hidden_units": None,
+        "learning_rate": 0.01,
+        "n_iter": 500,
+        "random_state": 0,
+        "verbose": False,
+    }
     assert clone(model).get_params() == model.get_params()
     assert model.set_params(alpha=0.4).alpha == 0.4
     assert repr(DROCox(alpha=0.5)) == "DROCox(alpha=0.5)"
@@ -300,15 +325,24 @@ def test_example_of_the_documentation():
 # Bad input ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("params", "message"), [
-    *(({"alpha": a}, "alpha.*must be a") for a in (0, -0.1, 1.1, np.nan, "0.2", None, [0.2], True)),
-    *(({"n_iter": n}, "n_iter.*must be an int") for n in (0, 2.5, None)),
-    *(({"learning_rate": r}, "learning_rate.*must be a float") for r in (0, -1, np.inf, "fast")),
-    *(({"hidden_units": h}, "hidden_units.*must be an int") for h in (0, 2.0, (4,))),
-    ({"split": "yes"}, "split.*must be"),
-    ({"random_state": -1}, "random_state.*must be"),
-    ({"random_state": "seed"}, "random_state.*must be"),
-])
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        *(
+            ({"alpha": a}, "alpha.*must be a")
+            for a in (0, -0.1, 1.1, np.nan, "0.2", None, [0.2], True)
+        ),
+        *(({"n_iter": n}, "n_iter.*must be an int") for n in (0, 2.5, None)),
+        *(
+            ({"learning_rate": r}, "learning_rate.*must be a float")
+            for r in (0, -1, np.inf, "fast")
+        ),
+        *(({"hidden_units": h}, "hidden_units.*must be an int") for h in (0, 2.0, (4,))),
+        ({"split": "yes"}, "split.*must be"),
+        ({"random_state": -1}, "random_state.*must be"),
+        ({"random_state": "seed"}, "random_state.*must be"),
+    ],
+)
 def test_bad_parameters(params, message):
     model = DROCox(**params)  # refused by fit, as scikit-learn has it
     with pytest.raises((TypeError, ValueError), match=message):
@@ -327,25 +361,28 @@ def outcome(event=SMALL_Y["event"], time=SMALL_Y["time"]):
     return y
 
 
-@pytest.mark.parametrize(("features", "y", "message"), [
-    (changed("age", np.nan), SMALL_Y, "X holds 120 NaN or infinite.*impute"),
-    (changed("age", np.inf), SMALL_Y, "X holds 120 NaN or infinite"),
-    (changed("age", "old"), SMALL_Y, "X must be numeric; encode"),
-    (SMALL[:, 0], SMALL_Y, "Expected 2D array.*Reshape"),
-    (SMALL[:0], SMALL_Y[:0], "0 sample"),
-    (SMALL[:1], SMALL_Y[:1], "minimum of 2 is required"),
-    (SMALL[:, :0], SMALL_Y, "0 feature"),
-    (SMALL, None, "requires y to be passed"),
-    (SMALL, SMALL_Y["time"], "y must be a structured array.*Surv"),
-    (SMALL, list(SMALL_Y), "y must be a structured array.*Surv"),
-    (SMALL, SMALL_Y[:100], "y is refused.*inconsistent.*120, 100.*each row of X"),
-    (SMALL, SMALL_Y[:, None], "time in y must have 1 dimension"),
-    (SMALL, outcome(time=np.nan), "y is refused.*NaN"),
-    (SMALL, outcome(time=np.inf), "y is refused.*infinity"),
-    (SMALL, outcome(time=-1.0), "y is refused.*smaller zero"),
-    (SMALL, outcome(event=False), "nobody has an event.*in y"),
-    (SMALL, SMALL_Y.astype([("event", float), ("time", float)]), "y is refused.*boolean"),
-])
+@pytest.mark.parametrize(
+    ("features", "y", "message"),
+    [
+        (changed("age", np.nan), SMALL_Y, "X holds 120 NaN or infinite.*impute"),
+        (changed("age", np.inf), SMALL_Y, "X holds 120 NaN or infinite"),
+        (changed("age", "old"), SMALL_Y, "X must be numeric; encode"),
+        (SMALL[:, 0], SMALL_Y, "Expected 2D array.*Reshape"),
+        (SMALL[:0], SMALL_Y[:0], "0 sample"),
+        (SMALL[:1], SMALL_Y[:1], "minimum of 2 is required"),
+        (SMALL[:, :0], SMALL_Y, "0 feature"),
+        (SMALL, None, "requires y to be passed"),
+        (SMALL, SMALL_Y["time"], "y must be a structured array.*Surv"),
+        (SMALL, list(SMALL_Y), "y must be a structured array.*Surv"),
+        (SMALL, SMALL_Y[:100], "y is refused.*inconsistent.*120, 100.*each row of X"),
+        (SMALL, SMALL_Y[:, None], "time in y must have 1 dimension"),
+        (SMALL, outcome(time=np.nan), "y is refused.*NaN"),
+        (SMALL, outcome(time=np.inf), "y is refused.*infinity"),
+        (SMALL, outcome(time=-1.0), "y is refused.*smaller zero"),
+        (SMALL, outcome(event=False), "nobody has an event.*in y"),
+        (SMALL, SMALL_Y.astype([("event", float), ("time", float)]), "y is refused.*boolean"),
+    ],
+)
 def test_bad_data(features, y, message):
     with pytest.raises((TypeError, ValueError), match=re.compile(message, re.DOTALL)):
         DROCox(n_iter=1).fit(features, y)
@@ -353,8 +390,12 @@ def test_bad_data(features, y, message):
 
 def test_predict_refuses_what_it_was_not_fitted_for():
     model = DROCox(n_iter=1)
-    for method in (model.predict, model.predict_survival_function,
-                   model.predict_cumulative_hazard_function, lambda Z: model.score(Z, SMALL_Y)):
+    for method in (
+        model.predict,
+        model.predict_survival_function,
+        model.predict_cumulative_hazard_function,
+        lambda Z: model.score(Z, SMALL_Y),
+    ):
         with pytest.raises(NotFittedError, match="not fitted yet"):
             method(SMALL)
     with pytest.raises(ValueError, match="nobody"):

@@ -139,9 +139,7 @@ def test_hinge_gradient_equals_the_pairs(n, share, scale, gamma, groups, seed):
         ),
         "of one group": (
             regularizers.censored_event_pairs(X, time, event, codes, gamma),
-            lambda i, j: (
-                not event[i] and event[j] and time[i] <= time[j] and codes[i] == codes[j]
-            ),
+            lambda i, j: not event[i] and event[j] and time[i] <= time[j] and codes[i] == codes[j],
             (~event).sum() * event.sum(),
         ),
     }

@@ -125,8 +125,10 @@ OBJECTIVES = {
     ),
     "split": (
         lambda m: split_objective(RISK, FIRST, np.full(m, C)),
-        lambda f: dense_dro(dense_losses(f, split=True)[FIRST], C)
-        + dense_dro(dense_losses(f, split=True)[~FIRST], C),
+        lambda f: (
+            dense_dro(dense_losses(f, split=True)[FIRST], C)
+            + dense_dro(dense_losses(f, split=True)[~FIRST], C)
+        ),
     ),
     "split, one side": (
         lambda m: split_objective(RISK, FIRST, np.full(m, C), sides=1),

@@ -60,8 +60,22 @@ class SliderFigure:
         return f"<interactive figure: {self.description}>"
 
 
-def slider(name, controls, x, curves, *, alt, xlabel="", ylabel="", start=None, marks=None,
-           readouts=None, ylim=None, bars=(), formats=None):
+def slider(
+    name,
+    controls,
+    x,
+    curves,
+    *,
+    alt,
+    xlabel="",
+    ylabel="",
+    start=None,
+    marks=None,
+    readouts=None,
+    ylim=None,
+    bars=(),
+    formats=None,
+):
     r"""A chart with one range input per control, everything computed beforehand.
 
     Parameters

@@ -24,8 +24,18 @@ logger = logging.getLogger(__name__)
 ROOT = Path(__file__).resolve().parents[2]
 INPUTS = ("drocox", "book/_ext", "book/results", "book/claims.yml")
 PACKAGES = (
-    "ipykernel", "lifelines", "matplotlib", "matplotlib-inline", "numba", "numpy", "pandas",
-    "scikit-learn", "scikit-survival", "scipy", "survivors", "torch",
+    "ipykernel",
+    "lifelines",
+    "matplotlib",
+    "matplotlib-inline",
+    "numba",
+    "numpy",
+    "pandas",
+    "scikit-learn",
+    "scikit-survival",
+    "scipy",
+    "survivors",
+    "torch",
 )
 KEPT = 3  # caches on disk: switching between two branches stays fast
 
@@ -118,9 +128,16 @@ def fill_cache(app):
 
     def run(job):
         source, notebook = job
-        return source, notebook, single_nb_execution(
-            notebook, cwd=str(source.parent), timeout=app.config.nb_execution_timeout,
-            allow_errors=False, meta_override=True,
+        return (
+            source,
+            notebook,
+            single_nb_execution(
+                notebook,
+                cwd=str(source.parent),
+                timeout=app.config.nb_execution_timeout,
+                allow_errors=False,
+                meta_override=True,
+            ),
         )
 
     with ThreadPoolExecutor(min(os.cpu_count(), 8)) as pool:

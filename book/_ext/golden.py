@@ -174,8 +174,11 @@ def problems(source, root=ROOT):
 
 def orphans(root=ROOT):
     twins = {chapter.with_suffix(".ipynb") for chapter in chapters(root)}
-    return [path for path in sorted((root / "book").rglob("*.ipynb"))
-            if path not in twins and ".ipynb_checkpoints" not in path.parts]
+    return [
+        path
+        for path in sorted((root / "book").rglob("*.ipynb"))
+        if path not in twins and ".ipynb_checkpoints" not in path.parts
+    ]
 
 
 def front_picture(root=ROOT):

@@ -26,9 +26,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import literal
 
-from drocox import protocol, regularizers, runs
+from drocox import regularizers
 from drocox.cox import cox_losses, risk_sets, split_cox_losses
 from drocox.dro import dual_constant
+from drocox.paper import protocol, run
 from drocox.training import dro_objective, fit_stack, initial_parameters
 
 torch.set_num_threads(1)
@@ -133,9 +134,12 @@ def bench_split() -> None:
         for form in ("prepared", "stateless"):
             a, b = (best(split_call(form, n, tied))[0] for n in (few, many))
             power = math.log(b / a) / math.log(many / few)
-            line(f"n = {many:>9,}, {TIMES[tied]}: {form}",
-                 f"{b:.3f} s (n = {few:,}: {ms(a)}), exponent {power:.2f}", "<= 2 s, <= 1.1",
-                 b <= 2 and power <= 1.1)
+            line(
+                f"n = {many:>9,}, {TIMES[tied]}: {form}",
+                f"{b:.3f} s (n = {few:,}: {ms(a)}), exponent {power:.2f}",
+                "<= 2 s, <= 1.1",
+                b <= 2 and power <= 1.1,
+            )
     with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
         used, dense = pool.starmap(memory_rise, (("stateless", many), ("dense", sizes[1])), 1)
     line(f"n = {many:>9,}: extra memory", f"{used / 1e6:.0f} MB", "<= 1 GB", not used > 1e9)
@@ -144,37 +148,53 @@ def bench_split() -> None:
         assert np.allclose(calls[0](), calls[1](), atol=1e-10), "gradients differ"
         a, b = best(*calls)
         line(f"n = {n:>9,}: dense n1 x n2 matrices", f"{ms(b)}, ours {ms(a)}: {b / a:.0f} x")
-    line(f"    memory they need, from n = {sizes[1]:,}", f"{dense * (5e4 / sizes[1])**2 / 1e9:.0f} "
-         f"GB at 50,000, 16 GB at {sizes[1] * math.sqrt(16e9 / dense):,.0f}")
+    line(
+        f"    memory they need, from n = {sizes[1]:,}",
+        f"{dense * (5e4 / sizes[1]) ** 2 / 1e9:.0f} "
+        f"GB at 50,000, 16 GB at {sizes[1] * math.sqrt(16e9 / dense):,.0f}",
+    )
 
 
 def bench_penalty() -> None:
     rng, n = np.random.default_rng(0), 1000 if QUICK else 5039
     print(f"\nINDIVIDUAL PENALTY OF KEYA ET AL. WITH GRADIENT, n = {n:,}, pairs prepared")
     pairs = regularizers.all_pairs(rng.standard_normal((n, 6)))
-    for name, h in (("hazards spread, exp(normal)", np.exp(rng.standard_normal(n))),
-                    ("all hazards within 0.01", 1 + 0.01 * rng.random(n))):
-        a, b = best(lambda h=h: gradient(regularizers.hinge_penalty, h, pairs),
-                    lambda h=h: regularizers.hinge_gradient(torch.tensor(h), pairs))
+    for name, h in (
+        ("hazards spread, exp(normal)", np.exp(rng.standard_normal(n))),
+        ("all hazards within 0.01", 1 + 0.01 * rng.random(n)),
+    ):
+        a, b = best(
+            lambda h=h: gradient(regularizers.hinge_penalty, h, pairs),
+            lambda h=h: regularizers.hinge_gradient(torch.tensor(h), pairs),
+        )
         line(name, f"{ms(a)} (gradient alone {ms(b)})", "<= 25 ms", a <= 0.025)
 
 
 def bench_stack() -> None:
-    ready, steps = protocol.prepare("as_published", "flc", 1), 5 if QUICK else 50
+    ready, steps = prepare("as_published", "flc", 1), 5 if QUICK else 50
     X, start = ready.X[0], initial_parameters(6, None, 1)[None]
     rates = np.repeat([0.01, 0.003, 0.001, 0.0003, 0.0001], len(protocol.ALPHAS))
     c = np.tile([dual_constant(a) for a in protocol.ALPHAS], 5)
     print(f"\n{len(c)} LINEAR DRO-COX MODELS ON FLC, n = {len(X):,}, {steps} steps")
 
     def fit(low: int, high: int) -> np.ndarray:
-        return fit_stack(X, dro_objective(ready.risk, c[low:high], ready.ties),
-                         start.repeat(high - low, 0), rates[low:high], n_iter=steps).theta
+        return fit_stack(
+            X,
+            dro_objective(ready.risk, c[low:high], ready.ties),
+            start.repeat(high - low, 0),
+            rates[low:high],
+            n_iter=steps,
+        ).theta
 
     calls = lambda: fit(0, 30), lambda: np.vstack([fit(i, i + 1) for i in range(30)])
     assert np.allclose(calls[0](), calls[1](), rtol=0, atol=1e-12), "stack and single fits differ"
     a, b = best(*calls)
-    line("time a step and model, as a stack", f"{ms(a / steps / 30)}, one by one "
-         f"{ms(b / steps / 30)}: {b / a:.2f} x", ">= 3 x", b >= 3 * a)
+    line(
+        "time a step and model, as a stack",
+        f"{ms(a / steps / 30)}, one by one {ms(b / steps / 30)}: {b / a:.2f} x",
+        ">= 3 x",
+        b >= 3 * a,
+    )
 
 
 def literal_time(ready, scores) -> float:
@@ -184,9 +204,11 @@ def literal_time(ready, scores) -> float:
         part, f, h = judge.part, scores[k].tolist(), np.exp(scores[k]).tolist()
         at, event = part.time.tolist(), part.event.tolist()
         start = time.thread_time()
-        found = {"c_index": literal.concordance_index(f, at, event),
-                 "f_i": literal.individual_fairness(h, ready.X[k]),
-                 "f_cap": literal.intersectional_fairness(h, part.group_matrix)}
+        found = {
+            "c_index": literal.concordance_index(f, at, event),
+            "f_i": literal.individual_fairness(h, ready.X[k]),
+            "f_cap": literal.intersectional_fairness(h, part.group_matrix),
+        }
         for name, codes in part.groups.items():
             found[f"f_g_{name}"] = literal.group_fairness(h, codes.tolist())
             found[f"ci_percent_{name}"] = literal.concordance_imparity(f, at, event, codes.tolist())
@@ -199,13 +221,20 @@ def literal_time(ready, scores) -> float:
 def bench_metrics() -> None:
     name = "seer" if QUICK else "support"
     print(f"\nALL METRICS OF ONE {name.upper()} MODEL, validation and test, all attributes")
-    ready = protocol.prepare("as_published", name, 1)
-    model = fit_stack(ready.X[0], dro_objective(ready.risk, dual_constant(0.5), ready.ties),
-                      initial_parameters(ready.X[0].shape[1], None, 1), 0.01, n_iter=100)
+    ready = prepare("as_published", name, 1)
+    model = fit_stack(
+        ready.X[0],
+        dro_objective(ready.risk, dual_constant(0.5), ready.ties),
+        initial_parameters(ready.X[0].shape[1], None, 1),
+        0.01,
+        n_iter=100,
+    )
     train, *parts = (model.scores(X)[0] for X in ready.X)
     both = list(zip(ready.judges, parts, strict=True))
-    a, b = best(lambda: [judge.fairness(train, f) for judge, f in both],
-                lambda: [judge.accuracy(train, f, train) for judge, f in both])
+    a, b = best(
+        lambda: [judge.fairness(train, f) for judge, f in both],
+        lambda: [judge.accuracy(train, f, train) for judge, f in both],
+    )
     slow = literal_time(ready, [train, *parts])
     line("c-index, CI, F_I, F_G, F_∩", f"{ms(a)}, literal loops {slow:.1f} s: {slow / a:.0f} x")
     line("AUC, LPL, IBS; the same calls in both", ms(b))
@@ -221,8 +250,10 @@ def dense_fit(ready, c: float, rate: float, steps: int) -> np.ndarray:
     for _ in range(steps):
         losses, risk = dense_split_losses(X @ w, event, sides), 0.0
         for own, v in ((own, losses[own].detach().numpy()) for own, _, _ in sides):
-            eta = minimize_scalar(lambda eta, v=v: c * np.sqrt((np.maximum(v - eta, 0)**2).mean())
-                                  + eta, bounds=(v.min() - 10 * np.ptp(v), v.max())).x
+            eta = minimize_scalar(
+                lambda eta, v=v: c * np.sqrt((np.maximum(v - eta, 0) ** 2).mean()) + eta,
+                bounds=(v.min() - 10 * np.ptp(v), v.max()),
+            ).x
             risk = risk + c * (losses[own] - eta).clip(0).square().mean().sqrt() + eta
         adam.zero_grad()
         risk.backward()
@@ -235,24 +266,29 @@ def bench_model() -> None:
     print(f"\nONE LINEAR DRO-COX (SPLIT) MODEL ON {dataset.upper()}, trained and evaluated")
     stack = protocol.Stack("as_published", dataset, "DRO-COX (SPLIT)", 1, n2_share=0.5, sides=2)
     rate, _, alpha = stack.grid().iloc[0]
-    ready = protocol.prepare("as_published", dataset, 1, 0.5, 2)
+    ready = prepare("as_published", dataset, 1, 0.5, 2)
     dense_fit(ready, dual_constant(alpha), rate, 1)
     took, w = timed(lambda: dense_fit(ready, dual_constant(alpha), rate, steps))
     scores = [X @ w for X in ready.X]
     rest, _ = timed(lambda: ready.judges[1].accuracy(*scores[::2], ready.baseline_X @ w))
     parts = took * 500 / steps, literal_time(ready, scores), rest
     protocol.prepare.cache_clear()
-    fast, rows = timed(lambda: runs.run_stack(stack))
+    fast, rows = timed(lambda: run.run_stack(stack))
     line(f"literal: 500 dense steps, scaled from {steps}", f"{parts[0]:.1f} s")
     line("literal: double loops; AUC, LPL, IBS as ours", f"{parts[1]:.1f} s; {parts[2]:.2f} s")
-    line(f"package: a stack of {len(rows)}, per model", f"{fast / len(rows):.3f} s, literal "
-         f"{sum(parts):.1f} s: {sum(parts) / fast * len(rows):.0f} x")
+    line(
+        f"package: a stack of {len(rows)}, per model",
+        f"{fast / len(rows):.3f} s, literal "
+        f"{sum(parts):.1f} s: {sum(parts) / fast * len(rows):.0f} x",
+    )
 
 
 if __name__ == "__main__":
     started, load = time.perf_counter(), ", ".join(f"{x:.1f}" for x in os.getloadavg())
-    print(f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, load {load}; "
-          f"Python {platform.python_version()}, torch {torch.__version__}, one thread")
+    print(
+        f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, load {load}; "
+        f"Python {platform.python_version()}, torch {torch.__version__}, one thread"
+    )
     for bench in (bench_cox, bench_split, bench_penalty, bench_stack, bench_metrics, bench_model):
         bench()
     print(f"\n{time.perf_counter() - started:.0f} s; missed: {', '.join(MISSED) or 'nothing'}")

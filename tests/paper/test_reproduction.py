@@ -8,8 +8,9 @@ import pandas as pd
 import pytest
 
 from drocox import dual_constant
-from drocox.protocol import REPEATS, WEIGHT_SEED, Stack, prepare
-from drocox.runs import run_stack
+from drocox.paper.prepare import prepare
+from drocox.paper.protocol import REPEATS, Stack
+from drocox.paper.run import run_stack
 from drocox.training import dro_objective, fit_stack, initial_parameters
 
 pytestmark = pytest.mark.reproduction

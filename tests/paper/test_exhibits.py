@@ -6,8 +6,8 @@ from html.parser import HTMLParser
 import pandas as pd
 import pytest
 
-from drocox import tables
-from drocox.protocol import ATTRIBUTES, MODELS
+from drocox.paper import tables
+from drocox.paper.protocol import ATTRIBUTES, MODELS
 
 EXHIBITS = ["t1", *tables.EXHIBITS, "t16", "t17", "f1"]
 
@@ -41,8 +41,11 @@ class Tables(HTMLParser):
 
 
 def tables_after(built, anchor):
-    pages = [p for p in (built / "book").rglob("*.html")
-             if f'id="{anchor}"' in p.read_text(encoding="utf8")]
+    pages = [
+        p
+        for p in (built / "book").rglob("*.html")
+        if f'id="{anchor}"' in p.read_text(encoding="utf8")
+    ]
     assert len(pages) == 1, f"#{anchor} is on {len(pages)} pages"
     parser = Tables(anchor)
     parser.feed(pages[0].read_text(encoding="utf8"))

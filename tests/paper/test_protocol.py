@@ -17,9 +17,11 @@ from hypothesis import strategies as st
 from sklearn.model_selection import train_test_split
 
 import drocox
-from drocox import accuracy, dual_constant, protocol, regularizers, runs, training
+from drocox import accuracy, dual_constant, regularizers, training
 from drocox.evaluation import Judge, scaled_features
-from drocox.protocol import ATTRIBUTES, LEARNING_RATES, METHODS, Stack, prepare
+from drocox.paper import protocol, run
+from drocox.paper.prepare import prepare
+from drocox.paper.protocol import ATTRIBUTES, LEARNING_RATES, METHODS, Stack
 from drocox.training import cox_objective, dro_objective, initial_parameters, split_objective
 
 PROTOCOLS = ("as_published", "corrected")
@@ -345,7 +347,7 @@ def test_a_stack_trains_what_its_method_says(method, attribute):
     split = {"n2_share": 0.5, "sides": 2} if "SPLIT" in method else {}
     stack = Stack(*SEER[:2], method, SEER[2], attribute, **split)
     ready = prepare(*SEER, *split.values())
-    got, grid = runs.fit(stack, ready, n_iter=4), stack.grid()
+    got, grid = run.fit(stack, ready, n_iter=4), stack.grid()
     assert got.theta.shape[0] == len(grid)  # more than one chunk for 18 models
     hidden = 24 if method.startswith("Deep") else None
     start = initial_parameters(ready.X[0].shape[1], hidden, 1)
@@ -360,12 +362,12 @@ def test_a_stack_trains_what_its_method_says(method, attribute):
 
 
 def test_rows_of_a_corrected_run_equal_evaluate(monkeypatch):
-    monkeypatch.setattr(runs, "fit", partial(runs.fit, n_iter=20))
+    monkeypatch.setattr(runs, "fit", partial(run.fit, n_iter=20))
     stack = Stack("corrected", "seer", "Cox", 2)
-    frame, ready = runs.run_stack(stack), prepare("corrected", "seer", 2)
-    models = runs.fit(stack, ready)
+    frame, ready = run.run_stack(stack), prepare("corrected", "seer", 2)
+    models = run.fit(stack, ready)
     on_train, on_test = models.scores(ready.X[0]), models.scores(ready.X[2])
-    assert list(frame.columns) == runs.columns()
+    assert list(frame.columns) == run.columns()
     assert frame["learning_rate"].tolist() == list(LEARNING_RATES)
     assert (frame["dataset"] == "seer").all() and (frame["repeat"] == 2).all()
     assert frame[["lam", "alpha", "n2_share", "sides"]].isna().all(axis=None)
@@ -383,19 +385,19 @@ def test_rows_of_a_corrected_run_equal_evaluate(monkeypatch):
 
 
 def test_rows_say_whether_they_are_stable(monkeypatch):
-    monkeypatch.setattr(runs, "fit", partial(runs.fit, n_iter=3))
-    frame = runs.run_stack(Stack("as_published", "seer", "DeepSurv", 1))
+    monkeypatch.setattr(runs, "fit", partial(run.fit, n_iter=3))
+    frame = run.run_stack(Stack("as_published", "seer", "DeepSurv", 1))
     assert frame["unstable"].tolist() == [0, 0, 0]  # three steps are not chaotic
     assert (frame["test_f_i_centred"] != frame["test_f_i"]).all()
     assert (frame["test_ibs_misaligned"] != frame["test_ibs"]).all()
     monkeypatch.setattr(runs, "PERTURBATION", 0.5)
-    frame = runs.run_stack(Stack("as_published", "seer", "DeepSurv", 1))
+    frame = run.run_stack(Stack("as_published", "seer", "DeepSurv", 1))
     assert frame["unstable"].tolist() == [1, 1, 1]
     # The perturbed twins are judged for stability only: the rows are those of the given weights.
     stack, ready = Stack("as_published", "seer", "Cox", 1), prepare("as_published", "seer", 1)
-    scores = runs.fit(stack, ready).scores(ready.X[2])
+    scores = run.fit(stack, ready).scores(ready.X[2])
     expected = [accuracy.concordance_index(f, ready.test.time, ready.test.event) for f in scores]
-    assert runs.run_stack(stack)["test_c_index"].tolist() == pytest.approx(expected, abs=1e-12)
+    assert run.run_stack(stack)["test_c_index"].tolist() == pytest.approx(expected, abs=1e-12)
 
 
 # Evaluation ---------------------------------------------------------------------------------

@@ -15,18 +15,26 @@ import yaml
 from scipy.stats import spearmanr
 from sksurv.linear_model import CoxPHSurvivalAnalysis
 
-from drocox import dro, fairness, results, tables
+from drocox import dro, fairness
 from drocox.cox import cox_losses
-from drocox.protocol import ATTRIBUTES, METHODS, MODELS, PLAIN, Prepared, prepare
-from drocox.tables import EXHIBIT_OF, EXHIBITS, METRICS, SPLIT, VIEWS
+from drocox.paper import store, tables
+from drocox.paper.prepare import Prepared, prepare
+from drocox.paper.protocol import ATTRIBUTES, METHODS, MODELS, PLAIN, SPLIT
+from drocox.paper.tables import EXHIBIT_OF, EXHIBITS, METRICS, VIEWS
 
 PRINTED, CHECKED = "printed", "checked"
 MAIN = [EXHIBITS[e][:2] for e in ("t2", "t3", "t4")]
 PAIRS = [(d, a) for d, attributes in ATTRIBUTES.items() for a in attributes]
 FAIR = ["f_i", "f_g", "f_cap", "f_a", "ci_percent"]
-DRO, BASELINES = ({model: [name for name, m in METHODS.items() if m.model == model
-                           and (m.loss != "cox") == robust] for model in MODELS}
-                  for robust in (True, False))
+DRO, BASELINES = (
+    {
+        model: [
+            name for name, m in METHODS.items() if m.model == model and (m.loss != "cox") == robust
+        ]
+        for model in MODELS
+    }
+    for robust in (True, False)
+)
 
 
 class Count(NamedTuple):
@@ -50,18 +58,25 @@ def _means(view: str, dataset: str, attribute: str, tune_by: str) -> dict[str, p
     else:
         long = tables.main_table(dataset, attribute, tune_by=tune_by, **VIEWS[view])
     sign = long["metric"].map(lambda m: 1 if METRICS[m][1] else -1)
-    return {model: part.pivot(index="method", columns="metric", values="mean")
-            for model, part in long.assign(mean=sign * long["mean"]).groupby("model")}
+    return {
+        model: part.pivot(index="method", columns="metric", values="mean")
+        for model, part in long.assign(mean=sign * long["mean"]).groupby("model")
+    }
 
 
 def _comparisons(view: str, pairs, models=MODELS, tune_by: str = "ci_percent") -> dict:
     """Kind of model and signed means of its eight methods, for each pair and kind of model."""
-    return {f"{d} {a} {model}": (model, table) for d, a in pairs
-            for model, table in _means(view, d, a, tune_by).items() if model in models}
+    return {
+        f"{d} {a} {model}": (model, table)
+        for d, a in pairs
+        for model, table in _means(view, d, a, tune_by).items()
+        if model in models
+    }
 
 
-def best(view: str, metric: str, pairs, models=MODELS, variants: bool = True,
-         tune_by: str = "ci_percent") -> Count:
+def best(
+    view: str, metric: str, pairs, models=MODELS, variants: bool = True, tune_by: str = "ci_percent"
+) -> Count:
     """Comparisons in which DRO-COX (or either variant) beats every baseline on a metric."""
     found = {}
     for name, (model, t) in _comparisons(view, pairs, models, tune_by).items():
@@ -72,18 +87,28 @@ def best(view: str, metric: str, pairs, models=MODELS, variants: bool = True,
 
 def keeps_accuracy(view: str) -> Count:
     """Comparisons in which DRO-COX has at least 95 % of the c-index of Cox (DeepSurv)."""
-    return _count({name: bool(t.loc[DRO[model][0], "c_index"]
-                              >= 0.95 * t.loc[PLAIN[model], "c_index"])
-                   for name, (model, t) in _comparisons(view, PAIRS).items()})
+    return _count(
+        {
+            name: bool(t.loc[DRO[model][0], "c_index"] >= 0.95 * t.loc[PLAIN[model], "c_index"])
+            for name, (model, t) in _comparisons(view, PAIRS).items()
+        }
+    )
 
 
 def not_clear_cut(view: str) -> Count:
     """Percentage of main cells won by the rarer winner of DRO-COX and SPLIT."""
-    gaps = pd.concat([t.loc[DRO[model][0]] - t.loc[DRO[model][1]]
-                      for model, t in _comparisons(view, MAIN).values()])
+    gaps = pd.concat(
+        [
+            t.loc[DRO[model][0]] - t.loc[DRO[model][1]]
+            for model, t in _comparisons(view, MAIN).values()
+        ]
+    )
     dro_wins, split_wins = int((gaps > 0).sum()), int((gaps < 0).sum())
-    return Count(100 * min(dro_wins, split_wins) / len(gaps), len(gaps),
-                 f"DRO-COX better in {dro_wins}, SPLIT in {split_wins}")
+    return Count(
+        100 * min(dro_wins, split_wins) / len(gaps),
+        len(gaps),
+        f"DRO-COX better in {dro_wins}, SPLIT in {split_wins}",
+    )
 
 
 def plain_accurate_unfair(view: str) -> Count:
@@ -108,8 +133,11 @@ def best_cells(view: str) -> Count:
     """Percentage of (comparison, fairness metric) cells whose best mean is a DRO variant's."""
     counts = [best(view, metric, PAIRS) for metric in FAIR]
     cells = sum(c.of for c in counts)
-    return Count(100 * sum(c.value for c in counts) / max(cells, 1), cells,
-                 ", ".join(f"{m} {c.value}" for m, c in zip(FAIR, counts, strict=True)))
+    return Count(
+        100 * sum(c.value for c in counts) / max(cells, 1),
+        cells,
+        ", ".join(f"{m} {c.value}" for m, c in zip(FAIR, counts, strict=True)),
+    )
 
 
 @cache
@@ -118,8 +146,9 @@ def _alpha(view: str, dataset: str) -> tuple[pd.DataFrame, pd.DataFrame]:
     protocol = "as_published" if view == PRINTED else VIEWS[view]["protocol"]
     long = tables.alpha_table(dataset, protocol=protocol)
     if view == PRINTED:
-        long = long.dropna(subset="paper_mean").assign(mean=long["paper_mean"],
-                                                       std=long["paper_std"])
+        long = long.dropna(subset="paper_mean").assign(
+            mean=long["paper_mean"], std=long["paper_std"]
+        )
     return tuple(long.pivot(index="alpha", columns="metric", values=v) for v in ("mean", "std"))
 
 
@@ -147,8 +176,12 @@ def fairness_worsens(view: str) -> Count:
 def alpha_trades(view: str) -> Count:
     """Data sets on which the more accurate alpha is the less fair one: Spearman >= 0.5."""
     means = {dataset: _alpha(view, dataset)[0] for dataset in ATTRIBUTES}
-    return _count({dataset: bool(spearmanr(m["c_index"], m["f_a"])[0] >= 0.5 - 1e-12)
-                   for dataset, m in means.items()})
+    return _count(
+        {
+            dataset: bool(spearmanr(m["c_index"], m["f_a"])[0] >= 0.5 - 1e-12)
+            for dataset, m in means.items()
+        }
+    )
 
 
 def _split(view: str, make, model: str) -> pd.DataFrame:
@@ -172,20 +205,27 @@ def two_sides_win(view: str) -> Count:
     wins = {}
     for model in MODELS:
         means = _split(view, tables.one_side_table, model).pivot(
-            index="metric", columns="method", values="mean")
+            index="metric", columns="method", values="mean"
+        )
         one = SPLIT[model].replace(")", ", ONE SIDE)")
         sign = [1 if METRICS[m][1] else -1 for m in means.index]
         wins[model] = int((sign * (means[SPLIT[model]] - means[one]) > 0).sum())
-    return Count(sum(n >= 6 for n in wins.values()), 2,
-                 ", ".join(f"{m} {n} of 9" for m, n in wins.items()))
+    return Count(
+        sum(n >= 6 for n in wins.values()), 2, ", ".join(f"{m} {n} of 9" for m, n in wins.items())
+    )
 
 
 def table_one(view: str) -> Count:
     """Cells of Table 1 that equal the printed digits."""
     t = tables.dataset_table().query("quantity != 'sensitive attributes'")
     same = t["ours"] == t["paper"]
-    return Count(int(same.sum()), len(t), "differs: " + ", ".join(
-        t.loc[~same, "dataset"] + " " + t.loc[~same, "quantity"]) if not same.all() else "all")
+    return Count(
+        int(same.sum()),
+        len(t),
+        "differs: " + ", ".join(t.loc[~same, "dataset"] + " " + t.loc[~same, "quantity"])
+        if not same.all()
+        else "all",
+    )
 
 
 @cache
@@ -199,8 +239,10 @@ def _cox(dataset: str) -> tuple[Prepared, np.ndarray, np.ndarray]:
 def _some_losses() -> list[torch.Tensor]:
     draw = np.random.default_rng(0)
     made = [draw.exponential(size=n) for n in (5, 50, 500)] + [draw.normal(size=200)]
-    real = [cox_losses(torch.from_numpy(scores), ready.test.time, ready.test.event)
-            for ready, _, scores in map(_cox, ATTRIBUTES)]
+    real = [
+        cox_losses(torch.from_numpy(scores), ready.test.time, ready.test.event)
+        for ready, _, scores in map(_cox, ATTRIBUTES)
+    ]
     return [*map(torch.from_numpy, made), *real]
 
 
@@ -211,8 +253,12 @@ def bound_holds(view: str) -> Count:
     """
     alphas = np.arange(1, 100) / 100
     losses = (torch.arange(100) < 100 * torch.from_numpy(alphas)[:, None] - 1e-9).double()
-    found = np.array([float(dro.dro_risk(row, alpha, rule="definition")) >= 1 - 1e-9
-                      for row, alpha in zip(losses, alphas, strict=True)])
+    found = np.array(
+        [
+            float(dro.dro_risk(row, alpha, rule="definition")) >= 1 - 1e-9
+            for row, alpha in zip(losses, alphas, strict=True)
+        ]
+    )
     return Count(int(found.all()) + int(found.any()), 2, f"alpha up to {alphas[found].max():.2f}")
 
 
@@ -242,8 +288,9 @@ def convex_and_blind(view: str) -> Count:
     for losses in _some_losses():
         for alpha in (0.1, 0.3, 0.5):
             c = dro.dual_constant(alpha)
-            at = torch.linspace(float(losses.min()) - 5, float(losses.max()) + 1, 301,
-                                dtype=torch.float64)
+            at = torch.linspace(
+                float(losses.min()) - 5, float(losses.max()) + 1, 301, dtype=torch.float64
+            )
             above = (losses - at[:, None]).clamp(min=0)
             value = c * above.square().mean(-1).sqrt() + at
             convex &= bool((value[2:] - 2 * value[1:-1] + value[:-2] > -1e-9).all())
@@ -280,11 +327,16 @@ def shrinking_fools(view: str) -> Count:
     for dataset, attributes in ATTRIBUTES.items():
         ready, train, test = _cox(dataset)
         judge, f_g = ready.judges[1], f"f_g_{attributes[0]}"
-        full, half = (judge.fairness(s * train, s * test) | judge.accuracy(s * train, s * test)
-                      for s in (1.0, 0.5))
-        found[dataset] = bool(half["f_i"] < full["f_i"] and half[f_g] < full[f_g]
-                              and abs(half["c_index"] - full["c_index"]) < 1e-12
-                              and abs(half["ibs"] - full["ibs"]) > 1e-6)
+        full, half = (
+            judge.fairness(s * train, s * test) | judge.accuracy(s * train, s * test)
+            for s in (1.0, 0.5)
+        )
+        found[dataset] = bool(
+            half["f_i"] < full["f_i"]
+            and half[f_g] < full[f_g]
+            and abs(half["c_index"] - full["c_index"]) < 1e-12
+            and abs(half["ibs"] - full["ibs"]) > 1e-6
+        )
     return _count(found)
 
 
@@ -293,18 +345,29 @@ JUDGES = {
     "C2": partial(best, metric="ci_percent", pairs=MAIN, models=("linear",), variants=False),
     "C3": partial(best, metric="ci_percent", pairs=MAIN, models=("nonlinear",), variants=False),
     "C4": partial(best, metric="ci_percent", pairs=[p for p in PAIRS if p not in MAIN]),
-    "C5": keeps_accuracy, "C6": not_clear_cut, "C7": plain_accurate_unfair,
-    "C8": baselines_not_fair_throughout, "C9": accuracy_rises, "C10": fairness_worsens,
+    "C5": keeps_accuracy,
+    "C6": not_clear_cut,
+    "C7": plain_accurate_unfair,
+    "C8": baselines_not_fair_throughout,
+    "C9": accuracy_rises,
+    "C10": fairness_worsens,
     "C11": partial(best, metric="f_a", pairs=PAIRS, tune_by="f_a"),
-    "C12": insensitive_to_share, "C13": two_sides_win, "C14": best_cells, "C15": alpha_trades,
-    "C16": bound_holds, "C17": dual_equals_primal, "C18": convex_and_blind, "C19": lipschitz,
-    "C20": shrinking_fools}
+    "C12": insensitive_to_share,
+    "C13": two_sides_win,
+    "C14": best_cells,
+    "C15": alpha_trades,
+    "C16": bound_holds,
+    "C17": dual_equals_primal,
+    "C18": convex_and_blind,
+    "C19": lipschitz,
+    "C20": shrinking_fools,
+}
 
 
 @cache
 def claims() -> dict[str, dict]:
     """The claims file: words, thresholds and recorded verdicts, by id."""
-    path = results.DEFAULT.parent / "claims.yml"
+    path = store.DEFAULT / "claims.yml"
     return {c["id"]: c for c in yaml.safe_load(path.read_text(encoding="utf-8"))}
 
 
@@ -324,6 +387,7 @@ def ledger() -> pd.DataFrame:
         views = [CHECKED] if claim["kind"] == "mathematics" else [PRINTED, *VIEWS]
         for view in views:
             count = JUDGES[name](view)
-            rows.append({"id": name, "view": view, **count._asdict(),
-                         "verdict": verdict(claim, count)})
+            rows.append(
+                {"id": name, "view": view, **count._asdict(), "verdict": verdict(claim, count)}
+            )
     return pd.DataFrame(rows)

@@ -5,13 +5,13 @@ import pandas as pd
 import pytest
 from test_sweep import made_up
 
-from drocox import results, selection, tables
-from drocox.protocol import METHODS, stacks
+from drocox.paper import selection, store, tables
+from drocox.paper.protocol import METHODS, stacks
 
 
 @pytest.fixture(scope="module")
 def runs():
-    stored = (results._frame(results._csv(made_up(s))) for s in stacks("as_published"))
+    stored = (store._frame(store._csv(made_up(s))) for s in stacks("as_published"))
     return pd.concat(stored, ignore_index=True)
 
 
@@ -30,8 +30,9 @@ def by_hand(rows, plain, metric):
 
 
 @pytest.mark.parametrize("method", ["Cox_I(Keya)", "DRO-COX", "Deep DRO-COX (SPLIT)"])
-@pytest.mark.parametrize(("rule", "metric"), [("stated CI", "val_ci_percent"),
-                                              ("stated F_A", "val_f_a")])
+@pytest.mark.parametrize(
+    ("rule", "metric"), [("stated CI", "val_ci_percent"), ("stated F_A", "val_f_a")]
+)
 def test_the_stated_rule(runs, method, rule, metric):
     rows = selection.candidates(runs, "support", "race")
     plain = rows[rows["method"] == ("Cox" if METHODS[method].model == "linear" else "DeepSurv")]
@@ -68,7 +69,7 @@ def test_unknown_names_are_listed(runs):
 @pytest.fixture
 def store(runs, monkeypatch):
     tables.chosen_runs.cache_clear()
-    monkeypatch.setattr(results, "load_runs", lambda protocol: runs)
+    monkeypatch.setattr(store, "load_runs", lambda protocol: runs)
     yield
     tables.chosen_runs.cache_clear()
 
@@ -119,8 +120,10 @@ def test_recovered_selection_uses_the_rule_of_each_row(runs):
         assert method in METHODS and rule in selection.RULES
     stated = selection.selected(runs, "flc", "age")
     unnamed = "Cox_I(R&P)"
-    pd.testing.assert_frame_equal(chosen[chosen["method"] == unnamed].reset_index(drop=True),
-                                  stated[stated["method"] == unnamed].reset_index(drop=True))
+    pd.testing.assert_frame_equal(
+        chosen[chosen["method"] == unnamed].reset_index(drop=True),
+        stated[stated["method"] == unnamed].reset_index(drop=True),
+    )
 
 
 def test_tuned_by_f_a_the_recovered_rules_follow(runs):

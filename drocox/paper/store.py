@@ -23,13 +23,22 @@ import numpy as np
 import pandas as pd
 
 from drocox import _checks
-from drocox.data import load_dataset
-from drocox.protocol import ATTRIBUTES, PROTOCOLS, Stack, stacks
-from drocox.runs import KEYS
+from drocox.paper.datasets import load_dataset
+from drocox.paper.protocol import ATTRIBUTES, KEYS, STORES, Stack, stacks
 
-DEFAULT = Path(__file__).resolve().parent.parent / "book" / "results"
-DECIDING = ("kernels", "cox", "dro", "regularizers", "accuracy", "fairness", "evaluation",
-            "training", "protocol", "runs")  # modules whose code decides numbers
+DEFAULT = Path(__file__).with_name("results")
+DECIDING = (
+    "kernels",
+    "cox",
+    "dro",
+    "regularizers",
+    "accuracy",
+    "fairness",
+    "evaluation",
+    "training",
+    "protocol",
+    "runs",
+)  # modules whose code decides numbers
 
 
 class StoreError(RuntimeError):
@@ -95,8 +104,13 @@ def part_path(out: Path, stack: Stack) -> Path:
 def save_part(out: Path, stack: Stack, rows: pd.DataFrame, **spent: float) -> None:
     """Store the rows of a finished stack, with what it cost (cpu, wall: seconds; peak: GB)."""
     body = _csv(rows)
-    header = {"code": code_hash(), "data": data_hash(stack.dataset), "rows": len(rows),
-              "sha256": hashlib.sha256(body).hexdigest(), **spent}
+    header = {
+        "code": code_hash(),
+        "data": data_hash(stack.dataset),
+        "rows": len(rows),
+        "sha256": hashlib.sha256(body).hexdigest(),
+        **spent,
+    }
     _write(part_path(out, stack), b"# " + json.dumps(header).encode() + b"\n" + body)
 
 
@@ -118,19 +132,27 @@ def finish(out: Path, protocol: str, machine: dict) -> None:
     """Join the parts of a complete protocol into one file, describe it, and drop the parts."""
     headers, frames = zip(*(load_part(out, stack) for stack in stacks(protocol)), strict=True)
     if {h["code"] for h in headers} != {code_hash()}:
-        raise StoreError(f"the parts of {protocol!r} in {out} were made by different code; check "
-                         f"and keep them with: drocox sweep --protocol {protocol} --revalidate")
+        raise StoreError(
+            f"the parts of {protocol!r} in {out} were made by different code; check "
+            f"and keep them with: drocox sweep --protocol {protocol} --revalidate"
+        )
     content = _csv(pd.concat(frames, ignore_index=True))
     minutes: dict[str, float] = {}
     for stack, header in zip(stacks(protocol), headers, strict=True):
         minutes[stack.method] = minutes.get(stack.method, 0.0) + header["cpu"] / 60
     _write(Path(out) / f"{protocol}.csv.gz", gzip.compress(content, compresslevel=9, mtime=0))
-    _describe(out, protocol, rows=sum(map(len, frames)), sha256=hashlib.sha256(content).hexdigest(),
-              command=f"drocox sweep --protocol {protocol}",
-              wall_minutes=round(sum(h["wall"] for h in headers) / 60, 1),
-              core_hours=round(sum(h["cpu"] for h in headers) / 3600, 2),
-              core_minutes={method: round(m, 1) for method, m in minutes.items()},
-              peak_gb_per_worker=max(h["peak"] for h in headers), **machine)
+    _describe(
+        out,
+        protocol,
+        rows=sum(map(len, frames)),
+        sha256=hashlib.sha256(content).hexdigest(),
+        command=f"drocox sweep --protocol {protocol}",
+        wall_minutes=round(sum(h["wall"] for h in headers) / 60, 1),
+        core_hours=round(sum(h["cpu"] for h in headers) / 3600, 2),
+        core_minutes={method: round(m, 1) for method, m in minutes.items()},
+        peak_gb_per_worker=max(h["peak"] for h in headers),
+        **machine,
+    )
     shutil.rmtree(Path(out) / "parts" / protocol)
 
 
@@ -162,16 +184,19 @@ def read_runs(protocol: str, out: Path | None = None) -> pd.DataFrame:
     out = Path(out or DEFAULT)
     record, path = load_provenance(out).get(protocol), out / f"{protocol}.csv.gz"
     if record is None or not path.exists():
-        raise StoreError(f"{out} holds no finished {protocol!r} runs; "
-                         f"run: drocox sweep --protocol {protocol}")
+        raise StoreError(
+            f"{out} holds no finished {protocol!r} runs; run: drocox sweep --protocol {protocol}"
+        )
     try:
         content = gzip.decompress(path.read_bytes())
         whole = hashlib.sha256(content).hexdigest() == record["sha256"]
     except (OSError, EOFError, zlib.error):
         whole = False
     if not whole:
-        raise StoreError(f"{path} is truncated or was edited; restore it, or delete it and run: "
-                         f"drocox sweep --protocol {protocol}")
+        raise StoreError(
+            f"{path} is truncated or was edited; restore it, or delete it and run: "
+            f"drocox sweep --protocol {protocol}"
+        )
     return _frame(content)
 
 
@@ -185,9 +210,11 @@ def is_current(protocol: str, out: Path | None = None) -> bool:
 def _load(protocol: str, out: Path) -> pd.DataFrame:
     frame = read_runs(protocol, out)
     if not is_current(protocol, out):
-        raise StoreError(f"the code or data that decide numbers have changed since "
-                         f"{protocol}.csv.gz was computed; check and keep it with: "
-                         f"drocox sweep --protocol {protocol} --revalidate")
+        raise StoreError(
+            f"the code or data that decide numbers have changed since "
+            f"{protocol}.csv.gz was computed; check and keep it with: "
+            f"drocox sweep --protocol {protocol} --revalidate"
+        )
     return frame
 
 
@@ -198,7 +225,7 @@ def load_runs(protocol: str = "as_published", *, out: Path | None = None) -> pd.
     the file is damaged, or if the code that decides numbers has changed since they were computed
     and nobody has revalidated them. ``out`` is the folder of the store, by default the book's.
     """
-    _checks.one_of(protocol, "protocol", PROTOCOLS)
+    _checks.one_of(protocol, "protocol", STORES)
     return _load(protocol, Path(out or DEFAULT)).copy()
 
 

@@ -21,10 +21,10 @@ import torch
 from joblib import Parallel, delayed, parallel_config
 from tqdm import tqdm
 
-from drocox import results
-from drocox.protocol import ATTRIBUTES, METHODS, REPEATS, Stack, stacks
-from drocox.results import StoreError
-from drocox.runs import TWICE, run_stack
+from drocox.paper import store
+from drocox.paper.protocol import ATTRIBUTES, METHODS, REPEATS, Stack, stacks
+from drocox.paper.run import TWICE, run_stack
+from drocox.paper.store import StoreError
 
 SIZE = {"flc": 5.0, "support": 5.8, "seer": 2.6}  # training patients, in thousands
 PACKAGES = ("numpy", "pandas", "scikit-learn", "scikit-survival", "lifelines", "torch", "numba")
@@ -51,8 +51,12 @@ def _timed(stack: Stack) -> tuple[Stack, pd.DataFrame, dict]:
 
 def machine() -> dict:
     """Kind of machine and versions, for the provenance."""
-    return {"cores": os.cpu_count(), "machine": f"{platform.system()} {platform.machine()}",
-            "python": platform.python_version(), "packages": {p: version(p) for p in PACKAGES}}
+    return {
+        "cores": os.cpu_count(),
+        "machine": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+        "packages": {p: version(p) for p in PACKAGES},
+    }
 
 
 @contextmanager
@@ -63,29 +67,39 @@ def only_writer(out: Path):
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            raise StoreError(f"another sweep is writing to {out}; wait for it to end, or give "
-                             "this one another folder with --out") from None
+            raise StoreError(
+                f"another sweep is writing to {out}; wait for it to end, or give "
+                "this one another folder with --out"
+            ) from None
         yield
 
 
 def _state(out: Path, stack: Stack) -> str:
     """Whether a stack is done, to do, or done by other code; damaged files are named and redone."""
-    if not results.part_path(out, stack).exists():
-        if stack.protocol not in results.load_provenance(out):
+    if not store.part_path(out, stack).exists():
+        if stack.protocol not in store.load_provenance(out):
             return "todo"
-        return "done" if results.is_current(stack.protocol, out) else "other code"
+        return "done" if store.is_current(stack.protocol, out) else "other code"
     try:
-        header, _ = results.load_part(out, stack)
+        header, _ = store.load_part(out, stack)
     except StoreError as error:
         print(f"recomputing: {error}", file=sys.stderr)
         return "todo"
-    today = (results.code_hash(), results.data_hash(stack.dataset))
+    today = (store.code_hash(), store.data_hash(stack.dataset))
     return "done" if (header["code"], header["data"]) == today else "other code"
 
 
-def sweep(protocol: str = "as_published", *, datasets=None, methods=None, repeats=None,
-          jobs: int = -1, scheduler: str | None = None, out: Path | None = None,
-          progress: bool = True) -> int:
+def sweep(
+    protocol: str = "as_published",
+    *,
+    datasets=None,
+    methods=None,
+    repeats=None,
+    jobs: int = -1,
+    scheduler: str | None = None,
+    out: Path | None = None,
+    progress: bool = True,
+) -> int:
     """Run what is missing of a protocol, store it, and return the number of models trained.
 
     ``datasets``, ``methods`` and ``repeats`` restrict the sweep; ``jobs`` is the number of worker
@@ -93,14 +107,16 @@ def sweep(protocol: str = "as_published", *, datasets=None, methods=None, repeat
     ``out`` is the folder of the store, by default the book's. When the whole protocol is there,
     ``<protocol>.csv.gz`` and ``provenance.json`` are written too.
     """
-    out = Path(out or results.DEFAULT)
+    out = Path(out or store.DEFAULT)
     wanted = list(stacks(protocol, datasets or ATTRIBUTES, methods or METHODS, repeats or REPEATS))
     with only_writer(out):
         states = {stack: _state(out, stack) for stack in wanted}
         if stale := [s for s, state in states.items() if state == "other code"]:
-            raise StoreError(f"{len(stale)} finished stacks in {out} were made by other code or "
-                             f"data, for example {results.part_path(out, stale[0])}; check and "
-                             "keep them with --revalidate, or use another --out")
+            raise StoreError(
+                f"{len(stale)} finished stacks in {out} were made by other code or "
+                f"data, for example {store.part_path(out, stale[0])}; check and "
+                "keep them with --revalidate, or use another --out"
+            )
         todo = sorted((s for s, state in states.items() if state == "todo"), key=cost)[::-1]
         share = {"backend": "loky", "inner_max_num_threads": 1}
         if scheduler is not None:
@@ -108,30 +124,37 @@ def sweep(protocol: str = "as_published", *, datasets=None, methods=None, repeat
 
             client, share = Client(scheduler), {"backend": "dask"}
         whole = sum(map(cost, wanted))
-        bar = tqdm(total=round(whole), initial=round(whole - sum(map(cost, todo))),
-                   disable=not progress, smoothing=0.05,
-                   bar_format="{desc} {percentage:3.0f}%|{bar}| {elapsed} passed, {remaining} left")
+        bar = tqdm(
+            total=round(whole),
+            initial=round(whole - sum(map(cost, todo))),
+            disable=not progress,
+            smoothing=0.05,
+            bar_format="{desc} {percentage:3.0f}%|{bar}| {elapsed} passed, {remaining} left",
+        )
         trained, before = 0, time.monotonic()
         with parallel_config(**share), bar:
             run = Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1)
             for stack, rows, spent in run(delayed(_timed)(s) for s in todo):
                 now = time.monotonic()
-                results.save_part(out, stack, rows, **spent, wall=round(now - before, 2))
+                store.save_part(out, stack, rows, **spent, wall=round(now - before, 2))
                 trained, before = trained + len(rows), now
                 bar.set_description(f"{protocol} {stack.name[:40]:40s}")
                 bar.update(round(cost(stack)))
         if scheduler is not None:
             client.close()
-        if all(results.part_path(out, s).exists() for s in stacks(protocol)):
-            results.finish(out, protocol, machine())
+        if all(store.part_path(out, s).exists() for s in stacks(protocol)):
+            store.finish(out, protocol, machine())
     return trained
 
 
 def _sample(protocol: str, size: int) -> list[Stack]:
     """Linear stacks that are cheap to repeat, chosen by the hash of the code."""
-    cheap = [s for s in stacks(protocol, repeats=TWICE) if s.model == "linear"
-             and METHODS[s.method].penalty != "keya_i"]
-    draw = np.random.default_rng(int(results.code_hash(), 16))
+    cheap = [
+        s
+        for s in stacks(protocol, repeats=TWICE)
+        if s.model == "linear" and METHODS[s.method].penalty != "keya_i"
+    ]
+    draw = np.random.default_rng(int(store.code_hash(), 16))
     return [cheap[i] for i in sorted(draw.choice(len(cheap), size, replace=False))]
 
 
@@ -150,36 +173,38 @@ def differences(stored: pd.DataFrame, new: pd.DataFrame, tolerance: float = 1e-6
 
 def _recompute(protocol: str, out: Path, size: int, progress: bool) -> list[str]:
     """Differences of a recomputed sample of linear stacks, as far as they are stored."""
-    finished = protocol in results.load_provenance(out)
-    runs, problems = results.read_runs(protocol, out) if finished else None, []
+    finished = protocol in store.load_provenance(out)
+    runs, problems = store.read_runs(protocol, out) if finished else None, []
     for stack in tqdm(_sample(protocol, size), disable=not progress, desc="recomputing"):
         if finished:
-            stored = results.rows_of(runs, stack)
-        elif results.part_path(out, stack).exists():
-            stored = results.load_part(out, stack)[1]
+            stored = store.rows_of(runs, stack)
+        elif store.part_path(out, stack).exists():
+            stored = store.load_part(out, stack)[1]
         else:
             continue
         problems += [f"{stack.name}: {d}" for d in differences(stored, run_stack(stack))]
     return problems
 
 
-def verify(protocol: str, *, out: Path | None = None, size: int = 4,
-           progress: bool = True) -> list[str]:
+def verify(
+    protocol: str, *, out: Path | None = None, size: int = 4, progress: bool = True
+) -> list[str]:
     """Problems of a finished protocol: damage, missing or surplus rows, numbers that changed.
 
     An empty list means that the file is whole, holds every model of the protocol once, and that a
     recomputed sample of linear stacks agrees to 1e-6.
     """
     try:
-        runs = results.read_runs(protocol, out)
+        runs = store.read_runs(protocol, out)
     except StoreError as error:
         return [str(error)]
     problems, expected = [], 0
-    if not results.is_current(protocol, out):
-        problems.append(f"computed by other code or data; run: drocox sweep --protocol {protocol} "
-                        "--revalidate")
+    if not store.is_current(protocol, out):
+        problems.append(
+            f"computed by other code or data; run: drocox sweep --protocol {protocol} --revalidate"
+        )
     for stack in stacks(protocol):
-        rows, grid = results.rows_of(runs, stack), stack.grid()
+        rows, grid = store.rows_of(runs, stack), stack.grid()
         expected += len(grid)
         if not rows[list(grid)].equals(grid):
             problems.append(f"{stack.name}: {len(rows)} of {len(grid)} models, or another grid")
@@ -188,12 +213,13 @@ def verify(protocol: str, *, out: Path | None = None, size: int = 4,
     return problems or _recompute(protocol, out, size, progress)
 
 
-def revalidate(protocol: str, *, out: Path | None = None, size: int = 8,
-               progress: bool = True) -> list[str]:
+def revalidate(
+    protocol: str, *, out: Path | None = None, size: int = 8, progress: bool = True
+) -> list[str]:
     """Stamp stored runs as today's if a recomputed sample agrees to 1e-6; else say what differs."""
-    out = Path(out or results.DEFAULT)
+    out = Path(out or store.DEFAULT)
     with only_writer(out):
         problems = _recompute(protocol, out, size, progress)
         if not problems:
-            results.stamp(out, protocol)
+            store.stamp(out, protocol)
     return problems

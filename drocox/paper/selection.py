@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from drocox import _checks
-from drocox.protocol import METHODS, PLAIN
+from drocox.paper.protocol import METHODS, PLAIN
 
 TOLERANCE = 0.95
 TUNE_BY = ("ci_percent", "f_a")
@@ -25,17 +25,27 @@ RULES = {
     "stated CI": "smallest validation CI, validation c >= 95 % of Cox's",
     "stated F_A": "smallest validation F_A, validation c >= 95 % of Cox's",
     "stated CI, 2 decimals": "validation CI rounded to 2 decimals; ties to the smaller learning "
-                             "rate, then the smaller lambda or alpha",
+    "rate, then the smaller lambda or alpha",
     "validation c-index": "largest validation c-index",
     "learning rate 0.01": "learning rate 0.01; lambda or alpha by the stated rule",
     "test CI": "smallest test CI, test c >= 95 % of Cox's at learning rate 0.01",
     "test F_A": "smallest test F_A, test c >= 95 % of Cox's at learning rate 0.01",
     "named setting": "learning rate 0.01 and the alpha named in the released instructions",
 }
-NEEDED = {"dataset", "method", "repeat", "learning_rate", "lam", "alpha",
-          *(f"{part}_{metric}" for part in ("val", "test") for metric in ("c_index", *TUNE_BY))}
-BY_F_A = {"stated CI": "stated F_A", "stated CI, 2 decimals": "stated F_A",
-          "test CI": "test F_A"}  # what a rule becomes when F_A is minimised
+NEEDED = {
+    "dataset",
+    "method",
+    "repeat",
+    "learning_rate",
+    "lam",
+    "alpha",
+    *(f"{part}_{metric}" for part in ("val", "test") for metric in ("c_index", *TUNE_BY)),
+}
+BY_F_A = {
+    "stated CI": "stated F_A",
+    "stated CI, 2 decimals": "stated F_A",
+    "test CI": "test F_A",
+}  # what a rule becomes when F_A is minimised
 
 
 def add_f_a(runs: pd.DataFrame, attribute: str) -> pd.DataFrame:
@@ -88,13 +98,23 @@ def select(rows: pd.DataFrame, plain: pd.DataFrame, rule: str) -> pd.DataFrame:
     none = (np.bincount(repeat, fair) == 0)[repeat]  # repeats in which nothing is eligible
     goal = np.where(none, -c, rows[f"{part}_{'f_a' if 'F_A' in rule else 'ci_percent'}"])
     if rule == "stated CI, 2 decimals":
-        return _best(rows, ~fair & ~none, goal.round(2),
-                     *(rows[k] for k in ("learning_rate", "lam", "alpha")))
+        return _best(
+            rows,
+            ~fair & ~none,
+            goal.round(2),
+            *(rows[k] for k in ("learning_rate", "lam", "alpha")),
+        )
     return _best(rows, ~fair & ~none, goal, -c)
 
 
-def selected(runs: pd.DataFrame, dataset: str, attribute: str, *, tune_by: str = "ci_percent",
-             selection: str = "stated") -> pd.DataFrame:
+def selected(
+    runs: pd.DataFrame,
+    dataset: str,
+    attribute: str,
+    *,
+    tune_by: str = "ci_percent",
+    selection: str = "stated",
+) -> pd.DataFrame:
     """The chosen run of every method and repeat, for one data set and attribute."""
     _checks.one_of(tune_by, "tune_by", TUNE_BY)
     rows = candidates(runs, dataset, attribute)
@@ -102,8 +122,11 @@ def selected(runs: pd.DataFrame, dataset: str, attribute: str, *, tune_by: str =
     chosen = []
     for method, m in METHODS.items():
         rule = rule_of(dataset, method, selection)
-        chosen.append(select(of[method], of[PLAIN[m.model]],
-                             BY_F_A.get(rule, rule) if tune_by == "f_a" else rule))
+        chosen.append(
+            select(
+                of[method], of[PLAIN[m.model]], BY_F_A.get(rule, rule) if tune_by == "f_a" else rule
+            )
+        )
     return rows.loc[pd.concat(chosen).index].reset_index(drop=True)
 
 
@@ -117,17 +140,29 @@ def rule_of(where: str, method: str, selection: str) -> str:
 # released. A row keeps the stated rule, with or without rounding, if that comes within 1 SD on
 # average over its nine cells; else it gets the closest rule within 1 SD, one that looks at test
 # data only if no other comes so near. All others keep the stated rule, though for some none fits.
-RECOVERED = {(where, method): rule for (where, rule), methods in {
-    ("flc", "learning rate 0.01"): ["Cox", "DRO-COX (SPLIT)"],
-    ("flc", "stated CI, 2 decimals"): ["Cox_I(Keya)"],
-    ("flc", "validation c-index"): ["Cox_G(R&P)", "DeepSurv_I(R&P)", "DeepSurv_G(R&P)",
-                                    "Deep DRO-COX"],
-    ("flc", "test CI"): ["DRO-COX"],
-    ("flc", "test F_A"): ["DeepSurv_cap(Keya)"],
-    ("support", "stated CI, 2 decimals"): ["Cox_I(Keya)", "Cox_I(R&P)", "Cox_G(Keya)",
-                                           "Cox_G(R&P)"],
-    ("support", "validation c-index"): ["DRO-COX", "DeepSurv_G(R&P)"],
-    ("seer", "stated CI, 2 decimals"): ["Cox_cap(Keya)", "DeepSurv_I(R&P)"],
-    ("seer", "test CI"): ["DRO-COX", "Deep DRO-COX"],
-    ("n2", "stated F_A"): ["DRO-COX (SPLIT)"],
-}.items() for method in methods}
+RECOVERED = {
+    (where, method): rule
+    for (where, rule), methods in {
+        ("flc", "learning rate 0.01"): ["Cox", "DRO-COX (SPLIT)"],
+        ("flc", "stated CI, 2 decimals"): ["Cox_I(Keya)"],
+        ("flc", "validation c-index"): [
+            "Cox_G(R&P)",
+            "DeepSurv_I(R&P)",
+            "DeepSurv_G(R&P)",
+            "Deep DRO-COX",
+        ],
+        ("flc", "test CI"): ["DRO-COX"],
+        ("flc", "test F_A"): ["DeepSurv_cap(Keya)"],
+        ("support", "stated CI, 2 decimals"): [
+            "Cox_I(Keya)",
+            "Cox_I(R&P)",
+            "Cox_G(Keya)",
+            "Cox_G(R&P)",
+        ],
+        ("support", "validation c-index"): ["DRO-COX", "DeepSurv_G(R&P)"],
+        ("seer", "stated CI, 2 decimals"): ["Cox_cap(Keya)", "DeepSurv_I(R&P)"],
+        ("seer", "test CI"): ["DRO-COX", "Deep DRO-COX"],
+        ("n2", "stated F_A"): ["DRO-COX (SPLIT)"],
+    }.items()
+    for method in methods
+}

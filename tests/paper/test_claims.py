@@ -5,8 +5,8 @@ import re
 import pandas as pd
 import pytest
 
-from drocox import claims, tables
-from drocox.protocol import METHODS
+from drocox.paper import claims, tables
+from drocox.paper.protocol import METHODS
 
 
 @pytest.fixture(scope="module")
@@ -17,7 +17,7 @@ def ledger():
 def test_every_claim_has_a_judge_and_a_chapter():
     assert list(claims.claims()) == list(claims.JUDGES) == [f"C{i}" for i in range(1, 21)]
     for claim in claims.claims().values():
-        assert (claims.results.DEFAULT.parent / claim["chapter"]).exists()
+        assert (claims.store.DEFAULT.parent / claim["chapter"]).exists()
 
 
 @pytest.mark.parametrize("name", claims.JUDGES)
@@ -27,10 +27,16 @@ def test_verdicts_are_the_recorded_ones(ledger, name):
     assert found == claims.claims()[name]["verdicts"]
 
 
-@pytest.mark.parametrize(("value", "of", "expected"), [
-    (14, 14, "reproduced"), (13, 14, "partly"), (10, 14, "partly"), (9, 14, "not"),
-    (6, 6, "unknown"),
-])
+@pytest.mark.parametrize(
+    ("value", "of", "expected"),
+    [
+        (14, 14, "reproduced"),
+        (13, 14, "partly"),
+        (10, 14, "partly"),
+        (9, 14, "not"),
+        (6, 6, "unknown"),
+    ],
+)
 def test_thresholds(value, of, expected):
     assert claims.verdict(claims.claims()["C5"], claims.Count(value, of)) == expected
 
@@ -61,8 +67,11 @@ def test_printed_counts_by_hand(ledger):
     for name, model in (("C2", "linear"), ("C3", "nonlinear")):
         count = 0
         for exhibit in ("t2", "t3", "t4"):
-            part = printed[(printed["table"] == tables.EXHIBIT_OF[exhibit])
-                           & (printed["metric"] == "ci_percent") & (printed["model"] == model)]
+            part = printed[
+                (printed["table"] == tables.EXHIBIT_OF[exhibit])
+                & (printed["metric"] == "ci_percent")
+                & (printed["model"] == model)
+            ]
             ci = part.set_index("method")["mean"]
             ours = "DRO-COX" if model == "linear" else "Deep DRO-COX"
             rivals = [m for m in ci.index if METHODS[m].loss == "cox"]

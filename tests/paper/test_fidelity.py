@@ -5,11 +5,19 @@ import io
 import pandas as pd
 import pytest
 
-from drocox import cli, selection, tables
-from drocox.protocol import ATTRIBUTES
+from drocox import cli
+from drocox.paper import selection, tables
+from drocox.paper.protocol import ATTRIBUTES
 
-MATCHED = [("t3", "Cox"), ("t4", "Cox"), ("t3", "DeepSurv"), ("t3", "DRO-COX"), ("t4", "DRO-COX"),
-           ("t4", "Cox_G(Keya)"), ("t4", "Cox_cap(Keya)")]
+MATCHED = [
+    ("t3", "Cox"),
+    ("t4", "Cox"),
+    ("t3", "DeepSurv"),
+    ("t3", "DRO-COX"),
+    ("t4", "DRO-COX"),
+    ("t4", "Cox_G(Keya)"),
+    ("t4", "Cox_cap(Keya)"),
+]
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +38,8 @@ def test_recovered_rules_are_what_the_principle_gives(fidelity):
     """Stated, rounded or not, if within 1 SD; else the nearest within 1 SD, test data last."""
     found = {}
     for (_, where, model, method), part in fidelity.groupby(
-            ["exhibit", "where", "model", "method"], sort=False):
+        ["exhibit", "where", "model", "method"], sort=False
+    ):
         distance = part.set_index("rule")["distance"].round(2)
         rule = distance[["stated CI", "stated CI, 2 decimals"]].idxmin()
         if distance[rule] > 1:
@@ -40,7 +49,8 @@ def test_recovered_rules_are_what_the_principle_gives(fidelity):
         name = tables.SPLIT[model] if where == "n2" else method
         found.setdefault((where, name), set()).add(rule)
     assert {k: r for k, r in found.items() if r != {"stated CI"}} == {
-        k: {rule} for k, rule in selection.RECOVERED.items()}
+        k: {rule} for k, rule in selection.RECOVERED.items()
+    }
 
 
 @pytest.mark.parametrize(("exhibit", "method"), MATCHED)
@@ -64,8 +74,11 @@ def test_the_points_of_the_figure_come_back():
 def test_no_conclusion_rests_on_test_data():
     """The default selection everywhere is the stated rule, and it reads validation columns only."""
     assert {k for k, v in selection.RECOVERED.items() if v.startswith("test")} == {
-        ("flc", "DRO-COX"), ("flc", "DeepSurv_cap(Keya)"), ("seer", "DRO-COX"),
-        ("seer", "Deep DRO-COX")}
+        ("flc", "DRO-COX"),
+        ("flc", "DeepSurv_cap(Keya)"),
+        ("seer", "DRO-COX"),
+        ("seer", "Deep DRO-COX"),
+    }
     assert tables.main_table.__kwdefaults__["selection"] == "stated"
 
 

@@ -2,13 +2,19 @@
 
 from typing import TYPE_CHECKING
 
-from drocox.tables import alpha_table
+from drocox.paper.tables import alpha_table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-LABELS = {"c_index": "c-index (higher is better)", "f_i": "$F_I$", "f_g": "$F_G$",
-          "f_cap": r"$F_\cap$", "f_a": "$F_A$", "ci_percent": "CI (%)"}
+LABELS = {
+    "c_index": "c-index (higher is better)",
+    "f_i": "$F_I$",
+    "f_g": "$F_G$",
+    "f_cap": r"$F_\cap$",
+    "f_a": "$F_A$",
+    "ci_percent": "CI (%)",
+}
 
 
 def alpha_sensitivity(dataset: str, *, protocol: str = "as_published") -> "Figure":
@@ -31,8 +37,15 @@ def alpha_sensitivity(dataset: str, *, protocol: str = "as_published") -> "Figur
         ax.fill_between(part["alpha"], low, part["mean"] + part["std"], alpha=0.2)
         printed = part.dropna(subset="paper_mean")
         if len(printed):
-            ax.errorbar(printed["alpha"], printed["paper_mean"], printed["paper_std"], fmt="o",
-                        mfc="none", capsize=3, label="paper")
+            ax.errorbar(
+                printed["alpha"],
+                printed["paper_mean"],
+                printed["paper_std"],
+                fmt="o",
+                mfc="none",
+                capsize=3,
+                label="paper",
+            )
         ax.set_title(label, fontsize="medium")
     for ax in axes[1]:
         ax.set_xlabel(r"$\alpha$ (smallest group protected)")

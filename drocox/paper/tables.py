@@ -14,48 +14,70 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from drocox import _checks, results
-from drocox.data import dataset_summary
-from drocox.protocol import ATTRIBUTES, METHODS, MODELS, N2_SHARES, PLAIN
-from drocox.selection import RULES, add_f_a, candidates, rule_of, select, selected
+from drocox import _checks
+from drocox.paper import store
+from drocox.paper.datasets import dataset_summary
+from drocox.paper.protocol import ATTRIBUTES, METHODS, MODELS, N2_SHARES, PLAIN, SPLIT
+from drocox.paper.selection import RULES, add_f_a, candidates, rule_of, select, selected
 
 # name in the header, whether higher is better
-METRICS = {"c_index": ("c-index", True), "auc": ("AUC", True), "lpl": ("LPL", True),
-           "ibs": ("IBS", False), "f_i": ("F<sub>I</sub>", False), "f_g": ("F<sub>G</sub>", False),
-           "f_cap": ("F<sub>∩</sub>", False), "f_a": ("F<sub>A</sub>", False),
-           "ci_percent": ("CI (%)", False)}
+METRICS = {
+    "c_index": ("c-index", True),
+    "auc": ("AUC", True),
+    "lpl": ("LPL", True),
+    "ibs": ("IBS", False),
+    "f_i": ("F<sub>I</sub>", False),
+    "f_g": ("F<sub>G</sub>", False),
+    "f_cap": ("F<sub>∩</sub>", False),
+    "f_a": ("F<sub>A</sub>", False),
+    "ci_percent": ("CI (%)", False),
+}
 EXHIBITS = {
-    "t2": ("flc", "age", "ci_percent"), "t3": ("support", "gender", "ci_percent"),
-    "t4": ("seer", "race", "ci_percent"), "t5": ("flc", "gender", "ci_percent"),
-    "t6": ("support", "age", "ci_percent"), "t7": ("support", "race", "ci_percent"),
-    "t8": ("seer", "age", "ci_percent"), "t9": ("flc", "age", "f_a"),
-    "t10": ("flc", "gender", "f_a"), "t11": ("support", "age", "f_a"),
-    "t12": ("support", "race", "f_a"), "t13": ("support", "gender", "f_a"),
-    "t14": ("seer", "age", "f_a"), "t15": ("seer", "race", "f_a"),
+    "t2": ("flc", "age", "ci_percent"),
+    "t3": ("support", "gender", "ci_percent"),
+    "t4": ("seer", "race", "ci_percent"),
+    "t5": ("flc", "gender", "ci_percent"),
+    "t6": ("support", "age", "ci_percent"),
+    "t7": ("support", "race", "ci_percent"),
+    "t8": ("seer", "age", "ci_percent"),
+    "t9": ("flc", "age", "f_a"),
+    "t10": ("flc", "gender", "f_a"),
+    "t11": ("support", "age", "f_a"),
+    "t12": ("support", "race", "f_a"),
+    "t13": ("support", "gender", "f_a"),
+    "t14": ("seer", "age", "f_a"),
+    "t15": ("seer", "race", "f_a"),
 }  # data set, attribute, what the selection minimises
-EXHIBIT_OF = {"t2": "general_performance_CI", "t3": "general_performance_SUPPORT_gender_CI",
-              "t4": "general_performance_SEER_race_CI", "t16": "performance_of_diff_split",
-              "t17": "performance_of_one_side_split"}  # names in results.csv
-VIEWS = {"as published": {"protocol": "as_published", "selection": "recovered"},
-         "stated rule": {"protocol": "as_published", "selection": "stated"},
-         "corrected": {"protocol": "corrected", "selection": "stated"}}
+EXHIBIT_OF = {
+    "t2": "general_performance_CI",
+    "t3": "general_performance_SUPPORT_gender_CI",
+    "t4": "general_performance_SEER_race_CI",
+    "t16": "performance_of_diff_split",
+    "t17": "performance_of_one_side_split",
+}  # names in results.csv
+VIEWS = {
+    "as published": {"protocol": "as_published", "selection": "recovered"},
+    "stated rule": {"protocol": "as_published", "selection": "stated"},
+    "corrected": {"protocol": "corrected", "selection": "stated"},
+}
 FIDELITY = ["exhibit", "where", "model", "method", "rule", "recovered"]
-SPLIT = {"linear": "DRO-COX (SPLIT)", "nonlinear": "Deep DRO-COX (SPLIT)"}
-PRINTED_T1 = {"flc": ("7,874", "6", "0.725", "age, gender"),
-              "support": ("9,105", "14", "0.319", "age, race, gender"),
-              "seer": ("4,024", "13", "0.847", "age, race")}
+PRINTED_T1 = {
+    "flc": ("7,874", "6", "0.725", "age, gender"),
+    "support": ("9,105", "14", "0.319", "age, race, gender"),
+    "seer": ("4,024", "13", "0.847", "age, race"),
+}
 
 
 @cache
 def published() -> pd.DataFrame:
     """The 558 published cells: table, model, method, metric, mean, std, bold, green."""
-    return pd.read_csv(results.DEFAULT / "paper" / "results.csv")
+    return pd.read_csv(store.DEFAULT / "published" / "results.csv")
 
 
 @cache
 def published_figure() -> pd.DataFrame:
     """The 90 numbers behind the published figure."""
-    frame = pd.read_csv(results.DEFAULT / "paper" / "figure1.csv")
+    frame = pd.read_csv(store.DEFAULT / "published" / "figure1.csv")
     return frame.assign(dataset=frame["dataset"].str.lower())
 
 
@@ -64,8 +86,10 @@ def _summary(rows: pd.DataFrame, by: list[str], protocol: str) -> pd.DataFrame:
     ibs = "ibs_misaligned" if protocol == "as_published" else "ibs"
     values = {m: rows[f"test_{ibs if m == 'ibs' else m}"] for m in METRICS}
     grouped = pd.DataFrame(values).groupby([rows[c] for c in by], sort=False)
-    mean, std = (getattr(grouped, f)(**k).rename_axis(columns="metric").stack()
-                 for f, k in (("mean", {}), ("std", {"ddof": 0})))
+    mean, std = (
+        getattr(grouped, f)(**k).rename_axis(columns="metric").stack()
+        for f, k in (("mean", {}), ("std", {"ddof": 0}))
+    )
     return pd.DataFrame({"mean": mean, "std": std}).reset_index()
 
 
@@ -77,15 +101,23 @@ def _beside_paper(table: pd.DataFrame, printed: pd.DataFrame) -> pd.DataFrame:
 
 
 @cache
-def chosen_runs(dataset: str, attribute: str, tune_by: str, protocol: str,
-                selection: str) -> pd.DataFrame:
+def chosen_runs(
+    dataset: str, attribute: str, tune_by: str, protocol: str, selection: str
+) -> pd.DataFrame:
     """The 160 runs behind a main table: the chosen one of every method and repeat."""
-    return selected(results.load_runs(protocol), dataset, attribute, tune_by=tune_by,
-                    selection=selection)
+    return selected(
+        store.load_runs(protocol), dataset, attribute, tune_by=tune_by, selection=selection
+    )
 
 
-def main_table(dataset: str, attribute: str, *, tune_by: str = "ci_percent",
-               protocol: str = "as_published", selection: str = "stated") -> pd.DataFrame:
+def main_table(
+    dataset: str,
+    attribute: str,
+    *,
+    tune_by: str = "ci_percent",
+    protocol: str = "as_published",
+    selection: str = "stated",
+) -> pd.DataFrame:
     """Test scores of the 16 methods on one data set: T2 to T15.
 
     Parameters
@@ -117,9 +149,14 @@ def main_table(dataset: str, attribute: str, *, tune_by: str = "ci_percent",
 @cache
 def _split_runs(exhibit: str, protocol: str, selection: str) -> pd.DataFrame:
     """The runs behind T16 or T17, the choice made apart for each share or side."""
-    return pd.concat([
-        select(row.rows, row.plain, rule_of("n2", SPLIT[row.model], selection)).assign(
-            method=row.method) for row in _published_rows(results.load_runs(protocol), exhibit)])
+    return pd.concat(
+        [
+            select(row.rows, row.plain, rule_of("n2", SPLIT[row.model], selection)).assign(
+                method=row.method
+            )
+            for row in _published_rows(store.load_runs(protocol), exhibit)
+        ]
+    )
 
 
 def _split_table(model: str, exhibit: str, protocol: str, selection: str) -> pd.DataFrame:
@@ -130,14 +167,16 @@ def _split_table(model: str, exhibit: str, protocol: str, selection: str) -> pd.
     return _beside_paper(_summary(rows, ["model", "method"], protocol), printed)
 
 
-def split_share_table(model: str, *, protocol: str = "as_published",
-                      selection: str = "stated") -> pd.DataFrame:
+def split_share_table(
+    model: str, *, protocol: str = "as_published", selection: str = "stated"
+) -> pd.DataFrame:
     """T16 (Table E.12): SPLIT on FLC (age) with n2 = 0.1n to 0.5n; ``method`` holds the share."""
     return _split_table(model, "t16", protocol, selection)
 
 
-def one_side_table(model: str, *, protocol: str = "as_published",
-                   selection: str = "stated") -> pd.DataFrame:
+def one_side_table(
+    model: str, *, protocol: str = "as_published", selection: str = "stated"
+) -> pd.DataFrame:
     """T17 (Table E.13): SPLIT on FLC (age), one side against both."""
     return _split_table(model, "t17", protocol, selection)
 
@@ -145,13 +184,14 @@ def one_side_table(model: str, *, protocol: str = "as_published",
 def alpha_table(dataset: str, *, protocol: str = "as_published") -> pd.DataFrame:
     """The numbers behind F1: linear DRO-COX at learning rate 0.01, by alpha (attribute age)."""
     dataset = _checks.one_of(str(dataset).lower(), "data set", ATTRIBUTES)
-    rows = candidates(results.load_runs(protocol), dataset, "age")
+    rows = candidates(store.load_runs(protocol), dataset, "age")
     rows = rows[(rows["method"] == "DRO-COX") & (rows["learning_rate"] == 0.01)]
     printed = published_figure()[published_figure()["dataset"] == dataset]
     printed = printed.rename(columns={"mean": "paper_mean", "std": "paper_std"})
     table = _summary(rows, ["alpha"], protocol)
-    return table.merge(printed[["alpha", "metric", "paper_mean", "paper_std"]], "left",
-                       ["alpha", "metric"])
+    return table.merge(
+        printed[["alpha", "metric", "paper_mean", "paper_std"]], "left", ["alpha", "metric"]
+    )
 
 
 def dataset_table() -> pd.DataFrame:
@@ -162,8 +202,10 @@ def dataset_table() -> pd.DataFrame:
         f = facts.loc[name]
         ours = (f"{f['rows']:,}", str(f["features"]), f"{f['censoring_rate']:.3f}", f["attributes"])
         names = ("samples", "features", "censoring rate", "sensitive attributes")
-        rows += [{"dataset": name, "quantity": q, "ours": o, "paper": p}
-                 for q, o, p in zip(names, ours, printed, strict=True)]
+        rows += [
+            {"dataset": name, "quantity": q, "ours": o, "paper": p}
+            for q, o, p in zip(names, ours, printed, strict=True)
+        ]
     return pd.DataFrame(rows)
 
 
@@ -186,17 +228,32 @@ def _published_rows(runs: pd.DataFrame, *exhibits: str) -> Iterator[_Row]:
             share = exhibit == "t16"
             for model, value in product(MODELS, N2_SHARES if share else (1, 2)):
                 rows = flc[flc["method"] == SPLIT[model]]
-                rows = rows[(rows["n2_share"] == value) & (rows["sides"] == 2) if share else
-                            (rows["n2_share"] == 0.5) & (rows["sides"] == value)]
+                rows = rows[
+                    (rows["n2_share"] == value) & (rows["sides"] == 2)
+                    if share
+                    else (rows["n2_share"] == 0.5) & (rows["sides"] == value)
+                ]
                 name = SPLIT[model].replace(")", ", ONE SIDE)") if value == 1 else SPLIT[model]
-                yield _Row(exhibit, "n2", model, f"{value:g}n" if share else name, rows,
-                           flc[flc["method"] == PLAIN[model]])
+                yield _Row(
+                    exhibit,
+                    "n2",
+                    model,
+                    f"{value:g}n" if share else name,
+                    rows,
+                    flc[flc["method"] == PLAIN[model]],
+                )
             continue
         dataset, attribute, _ = EXHIBITS[exhibit]
         rows = candidates(runs, dataset, attribute)
         for method, m in METHODS.items():
-            yield _Row(exhibit, dataset, m.model, method, rows[rows["method"] == method],
-                       rows[rows["method"] == PLAIN[m.model]])
+            yield _Row(
+                exhibit,
+                dataset,
+                m.model,
+                method,
+                rows[rows["method"] == method],
+                rows[rows["method"] == PLAIN[m.model]],
+            )
 
 
 @cache
@@ -207,12 +264,19 @@ def fidelity_cells(protocol: str = "as_published") -> pd.DataFrame:
     one), metric, mean, paper_mean, paper_std, distance (in published SDs).
     """
     chosen = []
-    for row in _published_rows(results.load_runs(protocol)):
+    for row in _published_rows(store.load_runs(protocol)):
         name = SPLIT[row.model] if row.where == "n2" else row.method
         recovered = rule_of(row.where, name, "recovered")
-        chosen += [select(row.rows, row.plain, rule).assign(
-            exhibit=row.exhibit, where=row.where, method=row.method, rule=rule,
-            recovered=rule == recovered) for rule in RULES]  # none where a rule does not apply
+        chosen += [
+            select(row.rows, row.plain, rule).assign(
+                exhibit=row.exhibit,
+                where=row.where,
+                method=row.method,
+                rule=rule,
+                recovered=rule == recovered,
+            )
+            for rule in RULES
+        ]  # none where a rule does not apply
     table = _summary(pd.concat(chosen), FIDELITY, protocol)
     exhibits = {name: exhibit for exhibit, name in EXHIBIT_OF.items()}
     printed = published().assign(exhibit=published()["table"].map(exhibits))
@@ -230,8 +294,9 @@ def fidelity_table(protocol: str = "as_published") -> pd.DataFrame:
     in published SDs), worst (the largest of the nine), within (how many lie within 1 SD).
     """
     grouped = fidelity_cells(protocol).groupby(FIDELITY, sort=False)["distance"]
-    return grouped.agg(distance="mean", worst="max",
-                       within=lambda d: int((d <= 1).sum())).reset_index()
+    return grouped.agg(
+        distance="mean", worst="max", within=lambda d: int((d <= 1).sum())
+    ).reset_index()
 
 
 def best_by(table: pd.DataFrame) -> pd.Series:
@@ -285,7 +350,9 @@ def show(table: pd.DataFrame, caption: str = "test scores") -> Shown:
             cells.append(f'<td class="{names}">{text}</td>')
         name = html.escape(f"{model}, {method}" if twice else method).replace("(", "<wbr>(")
         body.append(f'<tr class="{model}"><th>{name}</th>{"".join(cells)}</tr>')
-    markup = (f'<div class="wide-table"><table class="results"><caption>{html.escape(caption)}'
-              f"</caption><thead><tr><th>method</th>{head}</tr></thead>"
-              f"<tbody>{''.join(body)}</tbody></table></div>")
+    markup = (
+        f'<div class="wide-table"><table class="results"><caption>{html.escape(caption)}'
+        f"</caption><thead><tr><th>method</th>{head}</tr></thead>"
+        f"<tbody>{''.join(body)}</tbody></table></div>"
+    )
     return Shown(markup, caption)

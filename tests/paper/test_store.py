@@ -2,9 +2,9 @@
 
 import pytest
 
-from drocox import results, sweep
-from drocox.protocol import PROTOCOLS
-from drocox.runs import TWICE
+from drocox.paper import store, sweep
+from drocox.paper.protocol import PROTOCOLS
+from drocox.paper.run import TWICE
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
@@ -15,14 +15,14 @@ def test_the_store_verifies(protocol):
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_the_recomputed_sample_has_rows_to_compare(protocol):
-    runs = results.load_runs(protocol)
+    runs = store.load_runs(protocol)
     for stack in sweep._sample(protocol, 2):
-        assert (results.rows_of(runs, stack)["unstable"] == 0).any()
+        assert (store.rows_of(runs, stack)["unstable"] == 0).any()
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_stability_is_known_where_it_was_measured(protocol):
-    runs = results.load_runs(protocol)
+    runs = store.load_runs(protocol)
     measured = runs["repeat"].isin(TWICE)
     assert runs.loc[measured, "unstable"].isin([0, 1]).all()
     assert runs.loc[~measured, "unstable"].isna().all()
@@ -30,6 +30,6 @@ def test_stability_is_known_where_it_was_measured(protocol):
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_provenance_says_what_it_cost(protocol):
-    record = results.load_provenance()[protocol]
+    record = store.load_provenance()[protocol]
     assert record["rows"] == 8280
     assert {"command", "cores", "machine", "packages", "wall_minutes", "core_hours"} <= set(record)

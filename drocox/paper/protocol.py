@@ -1,0 +1,232 @@
+"""The paper's Section 4 as data: methods, grids, procedures and the stacks of models to train.
+
+Nothing is executed here. Two protocols run the same methods on the same grids: ``as_published``
+follows the procedure that gives the published numbers back, ``corrected`` puts right what it leaks
+or misaligns:
+
+==================  ==============================================  ===========================
+step                as_published                                    corrected
+==================  ==============================================  ===========================
+missing values      medians of each intersectional group, all rows  medians of the training part
+row order           group by group, then unstable sort by time      as in the file
+test set            one for all repeats (seed 7)                    one for each repeat (seed r)
+validation, D1/D2   seed r                                          seed r
+scaling of SPLIT    by D1                                           by the whole training part
+initial weights     seed 1                                          seed r
+score of an MLP     with its free constant                          centred on the training mean
+ties                by position                                     as in equation (3)
+==================  ==============================================  ===========================
+
+A third set of runs, ``forensic``, is nonlinear SPLIT as published but for one thing: the logarithm of
+the reference sum in equation (8) passes no gradient. It exists to explain published rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import NamedTuple
+
+from drocox import _checks
+
+ATTRIBUTES = {
+    "flc": ("age", "gender"),
+    "support": ("age", "gender", "race"),
+    "seer": ("age", "race"),
+}
+MODELS = ("linear", "nonlinear")
+HIDDEN = {"linear": None, "nonlinear": 24}
+REPEATS = tuple(range(1, 11))
+LEARNING_RATES = (0.01, 0.001, 0.0001)
+LAMBDAS = (1.0, 0.7, 0.4)
+ALPHAS = (0.1, 0.15, 0.2, 0.3, 0.4, 0.5)
+N2_SHARES = (0.1, 0.2, 0.3, 0.4, 0.5)
+MAIN_SPLIT = {"n2_share": 0.5, "sides": 2}  # SPLIT in all tables but T16 and T17
+
+# first key slowest: how the released code stacks the rows of each data set
+STACKED_BY = {
+    "flc": ("gender", "age"),
+    "support": ("age", "gender", "race"),
+    "seer": ("age", "race"),
+}
+
+# what a stored run is: the columns that identify it
+KEYS = [
+    "protocol",
+    "dataset",
+    "model",
+    "method",
+    "attribute",
+    "repeat",
+    "learning_rate",
+    "lam",
+    "alpha",
+    "n2_share",
+    "sides",
+]
+
+
+@dataclass(frozen=True)
+class Procedure:
+    """The steps in which protocols differ."""
+
+    stacked: bool  # impute and stack by demographic group, and order parts by an unstable sort
+    test_seed: int | None  # None: the number of the repeat
+    weight_seed: int | None  # of the initial weights; None: the number of the repeat
+    split_scaled_by_first: bool  # whether SPLIT scales features by D1 instead of by all
+    centred: bool  # whether the score of an MLP is centred on the training mean
+    ties: str  # in the Cox loss and the log partial likelihood
+    reference_gradient: bool = True  # whether the log-sum of equation (8) passes a gradient
+
+
+_AS_PUBLISHED = Procedure(
+    stacked=True,
+    test_seed=7,
+    weight_seed=1,
+    split_scaled_by_first=True,
+    centred=False,
+    ties="order",
+)
+_CORRECTED = Procedure(
+    stacked=False,
+    test_seed=None,
+    weight_seed=None,
+    split_scaled_by_first=False,
+    centred=True,
+    ties="breslow",
+)
+PROCEDURES = {
+    "as_published": _AS_PUBLISHED,
+    "corrected": _CORRECTED,
+    "forensic": replace(_AS_PUBLISHED, reference_gradient=False),
+}
+PROTOCOLS = ("as_published", "corrected")  # the two that tables are made of
+STORES = tuple(PROCEDURES)
+
+
+@dataclass(frozen=True)
+class Method:
+    """A row of the paper's tables: score function, loss, and the penalty added to it."""
+
+    model: str
+    loss: str  # "cox" | "dro" | "split"
+    penalty: str | None = None  # "keya_i" | "rp_i" | "keya_g" | "rp_g" | "keya_cap"
+
+    @property
+    def by_attribute(self) -> bool:
+        """Whether the sensitive attribute enters training."""
+        return self.penalty in ("keya_g", "rp_g")
+
+    @property
+    def robust(self) -> bool:
+        """Whether this is a DRO variant."""
+        return self.loss != "cox"
+
+
+def _methods() -> dict[str, Method]:
+    penalties = {
+        "": None,
+        "_I(Keya)": "keya_i",
+        "_I(R&P)": "rp_i",
+        "_G(Keya)": "keya_g",
+        "_G(R&P)": "rp_g",
+        "_cap(Keya)": "keya_cap",
+    }
+    out = {}
+    for model, plain, deep in (("linear", "Cox", ""), ("nonlinear", "DeepSurv", "Deep ")):
+        for suffix, penalty in penalties.items():
+            out[plain + suffix] = Method(model, "cox", penalty)
+        out[deep + "DRO-COX"] = Method(model, "dro")
+        out[deep + "DRO-COX (SPLIT)"] = Method(model, "split")
+    return out
+
+
+METHODS: dict[str, Method] = _methods()
+PLAIN = {"linear": "Cox", "nonlinear": "DeepSurv"}
+DRO = {"linear": "DRO-COX", "nonlinear": "Deep DRO-COX"}
+SPLIT = {"linear": "DRO-COX (SPLIT)", "nonlinear": "Deep DRO-COX (SPLIT)"}
+
+
+class Setting(NamedTuple):
+    """Hyperparameters of one model; None where a method has none."""
+
+    learning_rate: float
+    lam: float | None
+    alpha: float | None
+
+
+@dataclass(frozen=True)
+class Stack:
+    """Models trained together: one method on one repeat, over its whole grid."""
+
+    protocol: str
+    dataset: str
+    method: str
+    repeat: int
+    attribute: str = ""  # of a group penalty
+    n2_share: float | None = None  # of SPLIT
+    sides: int | None = None  # of SPLIT
+
+    @property
+    def model(self) -> str:
+        """Kind of score function, linear or nonlinear."""
+        return METHODS[self.method].model
+
+    def grid(self) -> list[Setting]:
+        """Hyperparameters of the models, in the order in which they are stored."""
+        method = METHODS[self.method]
+        lambdas = (None,) if method.penalty is None else LAMBDAS
+        alphas = ALPHAS if method.robust else (None,)
+        return [Setting(*values) for values in product(LEARNING_RATES, lambdas, alphas)]
+
+    @property
+    def name(self) -> str:
+        """A file name: lower-case letters, digits, dots, underscores and hyphens."""
+        parts = [self.dataset, self.method, self.attribute, f"r{self.repeat}"]
+        if METHODS[self.method].loss == "split":
+            parts += [f"n{self.n2_share}", f"s{self.sides}"]
+        raw = "_".join(part for part in parts if part).lower()
+        return "".join(c if c.isalnum() or c in "._-" else "-" for c in raw)
+
+
+def _variants(dataset: str, method: Method) -> list[dict]:
+    """What a method is trained for on a data set, besides repeats and grid."""
+    if method.by_attribute:
+        return [{"attribute": name} for name in ATTRIBUTES[dataset]]
+    if method.loss != "split":
+        return [{}]
+    out = [MAIN_SPLIT]
+    if dataset == "flc":
+        out += [{"n2_share": share, "sides": 2} for share in N2_SHARES if share != 0.5]  # T16
+        out += [{"n2_share": 0.5, "sides": 1}]  # T17
+    return out
+
+
+def stacks(
+    protocol: str,
+    datasets=tuple(ATTRIBUTES),
+    methods=tuple(METHODS),
+    repeats=REPEATS,
+) -> Iterator[Stack]:
+    """All stacks of a protocol: the main tables, T16 (other n2) and T17 (one side).
+
+    Parameters
+    ----------
+    protocol : {"as_published", "corrected", "forensic"}
+        The last has nonlinear SPLIT only.
+    datasets, methods, repeats : sequences
+        Restrict the stacks to some data sets, methods and repeats.
+
+    Returns
+    -------
+    iterator of Stack
+    """
+    _checks.one_of(protocol, "protocol", PROCEDURES)
+    if protocol == "forensic":
+        methods = [name for name in methods if name == SPLIT["nonlinear"]]
+    for dataset, method in product(datasets, methods):
+        _checks.one_of(dataset, "data set", ATTRIBUTES)
+        _checks.one_of(method, "method", METHODS)
+        for variant, repeat in product(_variants(dataset, METHODS[method]), repeats):
+            yield Stack(protocol, dataset, method, repeat, **variant)

@@ -1,0 +1,153 @@
+"""From one stack of the protocol to one row per trained model: training and judging.
+
+In the repeats ``TWICE`` every model is trained twice, the second time from initial weights
+multiplied by ``1 + PERTURBATION``. A run whose test c-index moves by more than ``MOVED`` is marked
+unstable: its digits hold on the same machine and versions only. In the other repeats nobody knows.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import pandas as pd
+
+from drocox import accuracy, regularizers
+from drocox.dro import dual_constant
+from drocox.paper.prepare import Prepared, prepare
+from drocox.paper.protocol import ATTRIBUTES, HIDDEN, KEYS, METHODS, Setting, Stack
+from drocox.training import (
+    N_ITER,
+    Objective,
+    ScoreStack,
+    cox_objective,
+    dro_objective,
+    fit_stack,
+    initial_parameters,
+    split_objective,
+)
+
+CHUNK = 9  # models per pass: their hidden layers stay in the processor's cache
+TWICE = (1, 2, 3)  # repeats in which stability is measured: it costs a second training
+PERTURBATION = 1e-12  # relative change of the initial weights that a stable run does not notice
+MOVED = 1e-3  # change of the test c-index from which a run counts as unstable
+
+
+def _penalty(name: str | None, ready: Prepared, attribute: str):
+    """The penalty of a method on the training part: prepared pairs or a function of hazards."""
+    X = ready.X[0]
+    train = ready.train
+    if name == "keya_i":
+        return regularizers.all_pairs(X)
+    if name in ("rp_i", "rp_g"):
+        codes = train.groups[attribute] if name == "rp_g" else None
+        return regularizers.censored_event_pairs(X, train.time, train.event, codes)
+    if name == "keya_g":
+        belongs = regularizers.membership(train.groups[attribute], 2)
+        return partial(regularizers.group_gap, belongs=belongs)
+    if name == "keya_cap":
+        belongs = regularizers.membership(*regularizers.cells(train.group_matrix, len(train)))
+        return partial(regularizers.log_range, belongs=belongs)
+    return None
+
+
+def _objective(stack: Stack, ready: Prepared, settings: list[Setting], penalty) -> Objective:
+    """What the models with these settings minimise."""
+    method = METHODS[stack.method]
+    ties = ready.procedure.ties
+    if method.loss == "cox":
+        return cox_objective(ready.risk, ties, penalty, [s.lam for s in settings])
+    c = np.array([dual_constant(s.alpha, rule="paper") for s in settings])
+    if method.loss == "dro":
+        return dro_objective(ready.risk, c, ties)
+    through = ready.procedure.reference_gradient
+    return split_objective(ready.risk, ready.first, c, stack.sides, reference_gradient=through)
+
+
+def fit(stack: Stack, ready: Prepared, scales=(1.0,), n_iter: int = N_ITER) -> ScoreStack:
+    """Train the models of a stack, once for each factor of the initial weights.
+
+    Parameters
+    ----------
+    stack : Stack
+    ready : Prepared
+        The stack's repeat, from :func:`drocox.paper.prepare.prepare`.
+    scales : sequence of float
+        Factors of the initial weights; the models of the first factor come first.
+    n_iter : int
+        Steps of Adam.
+
+    Returns
+    -------
+    ScoreStack
+        ``len(scales)`` times the models of the stack's grid.
+    """
+    hidden = HIDDEN[stack.model]
+    start = initial_parameters(ready.X[0].shape[1], hidden, ready.weight_seed)
+    jobs = [(scale, setting) for scale in scales for setting in stack.grid()]
+    penalty = _penalty(METHODS[stack.method].penalty, ready, stack.attribute)
+    done = []
+    for low in range(0, len(jobs), CHUNK):
+        chunk = jobs[low : low + CHUNK]
+        settings = [setting for _, setting in chunk]
+        trained = fit_stack(
+            ready.X[0],
+            _objective(stack, ready, settings, penalty),
+            np.outer([scale for scale, _ in chunk], start),
+            [setting.learning_rate for setting in settings],
+            hidden=hidden,
+            n_iter=n_iter,
+            centre=ready.procedure.centred and hidden is not None,
+        )
+        done.append(trained)
+    theta = np.vstack([trained.theta for trained in done])
+    offset = np.concatenate([trained.offset for trained in done])
+    return ScoreStack(theta, done[0].n_features, hidden, offset)
+
+
+def columns() -> list[str]:
+    """Columns of the stored rows: keys, validation metrics, test metrics, mark of instability."""
+    names = sorted({name for attributes in ATTRIBUTES.values() for name in attributes})
+    val = ["c_index", "f_i", "f_cap", "f_i_centred", "f_cap_centred"]
+    test = ["c_index", "auc", "lpl", "ibs", "ibs_misaligned", *val[1:]]
+    for name in names:
+        both = [f"f_g_{name}", f"f_g_centred_{name}", f"ci_percent_{name}"]
+        val += both
+        test += [*both, f"ci_signed_{name}", f"cf_0_{name}", f"cf_1_{name}"]
+    return [*KEYS, *(f"val_{c}" for c in val), *(f"test_{c}" for c in test), "unstable"]
+
+
+def run_stack(stack: Stack) -> pd.DataFrame:
+    """Train and judge the models of a stack.
+
+    Parameters
+    ----------
+    stack : Stack
+
+    Returns
+    -------
+    DataFrame
+        One row per model, in the order of the stack's grid, with the columns of :func:`columns`.
+    """
+    ready = prepare(stack.protocol, stack.dataset, stack.repeat, stack.n2_share, stack.sides)
+    twice = stack.repeat in TWICE
+    models = fit(stack, ready, (1.0, 1 + PERTURBATION) if twice else (1.0,))
+    on_train, on_val, on_test = (models.scores(X) for X in ready.X)
+    on_baseline = models.scores(ready.baseline_X)
+    judge_val, judge_test = ready.judges
+    grid = stack.grid()
+    rows = []
+    for i, setting in enumerate(grid):
+        val = judge_val.fairness(on_train[i], on_val[i])
+        test = judge_test.fairness(on_train[i], on_test[i])
+        test |= judge_test.accuracy(on_train[i], on_test[i], on_baseline[i])
+        row = vars(stack) | {"model": stack.model} | setting._asdict()
+        row |= {f"val_{name}": value for name, value in val.items()}
+        row |= {f"test_{name}": value for name, value in test.items()}
+        if twice:
+            again = accuracy.concordance_index(
+                on_test[i + len(grid)], ready.test.time, ready.test.event
+            )
+            row["unstable"] = int(abs(again - test["c_index"]) > MOVED)
+        rows.append(row)
+    return pd.DataFrame(rows).reindex(columns=columns())
