@@ -1,14 +1,20 @@
 """Checks of input, used at the public doors of the package only.
 
 The training loop calls unchecked kernels. Every message names the argument and says what to do.
+pandas and torch are imported where they are needed, so that a usage error on the command line does
+not wait for them.
 """
+
+from __future__ import annotations
 
 from collections.abc import Iterable
 from numbers import Real
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
-import torch
+
+if TYPE_CHECKING:
+    import torch
 
 
 def one_of(value: str, name: str, known: Iterable[str]) -> str:
@@ -33,11 +39,15 @@ def number_in(value: float, name: str, low: float, high: float) -> float:
     return float(value)
 
 
+def array(values) -> np.ndarray:
+    """Return ``values`` as an array; tensors may require gradients and live on any device."""
+    return values.detach().cpu().numpy() if hasattr(values, "detach") else np.asarray(values)
+
+
 def numbers(values, name: str, ndim: int | None = None) -> np.ndarray:
     """Return ``values`` as a float64 array; refuse empty input, NaN and infinities."""
-    values = values.detach().cpu().numpy() if isinstance(values, torch.Tensor) else values
     try:
-        out = np.asarray(values, dtype=float)
+        out = np.asarray(array(values), dtype=float)
     except (TypeError, ValueError) as error:
         raise TypeError(f"{name} must be numeric; encode its non-numeric values first") from error
     if ndim is not None and out.ndim != ndim:
@@ -78,6 +88,8 @@ def same_length(**arrays) -> None:
 
 def floats(values, name: str) -> torch.Tensor:
     """Return ``values`` as a floating tensor of shape (..., n), dtype and graph kept."""
+    import torch
+
     if not isinstance(values, torch.Tensor):
         values = np.array(values)  # a copy: torch takes no views back to front
         if values.dtype.kind not in "fiub":
@@ -92,9 +104,21 @@ def floats(values, name: str) -> torch.Tensor:
     return values
 
 
+def weights(values, n: int) -> np.ndarray:
+    """Return case weights of ``n`` patients, finite, >= 0 and not all 0."""
+    out = numbers(values, "weights", 1)
+    if len(out) != n:
+        raise ValueError(f"weights must hold one number per patient ({n}), got {len(out)}")
+    if (out < 0).any() or not 0 < out.sum() < np.inf:
+        raise ValueError("weights must be finite numbers >= 0 that are not all 0")
+    return out
+
+
 def codes(values, name: str, n: int) -> np.ndarray:
     """Return group labels of ``n`` patients as integer codes 0..G-1, at least two groups."""
-    values = np.asarray(values.detach().cpu() if isinstance(values, torch.Tensor) else values)
+    import pandas as pd
+
+    values = array(values)
     if values.ndim != 1 or len(values) != n:
         raise ValueError(f"{name} must hold one group label per patient ({n}), got {values.shape}")
     if pd.isna(values).any():

@@ -10,18 +10,20 @@ censoring times; :math:`1/G` makes up for patients lost to censoring. At time :m
           \mathrm{BS}(t) = \frac1n \Big[\sum_{i\,\text{case}} \frac{\hat S_i(t)^2}{G(Y_i)}
           + \sum_{j\,\text{control}} \frac{(1 - \hat S_j(t))^2}{G(t)}\Big].
 
-Concordance, AUC and Brier score are scikit-survival's; added here are the time points of the
+Concordance, AUC and Brier score equal scikit-survival's; added are the time points of the
 experiments and checks for inputs that scikit-survival would answer with NaN or quietly reorder.
+:class:`CumulativeAUC` and :class:`BrierScore` prepare what depends on the outcomes only, and then
+judge any number of models.
 """
 
 from __future__ import annotations
 
 import numpy as np
 import torch
-from sksurv import metrics
+from sksurv.nonparametric import CensoringDistributionEstimator, SurvivalFunctionEstimator
 from sksurv.util import Surv
 
-from drocox import _checks
+from drocox import _checks, concordance
 from drocox.cox import TIES, cox_losses
 
 AUC_PERCENTILES = np.linspace(5, 81, 15)
@@ -33,69 +35,150 @@ def concordance_index(scores, time, event) -> float:
 
     A pair is comparable if ``i`` has an event and ``j`` is observed longer, or is censored at the
     same time. Scores within 1e-8 of each other are tied and count one half.
+
+    Parameters
+    ----------
+    scores : array of shape (n,)
+        Higher for earlier events.
+    time, event : arrays of shape (n,)
+        Observed times and event indicators.
+
+    Returns
+    -------
+    float
     """
-    scores, time, event = _scored(scores, time, event)
-    start = time[event].min()
-    if not ((time > start) | ((time == start) & ~event)).any():
-        raise ValueError(
-            "time and event hold no comparable pair, as nobody is observed beyond "
-            "the first event; pass more patients"
-        )
-    return float(metrics.concordance_index_censored(event, time, scores)[0])
+    return concordance.count(scores, time, event).index()
 
 
-def cumulative_auc(train_time, train_event, scores, time, event) -> float:
+class CumulativeAUC:
     r"""Mean AUC over the times :math:`t_1, \dots, t_{15}`, percentiles 5 to 81 of the test times.
 
     .. math:: \sum_k \frac{S(t_{k-1}) - S(t_k)}{1 - S(t_{15})}\, \mathrm{AUC}(t_k),
 
     with :math:`S` the Kaplan-Meier curve of the test part and :math:`S(t_0) = 1`: the second value
     of scikit-survival's ``cumulative_dynamic_auc``, not the plain mean of its first.
+
+    Parameters
+    ----------
+    train_time, train_event : arrays of shape (n_train,)
+        Outcomes of the training part, for :math:`G`.
+    time, event : arrays of shape (n,)
+        Outcomes of the test part.
     """
-    train_time, train_event = _checks.outcomes(train_time, train_event, TRAIN)
-    scores, time, event = _scored(scores, time, event)
-    times = np.percentile(time, AUC_PERCENTILES)
-    if not event[time <= times[0]].any():
-        raise ValueError(
-            f"no event up to the 5th percentile of time ({times[0]:g}), so the AUC "
-            "has no cases there; pass a larger test part"
-        )
-    if times[-1] >= time.max():
-        raise ValueError(
-            f"the 81st percentile of time is its maximum ({time.max():g}), so the "
-            "AUC has no controls there; pass a test part with longer follow-up"
-        )
-    # G is unknown beyond the last training time, and 0 there if somebody is censored at it.
-    last = train_time.max()
-    known = time <= last if train_event[train_time == last].all() else time < last
-    if not known[event].all():
-        raise ValueError(
-            f"time holds events at or beyond the last of train_time ({last:g}), where "
-            "no censoring distribution is known; censor them before that time"
-        )
-    train, test = Surv.from_arrays(train_event, train_time), Surv.from_arrays(event, time)
-    return float(metrics.cumulative_dynamic_auc(train, test, scores, times)[1])
+
+    def __init__(self, train_time, train_event, time, event):
+        train_time, train_event = _checks.outcomes(train_time, train_event, TRAIN)
+        time, event = _checks.outcomes(time, event)
+        times = np.percentile(time, AUC_PERCENTILES)
+        if not event[time <= times[0]].any():
+            raise ValueError(
+                f"no event up to the 5th percentile of time ({times[0]:g}), so the AUC "
+                "has no cases there; pass a larger test part"
+            )
+        if times[-1] >= time.max():
+            raise ValueError(
+                f"the 81st percentile of time is its maximum ({time.max():g}), so the "
+                "AUC has no controls there; pass a test part with longer follow-up"
+            )
+        # G is unknown beyond the last training time, and 0 there if somebody is censored at it.
+        last = train_time.max()
+        known = time <= last if train_event[train_time == last].all() else time < last
+        if not known[event].all():
+            raise ValueError(
+                f"time holds events at or beyond the last of train_time ({last:g}), where "
+                "no censoring distribution is known; censor them before that time"
+            )
+        train = Surv.from_arrays(train_event, train_time)
+        test = Surv.from_arrays(event, time)
+        weights = CensoringDistributionEstimator().fit(train).predict_ipcw(test)  # 0 if censored
+        alive = SurvivalFunctionEstimator().fit(test).predict_proba(times)
+        self.falls = -np.diff(alive, prepend=1.0) / (1.0 - alive[-1])
+        self.cases = weights[:, None] * (time[:, None] <= times)
+        self.controls = (time[:, None] > times).astype(float)
+
+    def __call__(self, scores) -> float:
+        """Judge one model.
+
+        Parameters
+        ----------
+        scores : array of shape (n,)
+            Higher for earlier events.
+
+        Returns
+        -------
+        float
+        """
+        scores = _checks.numbers(scores, "scores", 1)
+        _checks.same_length(scores=scores, time=self.cases[:, 0])
+        order = np.argsort(-scores)
+        # A step of the ROC curve: scores whose distances to the next are within the tolerance.
+        begins = -np.diff(scores[order]) > concordance.TOLERANCE
+        steps = np.append(0, np.flatnonzero(begins) + 1)
+        cases = np.add.reduceat(self.cases[order], steps)
+        controls = np.add.reduceat(self.controls[order], steps)
+        # Each control is beaten by the cases of the steps before, and ties with its own step's.
+        won = (controls * (np.cumsum(cases, axis=0) - cases / 2)).sum(axis=0)
+        auc = won / (cases.sum(axis=0) * controls.sum(axis=0))
+        return float(auc @ self.falls)
 
 
-def log_partial_likelihood(scores, time, event, ties: str = "breslow") -> float:
+def cumulative_auc(train_time, train_event, scores, time, event) -> float:
+    """Mean AUC of one model: :class:`CumulativeAUC`.
+
+    Parameters
+    ----------
+    train_time, train_event : arrays of shape (n_train,)
+        Outcomes of the training part, for the censoring distribution.
+    scores, time, event : arrays of shape (n,)
+        Scores (higher for earlier events) and outcomes of the test part.
+
+    Returns
+    -------
+    float
+    """
+    return CumulativeAUC(train_time, train_event, time, event)(scores)
+
+
+def log_partial_likelihood(scores, time, event=None, ties: str = "breslow") -> float:
     r"""Log partial likelihood per event, :math:`-\sum_i \ell_i / \sum_i \delta_i` with eq. (3).
 
-    ``ties`` as in :func:`drocox.cox_losses`.
+    Parameters
+    ----------
+    scores : array of shape (n,)
+        Higher for earlier events.
+    time, event : arrays of shape (n,)
+        Observed times and event indicators; or :func:`drocox.risk_sets` of them as ``time`` alone.
+    ties : {"breslow", "efron", "order"}
+        As in :func:`drocox.cox_losses`.
+
+    Returns
+    -------
+    float
     """
     _checks.one_of(ties, "ties", TIES)
-    scores, time, event = _scored(scores, time, event)
-    losses = cox_losses(torch.from_numpy(scores), time, event, ties=ties)
-    return -float(losses.sum()) / int(event.sum())
+    scores, risk = concordance.scored(scores, time, event)
+    losses = cox_losses(torch.from_numpy(scores), risk, ties=ties)
+    return -float(losses.sum()) / int(risk.event.sum())
 
 
 def brier_times(train_time, time) -> np.ndarray:
-    """Return the 50 times at which the experiments evaluate survival curves.
+    """Times at which the experiments evaluate survival curves.
 
-    Evenly spaced from the larger of both parts' smallest times to the largest test time, left out.
+    Parameters
+    ----------
+    train_time, time : arrays of shape (n_train,) and (n,)
+        Observed times of the training and the test part.
+
+    Returns
+    -------
+    array of shape (50,)
+        Evenly spaced from the larger of both parts' smallest times to the largest test time, left
+        out.
     """
     train_time = _checks.numbers(train_time, "train_time", 1)
     time = _checks.numbers(time, "time", 1)
-    start, stop = max(train_time.min(), time.min()), time.max()
+    start = max(train_time.min(), time.min())
+    stop = time.max()
     if start >= stop:
         raise ValueError(
             f"no times between {start:g}, the larger smallest time of train_time and "
@@ -104,41 +187,96 @@ def brier_times(train_time, time) -> np.ndarray:
     return np.linspace(start, stop, 50, endpoint=False)
 
 
-def integrated_brier_score(train_time, train_event, survival, time, event, times) -> float:
+class BrierScore:
     r"""Integrated Brier score, :math:`\int \mathrm{BS}(t)\, dt / (t_K - t_1)`; lower is better.
 
-    ``survival`` (n, K) holds predicted probabilities of surviving beyond each of the increasing
-    ``times`` (K,), as from :func:`brier_times`; the integral is by the trapezoidal rule. At and
-    beyond the end of a training part whose last patient is censored, G and the weight are 0.
+    The integral is by the trapezoidal rule. At and beyond the end of a training part whose last
+    patient is censored, G and the weight are 0.
+
+    Parameters
+    ----------
+    train_time, train_event : arrays of shape (n_train,)
+        Outcomes of the training part, for :math:`G`.
+    time, event : arrays of shape (n,)
+        Outcomes of the test part.
+    times : array of shape (K,)
+        Increasing, as from :func:`brier_times`.
     """
-    train_time, train_event = _checks.outcomes(train_time, train_event, TRAIN)
-    time, event = _checks.outcomes(time, event)
-    survival, times = _checks.numbers(survival, "survival", 2), _checks.numbers(times, "times", 1)
-    if survival.shape != (len(time), len(times)):
-        raise ValueError(
-            f"survival has shape {survival.shape}; pass one row per test patient "
-            f"({len(time)}) and one column for each of times ({len(times)})"
-        )
-    if (survival < 0).any() or (survival > 1).any():
-        raise ValueError("survival must lie in [0, 1]; pass probabilities, not scores or hazards")
-    if len(times) < 2 or (np.diff(times) <= 0).any():
-        raise ValueError(
-            "times must hold two or more increasing values; sort them together with "
-            "the columns of survival"
-        )
-    if times[0] < time.min() or times[-1] >= time.max():
-        raise ValueError(
-            f"times must lie in [{time.min():g}, {time.max():g}), the range of time; "
-            "use brier_times(train_time, time)"
-        )
-    last = train_time.max()
-    if time.max() > last and train_event[train_time == last].all():
-        raise ValueError(
-            f"time goes beyond the last of train_time ({last:g}), where no censoring "
-            "distribution is known; end the test follow-up there"
-        )
-    train, test = Surv.from_arrays(train_event, train_time), Surv.from_arrays(event, time)
-    return float(metrics.integrated_brier_score(train, test, survival, times))
+
+    def __init__(self, train_time, train_event, time, event, times):
+        train_time, train_event = _checks.outcomes(train_time, train_event, TRAIN)
+        time, event = _checks.outcomes(time, event)
+        times = _checks.numbers(times, "times", 1)
+        if len(times) < 2 or (np.diff(times) <= 0).any():
+            raise ValueError(
+                "times must hold two or more increasing values; sort them together with "
+                "the columns of survival"
+            )
+        if times[0] < time.min() or times[-1] >= time.max():
+            raise ValueError(
+                f"times must lie in [{time.min():g}, {time.max():g}), the range of time; "
+                "use brier_times(train_time, time)"
+            )
+        last = train_time.max()
+        if time.max() > last and train_event[train_time == last].all():
+            raise ValueError(
+                f"time goes beyond the last of train_time ({last:g}), where no censoring "
+                "distribution is known; end the test follow-up there"
+            )
+        censoring = CensoringDistributionEstimator().fit(Surv.from_arrays(train_event, train_time))
+        G_time = censoring.predict_proba(time)[:, None]
+        G_times = censoring.predict_proba(times)
+        self.times = times
+        died = (time[:, None] <= times) & event[:, None]
+        alive = time[:, None] > times
+        self.died = died / np.where(G_time > 0, G_time, np.inf)
+        self.alive = alive / np.where(G_times > 0, G_times, np.inf)
+
+    def __call__(self, survival) -> float:
+        """Judge one model.
+
+        Parameters
+        ----------
+        survival : array of shape (n, K)
+            Predicted probabilities of surviving beyond each of the times.
+
+        Returns
+        -------
+        float
+        """
+        survival = _checks.numbers(survival, "survival", 2)
+        if survival.shape != self.died.shape:
+            raise ValueError(
+                f"survival has shape {survival.shape}; pass one row per test patient "
+                f"({len(self.died)}) and one column for each of times ({len(self.times)})"
+            )
+        if survival.min() < 0 or survival.max() > 1:
+            raise ValueError(
+                "survival must lie in [0, 1]; pass probabilities, not scores or hazards"
+            )
+        score = (survival**2 * self.died + (1 - survival) ** 2 * self.alive).mean(axis=0)
+        return float(np.trapezoid(score, self.times) / (self.times[-1] - self.times[0]))
+
+
+def integrated_brier_score(train_time, train_event, survival, time, event, times) -> float:
+    """Integrated Brier score of one model: :class:`BrierScore`.
+
+    Parameters
+    ----------
+    train_time, train_event : arrays of shape (n_train,)
+        Outcomes of the training part, for the censoring distribution.
+    survival : array of shape (n, K)
+        Predicted probabilities of surviving beyond each of ``times``.
+    time, event : arrays of shape (n,)
+        Outcomes of the test part.
+    times : array of shape (K,)
+        Increasing, as from :func:`brier_times`.
+
+    Returns
+    -------
+    float
+    """
+    return BrierScore(train_time, train_event, time, event, times)(survival)
 
 
 def misaligned_brier_score(train_time, train_event, survival, time, event, times, order) -> float:
@@ -147,19 +285,23 @@ def misaligned_brier_score(train_time, train_event, survival, time, event, times
     The published values come back when predictions are sorted by descending time and outcomes are
     not, so that curves meet other patients' outcomes. To judge a model, use
     :func:`integrated_brier_score`.
+
+    Parameters
+    ----------
+    train_time, train_event, survival, time, event, times : arrays
+        As in :func:`integrated_brier_score`.
+    order : array of shape (n,)
+        Each row number of ``survival`` once.
+
+    Returns
+    -------
+    float
     """
-    survival, order = _checks.numbers(survival, "survival", 2), np.asarray(order)
+    survival = _checks.numbers(survival, "survival", 2)
+    order = _checks.array(order)
     if order.dtype.kind not in "iu" or not np.array_equal(np.sort(order), range(len(survival))):
         raise ValueError(
             f"order must hold each row number, 0 to {len(survival) - 1}, once; pass "
             "an argsort of time"
         )
     return integrated_brier_score(train_time, train_event, survival[order], time, event, times)
-
-
-def _scored(scores, time, event) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Scores, times and events of one part, checked, as float, float and bool arrays."""
-    scores = _checks.numbers(scores, "scores", 1)
-    time, event = _checks.outcomes(time, event)
-    _checks.same_length(scores=scores, time=time)
-    return scores, time, event

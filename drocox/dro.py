@@ -1,14 +1,23 @@
-r"""Distributionally robust risk over a chi-square ball: the dual, solved exactly.
+r"""Distributionally robust risk: the worst mean loss over distributions near the empirical one.
 
-The worst mean loss over the distributions near the empirical one is, by duality (the paper's
-equations (5) and (7)),
+Over a chi-square ball it is, by duality (the paper's equations (5) and (7)),
 
 .. math:: R(\ell) = \min_\eta \Big\{ C \sqrt{\tfrac1n \sum_i [\ell_i - \eta]_+^2} + \eta \Big\}.
 
 If the :math:`k` largest losses lie above the minimiser, with mean :math:`m` and variance
-:math:`v`, then :math:`\eta^* = m - \sqrt{v / (C^2 k/n - 1)}`. Starting with all patients and
-dropping those at or below :math:`\eta` finds that set exactly, in a few passes. The worst case puts
-weight :math:`q_i^* \propto [\ell_i - \eta^*]_+` on patient :math:`i`, which is also the gradient.
+:math:`v`, then :math:`\eta^* = m - \sqrt{v / (C^2 k/n - 1)}` and
+:math:`R = m + \sqrt{v (C^2 k/n - 1)}`. Starting with all patients and dropping those at or below
+:math:`\eta` finds that set exactly, in a few passes. The worst case puts weight
+:math:`q_i^* \propto [\ell_i - \eta^*]_+` on patient :math:`i`, which is also the gradient.
+
+Over the groups of probability :math:`\alpha` themselves it is the conditional value at risk
+(``rule="cvar"``), the mean of the worst share :math:`\alpha`:
+
+.. math:: \mathrm{CVaR}_\alpha(\ell) = \min_\eta \Big\{ \tfrac{1}{\alpha n} \sum_i [\ell_i - \eta]_+
+          + \eta \Big\}, \qquad q_i^* \le \tfrac{1}{\alpha n}.
+
+With case weights the empirical distribution is :math:`p_i = w_i / \sum_j w_j` instead of
+:math:`1/n`, and the ball is around it.
 """
 
 from __future__ import annotations
@@ -18,82 +27,240 @@ import torch
 
 from drocox import _checks, kernels
 
-RULES = ("paper", "definition", "sharp")
+CONSTANTS = ("paper", "definition", "sharp")
+RULES = (*CONSTANTS, "cvar")
 
 
 def dual_constant(alpha: float, *, rule: str = "paper") -> float:
     r"""Constant :math:`C` of the dual that protects groups of probability at least ``alpha``.
 
-    ``rule="paper"`` is :math:`\sqrt{2(1/\alpha-1)^2+1}`, as printed in Proposition 3;
-    ``"definition"`` :math:`\sqrt{(1/\alpha-1)^2+1}`, what Definition 1 gives with the radius of
-    Proposition 2; ``"sharp"`` :math:`1/\sqrt\alpha`, from the radius :math:`1/\alpha - 1` that
-    suffices for such a group; ``alpha`` lies in (0, 1].
+    Parameters
+    ----------
+    alpha : float in (0, 1]
+        Smallest probability of a group to protect.
+    rule : {"paper", "definition", "sharp"}
+        ``"paper"`` is :math:`\sqrt{2(1/\alpha-1)^2+1}`, as printed in Proposition 3;
+        ``"definition"`` :math:`\sqrt{(1/\alpha-1)^2+1}`, what Definition 1 gives with the radius of
+        Proposition 2; ``"sharp"`` :math:`1/\sqrt\alpha`, from the radius :math:`1/\alpha - 1` that
+        suffices for such a group. The rule "cvar" of :func:`dro_risk` has no such constant.
 
+    Returns
+    -------
+    float
+
+    Examples
+    --------
     >>> round(dual_constant(0.5), 6), dual_constant(0.25, rule="sharp")
     (1.732051, 2.0)
     """
     alpha = _checks.number_in(alpha, "alpha", 0, 1)
-    _checks.one_of(rule, "rule", RULES)
+    if rule == "cvar":
+        raise ValueError(
+            "rule 'cvar' has no dual constant; call dro_risk(losses, alpha, rule='cvar')"
+        )
+    _checks.one_of(rule, "rule", CONSTANTS)
     if rule == "sharp":
         return float(1 / np.sqrt(alpha))
-    return float(np.hypot(1, np.sqrt(2.0 if rule == "paper" else 1.0) * (1 / alpha - 1)))
+    times = 2.0 if rule == "paper" else 1.0
+    return float(np.hypot(1, np.sqrt(times) * (1 / alpha - 1)))
 
 
-def _solve_stack(losses: torch.Tensor, c) -> tuple[torch.Tensor, ...]:
-    """``kernels.solve`` for losses (..., n), with ``c`` a number or an array over the stack."""
-    rows = losses.detach().to("cpu", torch.float64).reshape(-1, losses.shape[-1]).numpy()
+def _rows(losses: torch.Tensor) -> np.ndarray:
+    """Losses (..., n) as rows for the kernels."""
+    return losses.detach().to("cpu", torch.float64).reshape(-1, losses.shape[-1]).numpy()
+
+
+def _solve(losses: torch.Tensor, c, weights=None) -> tuple[torch.Tensor, ...]:
+    """Minimiser, risk and worst case for losses (..., n), ``c`` a number or one for each row."""
     stack = losses.shape[:-1]
     c = np.broadcast_to(np.asarray(c, dtype=float), stack).reshape(-1)
+    weights = np.ones(losses.shape[-1]) if weights is None else weights
+    eta, risk, worst = kernels.worst_cases(_rows(losses), weights[None], c)
     shapes = (stack, stack, losses.shape)
     return tuple(
-        torch.from_numpy(a).reshape(shape).to(losses)
-        for a, shape in zip(kernels.solve(rows, c), shapes, strict=True)
+        torch.from_numpy(array).reshape(shape).to(losses)
+        for array, shape in zip((eta, risk, worst), shapes, strict=True)
     )
 
 
+def _plain_risk(losses: torch.Tensor, c, weights: torch.Tensor) -> torch.Tensor:
+    """The risk in torch operations alone: for other devices, and for second derivatives. float64.
+
+    The same passes as in the kernel find the active set; on it the risk is a smooth function.
+    """
+    square = torch.as_tensor(c, dtype=torch.float64, device=losses.device).square()[..., None]
+    here = weights > 0
+    whole = weights.sum(-1, keepdim=True)
+    with torch.no_grad():
+        top = torch.where(here, losses, -torch.inf).amax(-1, keepdim=True)
+        low = torch.where(here, losses, torch.inf).amin(-1, keepdim=True)
+        size = (top - low).clamp(min=1e-300)
+        above = (losses - top) / size
+        tied = here & (above == 0)
+        # where the largest losses can take all the weight, or C = 1, there is nothing to search
+        settled = ((weights * tied).sum(-1, keepdim=True) * square >= whole) | (square == 1)
+        active = here & (tied | (square == 1) | ~settled)
+        while True:
+            mean, variance, spare = _moments(above, weights * active, whole, square)
+            at = mean - torch.sqrt(variance / spare.clamp(min=1e-300))
+            kept = active & (settled | (above > at))
+            enough = (weights * kept).sum(-1, keepdim=True) * square > whole
+            kept = torch.where(enough | settled, kept, active)
+            if torch.equal(kept, active):
+                break
+            active = kept
+    mean, variance, spare = _moments((losses - top) / size, weights * active, whole, square)
+    inside = torch.where(settled, 1.0, variance * spare)
+    risk = mean + torch.where(settled | (inside <= 0), 0.0, inside.clamp(min=1e-300).sqrt())
+    return (top + risk * size).squeeze(-1)
+
+
+def _moments(values, mass, whole, square) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Mean and variance of the active losses, and what is left of C^2 times their share."""
+    share = mass.sum(-1, keepdim=True)
+    mean = (mass * values).sum(-1, keepdim=True) / share
+    variance = (mass * (values - mean).square()).sum(-1, keepdim=True) / share
+    return mean, variance, square * share / whole - 1
+
+
 class _DRORisk(torch.autograd.Function):
+    """Risk over a chi-square ball: the kernel forwards, its worst case as the gradient."""
+
     @staticmethod
-    def forward(ctx, losses, c):
-        _, risk, ctx.weights = _solve_stack(losses, c)
+    def forward(ctx, losses, c, weights):
+        _, risk, worst = _solve(losses, c, weights)
+        ctx.save_for_backward(losses, worst)
+        ctx.c = c
+        ctx.weights = weights
         return risk
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
     def backward(ctx, upstream):
-        return upstream[..., None] * ctx.weights, None
+        losses, worst = ctx.saved_tensors
+        if not torch.is_grad_enabled():  # first derivatives only
+            return upstream[..., None] * worst, None, None
+        exact = losses.double()
+        risk = _plain_risk(exact, ctx.c, _tensor_weights(ctx.weights, exact)).to(losses.dtype)
+        return *torch.autograd.grad(risk, losses, upstream, create_graph=True), None, None
+
+
+def _tensor_weights(weights: np.ndarray | None, losses: torch.Tensor) -> torch.Tensor:
+    if weights is None:
+        return losses.new_ones(losses.shape[-1])
+    return torch.from_numpy(weights).to(losses)
+
+
+def _chi_square_risk(losses: torch.Tensor, c, weights: np.ndarray | None = None) -> torch.Tensor:
+    """Risk for the dual constant ``c``, unchecked: a kernel on the CPU, torch elsewhere."""
+    if losses.device.type != "cpu":
+        exact = losses.double()
+        return _plain_risk(exact, c, _tensor_weights(weights, exact)).to(losses.dtype)
+    return _DRORisk.apply(losses, c, weights)
+
+
+def _tail(losses: torch.Tensor, alpha: float, weights: np.ndarray | None) -> torch.Tensor:
+    """Worst case of the rule "cvar": 1/alpha times the weight of the largest losses.
+
+    Losses that tie at the edge of the tail share what is left, so the order of patients does not
+    matter.
+    """
+    with torch.no_grad():
+        mass = _tensor_weights(weights, losses)
+        mass = (mass / mass.sum()).expand(losses.shape)
+        ordered, order = losses.sort(dim=-1, descending=True)
+        reached = mass.gather(-1, order).cumsum(-1) >= alpha * (1 - 1e-12)
+        # the first patient at which the tail is full; the last one, should rounding miss it
+        edge = torch.where(reached.any(-1), reached.double().argmax(-1), losses.shape[-1] - 1)
+        threshold = ordered.gather(-1, edge[..., None])
+        above = mass * (losses > threshold) / alpha
+        tied = mass * (losses == threshold)
+        left = 1 - above.sum(-1, keepdim=True)
+        return above + left * tied / tied.sum(-1, keepdim=True)
 
 
 def optimal_eta(losses, c: float) -> torch.Tensor:
     r"""Exact minimiser :math:`\eta^*` of :math:`C\sqrt{\frac1n\sum_i[\ell_i-\eta]_+^2} + \eta`.
 
-    ``losses`` has shape (..., n); ``c >= 1`` is the dual constant. At ``c = 1`` the infimum is the
-    mean, a limit of falling :math:`\eta`: then ``-inf``, unless all losses are equal.
+    Parameters
+    ----------
+    losses : tensor of shape (..., n)
+    c : float
+        Dual constant, at least 1. At 1 the infimum is the mean, a limit of falling :math:`\eta`:
+        then ``-inf``, unless all losses are equal.
 
+    Returns
+    -------
+    tensor of shape (...)
+
+    Examples
+    --------
     >>> optimal_eta(torch.tensor([0.0, 1.0, 2.0]), 2 ** 0.5)
     tensor(0.6340)
     """
     losses = _checks.floats(losses, "losses")
     if not 1 <= _checks.number_in(c, "c", 0, np.inf) < np.inf:
         raise ValueError(f"c must be a finite number >= 1, got {c:g}; use dual_constant(alpha)")
-    return _solve_stack(losses, c)[0]
+    return _solve(losses, c)[0]
 
 
-def dro_risk(losses, alpha: float, *, rule: str = "paper") -> torch.Tensor:
+def dro_risk(losses, alpha: float, *, rule: str = "paper", weights=None) -> torch.Tensor:
     r"""Worst-case mean loss, equation (7) at the optimal :math:`\eta`; differentiable.
 
     .. math:: R = \min_\eta \Big\{ C \sqrt{\tfrac1n \sum_i [\ell_i - \eta]_+^2} + \eta \Big\},
               \qquad \frac{\partial R}{\partial \ell_i} = q_i^*.
 
-    ``losses`` has shape (..., n); ``alpha`` in (0, 1] is the smallest group probability to protect
-    (1 gives the mean), which :func:`dual_constant` makes the constant :math:`C` by ``rule``.
+    Parameters
+    ----------
+    losses : tensor of shape (..., n)
+        Leading dimensions are a stack of models.
+    alpha : float in (0, 1]
+        Smallest probability of a group to protect; 1 gives the mean.
+    rule : {"paper", "definition", "sharp", "cvar"}
+        How ``alpha`` becomes the constant :math:`C`, see :func:`dual_constant`; ``"cvar"`` is the
+        mean of the worst share ``alpha`` instead.
+    weights : array of shape (n,), optional
+        Case weights >= 0: the empirical distribution is :math:`w_i / \sum_j w_j`.
+
+    Returns
+    -------
+    tensor of shape (...)
+        In the dtype and on the device of ``losses``.
     """
-    losses = _checks.floats(losses, "losses")
-    return _DRORisk.apply(losses, dual_constant(alpha, rule=rule))
+    losses, weights = _prepare(losses, alpha, rule, weights)
+    if rule == "cvar":
+        worst = _tail(losses.double(), alpha, weights)
+        return (worst * losses.double()).sum(-1).to(losses.dtype)
+    return _chi_square_risk(losses, dual_constant(alpha, rule=rule), weights)
 
 
-def worst_case_weights(losses, alpha: float, *, rule: str = "paper") -> torch.Tensor:
-    r"""The distribution :math:`q_i^* = [\ell_i - \eta^*]_+ / \sum_j [\ell_j - \eta^*]_+` of the
-    worst case, shape (..., n); arguments as in :func:`dro_risk`.
+def worst_case_weights(losses, alpha: float, *, rule: str = "paper", weights=None) -> torch.Tensor:
+    r"""The distribution :math:`q^*` of the worst case, which sums to 1.
+
+    .. math:: q_i^* = \frac{p_i [\ell_i - \eta^*]_+}{\sum_j p_j [\ell_j - \eta^*]_+}
+
+    for a chi-square ball around :math:`p`; for ``rule="cvar"`` it is :math:`p_i/\alpha` on the
+    largest losses.
+
+    Parameters
+    ----------
+    losses, alpha, rule, weights
+        As in :func:`dro_risk`.
+
+    Returns
+    -------
+    tensor of shape (..., n)
     """
+    losses, weights = _prepare(losses, alpha, rule, weights)
+    if rule == "cvar":
+        return _tail(losses.double(), alpha, weights).to(losses.dtype)
+    return _solve(losses, dual_constant(alpha, rule=rule), weights)[2]
+
+
+def _prepare(losses, alpha: float, rule: str, weights) -> tuple[torch.Tensor, np.ndarray | None]:
+    """Check the arguments of a risk; return losses and weights as the functions above take them."""
     losses = _checks.floats(losses, "losses")
-    return _solve_stack(losses, dual_constant(alpha, rule=rule))[2]
+    _checks.number_in(alpha, "alpha", 0, 1)
+    _checks.one_of(rule, "rule", RULES)
+    if weights is not None:
+        weights = _checks.weights(weights, losses.shape[-1])
+    return losses, weights

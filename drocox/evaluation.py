@@ -6,97 +6,196 @@ once what does not depend on the model: time grids, censoring, pairs of patients
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 import torch
 from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import StandardScaler
 
-from drocox import _checks, accuracy, fairness, regularizers
-from drocox.cox import breslow_survival
+from drocox import _checks, accuracy, concordance, fairness, regularizers
+from drocox.cox import breslow_survival, risk_sets
 from drocox.data import SurvivalData
 
 
 def scaled_features(train: SurvivalData, *others: SurvivalData) -> list[np.ndarray]:
-    """Features of all parts, imputed by medians and scaled by means and deviations of ``train``."""
+    """Features of all parts, imputed by medians and scaled by means and deviations of ``train``.
+
+    Parameters
+    ----------
+    train, *others : SurvivalData
+
+    Returns
+    -------
+    list of arrays
+        One of shape (n, d) for ``train`` and for each of the others.
+    """
     imputer = SimpleImputer(strategy="median", keep_empty_features=True).fit(train.X)
     scaler = StandardScaler().fit(imputer.transform(train.X))
     return [scaler.transform(imputer.transform(part.X)) for part in (train, *others)]
 
 
 class Judge:
-    """Metrics of any number of models on one part, whose scaled features are ``X``.
+    """Metrics of any number of models on one part.
 
-    ``train`` gives censoring and baseline hazard; ``ties`` is for the log partial likelihood;
-    ``order``, if given, is the order of the predictions in the misaligned Brier score.
+    Parameters
+    ----------
+    train, part : SurvivalData
+        The training part gives censoring and baseline hazard; judged is the other.
+    X : array of shape (n, d)
+        Scaled features of ``part``.
+    ties : {"breslow", "efron", "order"}
+        For the log partial likelihood.
+    order : array of shape (n,), optional
+        Order of the predictions in the misaligned Brier score.
+    keep : bool
+        Whether to keep the distances of all pairs of patients, for many models.
     """
 
     def __init__(
-        self, train: SurvivalData, part: SurvivalData, X, ties: str = "breslow", order=None
+        self,
+        train: SurvivalData,
+        part: SurvivalData,
+        X,
+        ties: str = "breslow",
+        order=None,
+        keep: bool = True,
     ):
-        self.train, self.part, self.ties, self.order = train, part, ties, order
-        self.pairs = regularizers.all_pairs(X)
+        self.train = train
+        self.part = part
+        self.ties = ties
+        self.order = order
+        self.pairs = regularizers.all_pairs(X, keep=keep)
         self.times = accuracy.brier_times(train.time, part.time)
+        self.risk = risk_sets(part.time, part.event)
+        self.train_risk = risk_sets(train.time, train.event)
+
+    @cached_property
+    def _members(self) -> dict[str, torch.Tensor]:
+        """Members of the groups of each attribute."""
+        members = {}
+        for name, values in self.part.groups.items():
+            codes = _checks.codes(values, name, len(self.part))
+            members[name] = regularizers.membership(codes, codes.max() + 1)
+        return members
+
+    @cached_property
+    def _cells(self) -> torch.Tensor:
+        """Members of the intersectional groups."""
+        part = self.part
+        return regularizers.membership(*regularizers.cells(part.group_matrix, len(part)))
+
+    @cached_property
+    def _auc(self) -> accuracy.CumulativeAUC:
+        train = self.train
+        return accuracy.CumulativeAUC(train.time, train.event, self.part.time, self.part.event)
+
+    @cached_property
+    def _brier(self) -> accuracy.BrierScore:
+        outcomes = (self.train.time, self.train.event, self.part.time, self.part.event)
+        return accuracy.BrierScore(*outcomes, self.times)
 
     def fairness(self, train_scores, scores, attributes=None) -> dict[str, float]:
-        """c-index and fairness metrics, for every attribute or those named."""
-        part = self.part
-        groups = {name: part.groups[name] for name in attributes or part.groups}
-        out = {"c_index": accuracy.concordance_index(scores, part.time, part.event)}
+        """c-index and fairness metrics.
+
+        Parameters
+        ----------
+        train_scores, scores : arrays of shape (n_train,) and (n,)
+            Scores of both parts; the mean of the first centres the second.
+        attributes : list of str, optional
+            By default all attributes of the part.
+
+        Returns
+        -------
+        dict of str to float
+            ``c_index``; ``f_i``, ``f_cap`` and for each attribute ``f_g_<attribute>``, plain and
+            centred; ``ci_percent_<attribute>`` and, where there are two groups, their concordance
+            fractions ``cf_0_...``, ``cf_1_...`` and ``ci_signed_...``, 100 times the second less
+            the first.
+        """
+        names = attributes or self.part.groups
+        scores = _checks.numbers(scores, "scores", 1)
+        counts = concordance.count(scores, self.risk)
+        out = {"c_index": counts.index()}
         for suffix, shift in (("", 0.0), ("_centred", np.mean(train_scores))):
             hazards = np.exp(scores - shift)
-            out[f"f_i{suffix}"] = fairness.individual(hazards, self.pairs)
-            out[f"f_cap{suffix}"] = fairness.intersectional(hazards, part.group_matrix)
-            for name, codes in groups.items():
-                out[f"f_g{suffix}_{name}"] = fairness.group(hazards, codes)
-        imparity = fairness.concordance_imparities(scores, part.time, part.event, groups)
-        return out | {f"ci_percent_{name}": value for name, value in imparity.items()}
+            out[f"f_i{suffix}"] = fairness.individual(hazards, self.pairs)  # checks hazards, too
+            h = torch.from_numpy(hazards)
+            out[f"f_cap{suffix}"] = float(regularizers.log_range(h, self._cells))
+            for name in names:
+                out[f"f_g{suffix}_{name}"] = float(regularizers.group_gap(h, self._members[name]))
+        for name in names:
+            fractions = counts.fractions(self.part.groups[name], name)
+            out[f"ci_percent_{name}"] = 100 * float(np.ptp(fractions))
+            if len(fractions) == 2:
+                out[f"ci_signed_{name}"] = 100 * float(fractions[1] - fractions[0])
+                out[f"cf_0_{name}"] = float(fractions[0])
+                out[f"cf_1_{name}"] = float(fractions[1])
+        return out
 
-    def _curves(self, baseline_scores, scores) -> torch.Tensor:
-        return breslow_survival(
+    def _curves(self, baseline_scores, scores) -> np.ndarray:
+        curves = breslow_survival(
             torch.as_tensor(baseline_scores),
-            self.train.time,
-            self.train.event,
+            self.train_risk,
+            None,
             torch.as_tensor(scores),
             self.times,
         )
+        return curves.numpy()
 
     def accuracy(self, train_scores, scores, published_baseline=None) -> dict[str, float]:
         """AUC, log partial likelihood and Brier scores.
 
-        ``published_baseline`` holds the training scores behind the baseline of the misaligned Brier
-        score, which is left out where the judge has no order for it.
+        Parameters
+        ----------
+        train_scores, scores : arrays of shape (n_train,) and (n,)
+            Scores of both parts; the first carry the baseline hazard.
+        published_baseline : array of shape (n_train,), optional
+            Training scores behind the baseline of the misaligned Brier score; needed where the
+            judge has an order for it.
+
+        Returns
+        -------
+        dict of str to float
+            ``auc``, ``lpl``, ``ibs`` and, where the judge has an order, ``ibs_misaligned``.
         """
-        train, part = self.train, self.part
-        outcomes, score = (train.time, train.event), (part.time, part.event, self.times)
-        curves = self._curves(train_scores, scores)
         out = {
-            "auc": accuracy.cumulative_auc(*outcomes, scores, part.time, part.event),
-            "lpl": accuracy.log_partial_likelihood(scores, part.time, part.event, self.ties),
-            "ibs": accuracy.integrated_brier_score(*outcomes, curves, *score),
+            "auc": self._auc(scores),
+            "lpl": accuracy.log_partial_likelihood(scores, self.risk, ties=self.ties),
+            "ibs": self._brier(self._curves(train_scores, scores)),
         }
         if self.order is not None:
-            out["ibs_misaligned"] = accuracy.misaligned_brier_score(
-                *outcomes, self._curves(published_baseline, scores), *score, self.order
-            )
+            published = self._curves(published_baseline, scores)
+            out["ibs_misaligned"] = self._brier(published[self.order])
         return out
 
 
 def evaluate(
     train: SurvivalData, test: SurvivalData, train_scores, test_scores, attribute: str
 ) -> dict[str, float]:
-    """All nine metrics of one model, for one sensitive attribute, a key of ``test.groups``.
+    """All nine metrics of one model, for one sensitive attribute.
 
-    ``train_scores`` (n_train,) and ``test_scores`` (n_test,) are the model's, higher for earlier
-    events. The training part gives censoring, baseline hazard, and (for F_I) the medians, means and
-    deviations that features are imputed and scaled by. Returns a dict with the keys c_index, auc,
-    lpl, ibs, f_i, f_g, f_cap, f_a, ci_percent.
+    Parameters
+    ----------
+    train, test : SurvivalData
+        The training part gives censoring, baseline hazard, and (for F_I) the medians, means and
+        deviations that features are imputed and scaled by.
+    train_scores, test_scores : arrays of shape (n_train,) and (n_test,)
+        The model's scores, higher for earlier events.
+    attribute : str
+        A key of ``test.groups``.
+
+    Returns
+    -------
+    dict of str to float
+        With the keys c_index, auc, lpl, ibs, f_i, f_g, f_cap, f_a, ci_percent.
     """
     _checks.one_of(attribute, "attribute", test.groups)
     train_scores = _checks.numbers(train_scores, "train_scores", 1)
     test_scores = _checks.numbers(test_scores, "test_scores", 1)
     _checks.same_length(train_scores=train_scores, train=train.time)
     _checks.same_length(test_scores=test_scores, test=test.time)
-    judge = Judge(train, test, scaled_features(train, test)[1])
+    judge = Judge(train, test, scaled_features(train, test)[1], keep=False)
     fair = judge.fairness(train_scores, test_scores, [attribute])
     f_g = fair[f"f_g_{attribute}"]
     return (

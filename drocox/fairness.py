@@ -16,12 +16,22 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from drocox import _checks, kernels, regularizers
+from drocox import _checks, concordance, regularizers
 from drocox.regularizers import GAMMA, Pairs
 
 
 def centred(scores, train_scores) -> np.ndarray:
-    r"""Scores minus the mean training score: :math:`f(x) - \frac1n\sum_i f(x_i)`."""
+    r"""Scores minus the mean training score: :math:`f(x) - \frac1n\sum_i f(x_i)`.
+
+    Parameters
+    ----------
+    scores, train_scores : arrays
+        Of the patients judged, and of the training part.
+
+    Returns
+    -------
+    array of the shape of ``scores``
+    """
     return _checks.numbers(scores, "scores") - _checks.numbers(train_scores, "train_scores").mean()
 
 
@@ -32,10 +42,22 @@ def _tensor(hazards) -> torch.Tensor:
 def individual(hazards, X, gamma: float = GAMMA) -> float:
     r"""Individual fairness :math:`F_I`; 0 exactly when the hazard is ``gamma``-Lipschitz on ``X``.
 
-    ``hazards`` (n,) are predicted, :math:`e^{f(x_i)}`. ``X`` (n, d) holds scaled features, whose
-    rows are normalised to unit length here; or it is :func:`drocox.regularizers.all_pairs` of them,
-    prepared with a ``gamma`` of their own.
+    Parameters
+    ----------
+    hazards : array of shape (n,)
+        Predicted hazards, :math:`e^{f(x_i)}`.
+    X : array of shape (n, d), or Pairs
+        Scaled features, whose rows are normalised to unit length here; or
+        :func:`drocox.regularizers.all_pairs` of them, prepared with a ``gamma`` of their own.
+    gamma : float
+        Difference of hazards allowed for each unit of distance.
 
+    Returns
+    -------
+    float
+
+    Examples
+    --------
     >>> round(individual([1.0, 2.0], [[1.0, 0.0], [0.0, 1.0]], gamma=0.5), 6)  # (1 - 0.5 √2) / 2
     0.146447
     """
@@ -44,48 +66,89 @@ def individual(hazards, X, gamma: float = GAMMA) -> float:
             f"gamma is {gamma:g}, but the prepared pairs have {X.gamma:g}; leave it "
             "out or prepare the pairs with it"
         )
-    pairs = X if isinstance(X, Pairs) else regularizers.all_pairs(X, gamma)
+    pairs = X if isinstance(X, Pairs) else regularizers.all_pairs(X, gamma, keep=False)
     return float(regularizers.hinge_penalty(_tensor(hazards), pairs))
 
 
 def group(hazards, codes, smoothing: bool = True) -> float:
-    r"""Group fairness :math:`F_G = \max_g |\bar h_g - \bar h|` of the groups ``codes`` (n,).
+    r"""Group fairness :math:`F_G = \max_g |\bar h_g - \bar h|`.
 
-    ``smoothing``: ``(sum + 1/2)/(count + 1)`` for group means, as released; False: as printed.
+    Parameters
+    ----------
+    hazards, codes : arrays of shape (n,)
+        Predicted hazards, and the group of each patient.
+    smoothing : bool
+        ``(sum + 1/2)/(count + 1)`` for group means, as released; False: as printed.
+
+    Returns
+    -------
+    float
     """
     return float(regularizers.group_keya(_tensor(hazards), codes, smoothing))
 
 
 def intersectional(hazards, codes_2d, smoothing: bool = True) -> float:
-    r"""Intersectional fairness :math:`F_\cap` of all cells of columns ``codes_2d`` (n, J)."""
+    r"""Intersectional fairness :math:`F_\cap`.
+
+    Parameters
+    ----------
+    hazards : array of shape (n,)
+        Predicted hazards.
+    codes_2d : array of shape (n, J)
+        Group of each patient by each of J attributes; compared are all cells of their product.
+    smoothing : bool
+        As in :func:`group`.
+
+    Returns
+    -------
+    float
+    """
     return float(regularizers.intersectional_keya(_tensor(hazards), codes_2d, smoothing))
 
 
-def concordance_imparities(scores, time, event, groups: dict) -> dict[str, float]:
-    """Concordance imparity in percent for several attributes, from one pass over the pairs."""
-    scores = _checks.numbers(scores, "scores", 1)
-    time, event = _checks.outcomes(time, event)
-    _checks.same_length(scores=scores, time=time)
-    above, below = kernels.concordance_counts(scores, time, event)
-    out = {}
-    for name, codes in groups.items():
-        codes = _checks.codes(codes, name, len(scores))
-        pairs = np.bincount(codes, below)
-        if (pairs == 0).any():
-            raise ValueError(
-                f"a group of {name} has no comparable pair, so its concordance "
-                "fraction does not exist; merge groups or use more patients"
-            )
-        out[name] = 100 * float(np.ptp(np.bincount(codes, above) / pairs))
-    return out
+def concordance_fractions(scores, time, event, groups: dict) -> dict[str, np.ndarray]:
+    """Concordance fraction of every group, for several attributes at once.
+
+    Parameters
+    ----------
+    scores, time, event : arrays of shape (n,)
+        Scores (higher for earlier events) and outcomes.
+    groups : dict of str to array of shape (n,)
+        Group of each patient by each attribute.
+
+    Returns
+    -------
+    dict of str to array of shape (G,)
+        For each attribute the share of points that Algorithm B.1 gives its groups, in the order of
+        their sorted codes.
+
+    Examples
+    --------
+    >>> concordance_fractions([3, 2, 1, 4], [1, 2, 3, 4], [1, 1, 1, 1], {"sex": [0, 0, 1, 1]})
+    {'sex': array([0.66666667, 0.33333333])}
+    """
+    counts = concordance.count(scores, time, event)
+    return {name: counts.fractions(codes, name) for name, codes in groups.items()}
 
 
 def concordance_imparity(scores, time, event, codes) -> float:
     r"""Concordance imparity in percent, :math:`100 \max_{a, a'} |CF(a) - CF(a')|` (Algorithm B.1).
 
-    ``scores`` (n,) are higher for earlier events; ``codes`` (n,) hold the group of each patient.
+    Parameters
+    ----------
+    scores, time, event : arrays of shape (n,)
+        Scores (higher for earlier events) and outcomes.
+    codes : array of shape (n,)
+        Group of each patient.
 
+    Returns
+    -------
+    float
+
+    Examples
+    --------
     >>> round(concordance_imparity([3, 2, 1, 4], [1, 2, 3, 4], [1, 1, 1, 1], [0, 0, 1, 1]), 4)
     33.3333
     """
-    return concordance_imparities(scores, time, event, {"codes": codes})["codes"]
+    fractions = concordance_fractions(scores, time, event, {"codes": codes})["codes"]
+    return 100 * float(np.ptp(fractions))

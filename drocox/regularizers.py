@@ -34,11 +34,13 @@ class Pairs:
     columns: np.ndarray
     start: np.ndarray
     stop: np.ndarray
-    margin: np.ndarray  # gamma times the distance of each pair, row after row
+    margin: (
+        np.ndarray | None
+    )  # gamma times the distance of each pair, row after row; None: not kept
     divisor: float  # of the sum of hinges
     n: int
     gamma: float
-    unit: np.ndarray | None = None  # unit rows (d, n), if these are all pairs, Euclidean distance
+    unit: np.ndarray | None = None  # unit rows (d, n), if these are all pairs
 
     @property
     def runs(self) -> tuple[np.ndarray, ...]:
@@ -56,25 +58,51 @@ def _unit_rows(X, gamma) -> np.ndarray:
     return X / np.where(length > 0, length, 1.0)
 
 
-def all_pairs(X, gamma: float = GAMMA) -> Pairs:
-    """All pairs of patients with scaled features ``X`` (n, d), for the penalty and for F_I."""
+def all_pairs(X, gamma: float = GAMMA, keep: bool = True) -> Pairs:
+    """All pairs of patients, for the individual penalty of Keya et al. and for F_I.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+        Scaled features; rows are normalised to unit length here.
+    gamma : float
+        Slope that is allowed.
+    keep : bool
+        Whether to keep the n(n-1)/2 distances, for repeated use; otherwise they are computed anew
+        each time, and memory is linear in n.
+
+    Returns
+    -------
+    Pairs
+    """
     x = _unit_rows(X, gamma)
-    n, index = len(x), np.arange(len(x))
+    n = len(x)
     if n < 2:
         raise ValueError("X has one row; a comparison needs at least two patients")
-    runs = (index, index, np.zeros_like(index), index)
-    return Pairs(
-        *runs,
-        kernels.margins(x, *runs, gamma),
-        float(n * (n - 1)),
-        n,
-        gamma,
-        np.ascontiguousarray(x.T),
-    )
+    index = np.arange(n)
+    runs = (index, index, np.zeros_like(index), index)  # row r meets the rows before it
+    margin = kernels.margins(x, *runs, gamma) if keep else None
+    unit = np.ascontiguousarray(x.T)
+    return Pairs(*runs, margin, divisor=float(n * (n - 1)), n=n, gamma=gamma, unit=unit)
 
 
 def censored_event_pairs(X, time, event, codes=None, gamma: float = GAMMA) -> Pairs:
-    """Pairs of a censored patient and an event no earlier; with ``codes``, inside one group."""
+    """Pairs of a censored patient and an event no earlier, for both penalties of R&P.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+        Scaled features; rows are normalised to unit length here.
+    time, event : arrays of shape (n,)
+    codes : array of shape (n,), optional
+        Groups: pairs inside one group only.
+    gamma : float
+        Slope that is allowed.
+
+    Returns
+    -------
+    Pairs
+    """
     x = _unit_rows(X, gamma)
     time, event = _checks.outcomes(time, event)
     _checks.same_length(X=x[:, 0], time=time)
@@ -83,56 +111,92 @@ def censored_event_pairs(X, time, event, codes=None, gamma: float = GAMMA) -> Pa
             "nobody is censored (event is all 1); this penalty compares censored "
             "patients with events"
         )
-    codes = np.zeros(len(time), int) if codes is None else _checks.codes(codes, "codes", len(time))
-    rows, columns = np.flatnonzero(~event), np.flatnonzero(event)
+    n = len(time)
+    codes = np.zeros(n, int) if codes is None else _checks.codes(codes, "codes", n)
+    rows = np.flatnonzero(~event)
+    rows = rows[np.lexsort((-time[rows], codes[rows]))]  # neighbours meet nearly the same events
+    columns = np.flatnonzero(event)
     columns = columns[np.lexsort((-time[columns], codes[columns]))]  # by group, latest first
     start = np.searchsorted(codes[columns], codes[rows], side="left")
     stop = start.copy()
     for g in np.unique(codes):
-        late, mine = columns[codes[columns] == g], codes[rows] == g
+        late = columns[codes[columns] == g]
+        mine = codes[rows] == g
         stop[mine] += np.searchsorted(-time[late], -time[rows[mine]], side="right")
     runs = (rows, columns, start, stop)
-    return Pairs(
-        *runs, kernels.margins(x, *runs, gamma), float(len(rows) * len(columns)), len(time), gamma
-    )
+    margin = kernels.margins(x, *runs, gamma)
+    return Pairs(*runs, margin, divisor=float(len(rows) * len(columns)), n=n, gamma=gamma)
+
+
+def _rows(hazards: torch.Tensor, pairs: Pairs) -> np.ndarray:
+    """Hazards (..., n) as rows for the kernels."""
+    return hazards.detach().to("cpu", torch.float64).reshape(-1, pairs.n).numpy()
 
 
 def hinge_gradient(hazards: torch.Tensor, pairs: Pairs) -> torch.Tensor:
-    """Gradient of :func:`hinge_penalty` with respect to the hazards; input is not checked."""
-    h = hazards.detach().to("cpu", torch.float64).reshape(-1, pairs.n).numpy()
-    grad, dense = np.empty_like(h), np.ones(len(h), dtype=bool)
+    """Gradient of :func:`hinge_penalty` with respect to the hazards; input is not checked.
+
+    Parameters
+    ----------
+    hazards : tensor of shape (..., n)
+    pairs : Pairs
+
+    Returns
+    -------
+    tensor of shape (..., n)
+    """
+    h = _rows(hazards, pairs)
+    grad = np.empty_like(h)
+    dense = np.ones(len(h), dtype=bool)
     for m, row in enumerate(h if pairs.unit is not None else []):
-        order = np.argsort(row, kind="stable")
-        ahead = np.searchsorted(row[order], row[order] + 2 * pairs.gamma) - np.arange(pairs.n)
+        ordered = np.sort(row)
+        near = np.searchsorted(ordered, ordered + 2 * pairs.gamma) - np.arange(pairs.n)
         # a near pair costs about 0.5 d + 1 times what a pair of the other loop costs
-        if ahead.sum() * (0.5 * len(pairs.unit) + 1) < pairs.divisor / 2:
+        cheap = near.sum() * (0.5 * len(pairs.unit) + 1) < pairs.divisor / 2
+        if cheap or pairs.margin is None:
             dense[m] = False
-            grad[m, order] = kernels.window_gradient(row[order], pairs.unit[:, order], pairs.gamma)
+            order = np.argsort(row, kind="stable")
+            unit = np.take(pairs.unit, order, axis=1)
+            grad[m, order] = kernels.all_hinge_gradient(row[order], unit, pairs.gamma)
     if dense.any():
         grad[dense] = kernels.hinge_gradients(h[dense], *pairs.runs)
     return torch.from_numpy(grad / pairs.divisor).reshape(hazards.shape).to(hazards)
 
 
 class _HingePenalty(torch.autograd.Function):
+    """Piecewise linear in the hazards: the gradient is constant almost everywhere."""
+
     @staticmethod
     def forward(ctx, hazards, pairs):
         ctx.save_for_backward(hazards)
         ctx.pairs = pairs
-        h = hazards.detach().to("cpu", torch.float64).reshape(-1, pairs.n).numpy()
-        value = kernels.hinge_sums(h, *pairs.runs)
+        h = _rows(hazards, pairs)
+        if pairs.margin is None:
+            value = np.array([kernels.all_hinge_sum(row, pairs.unit, pairs.gamma) for row in h])
+        else:
+            value = kernels.hinge_sums(h, *pairs.runs)
         return torch.from_numpy(value / pairs.divisor).reshape(hazards.shape[:-1]).to(hazards)
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
     def backward(ctx, upstream):
-        return upstream[..., None] * hinge_gradient(ctx.saved_tensors[0], ctx.pairs), None
+        with torch.no_grad():
+            gradient = hinge_gradient(ctx.saved_tensors[0], ctx.pairs)
+        return upstream[..., None] * gradient, None
 
 
 def hinge_penalty(hazards, pairs: Pairs) -> torch.Tensor:
     r"""Sum of :math:`[\,|h_i-h_j| - \text{margin}_{ij}]_+` over prepared pairs, divided.
 
-    ``hazards`` has shape (..., n); ``pairs`` come from :func:`all_pairs` (individual, Keya et al.)
-    or :func:`censored_event_pairs` (individual and group, Rahman & Purushotham).
+    Parameters
+    ----------
+    hazards : tensor of shape (..., n)
+    pairs : Pairs
+        From :func:`all_pairs` (individual, Keya et al.) or :func:`censored_event_pairs` (individual
+        and group, Rahman & Purushotham).
+
+    Returns
+    -------
+    tensor of shape (...)
     """
     hazards = _hazards(hazards)
     if not isinstance(pairs, Pairs):
@@ -146,17 +210,55 @@ def hinge_penalty(hazards, pairs: Pairs) -> torch.Tensor:
 
 
 def individual_keya(hazards, X, gamma: float = GAMMA) -> torch.Tensor:
-    """Individual penalty of Keya et al.: hinges of all pairs; ``X`` holds scaled features."""
-    return hinge_penalty(hazards, all_pairs(X, gamma))
+    """Individual penalty of Keya et al.: hinges of all pairs, with memory linear in n.
+
+    Parameters
+    ----------
+    hazards : tensor of shape (..., n)
+    X : array of shape (n, d)
+        Scaled features.
+    gamma : float
+
+    Returns
+    -------
+    tensor of shape (...)
+    """
+    return hinge_penalty(hazards, all_pairs(X, gamma, keep=False))
 
 
 def individual_rp(hazards, X, time, event, gamma: float = GAMMA) -> torch.Tensor:
-    """Individual penalty of Rahman & Purushotham: hinges of censored-event pairs."""
+    """Individual penalty of Rahman & Purushotham: hinges of censored-event pairs.
+
+    Parameters
+    ----------
+    hazards : tensor of shape (..., n)
+    X : array of shape (n, d)
+        Scaled features.
+    time, event : arrays of shape (n,)
+    gamma : float
+
+    Returns
+    -------
+    tensor of shape (...)
+    """
     return hinge_penalty(hazards, censored_event_pairs(X, time, event, gamma=gamma))
 
 
 def group_rp(hazards, X, time, event, codes, gamma: float = GAMMA) -> torch.Tensor:
-    """Group penalty of Rahman & Purushotham: censored-event pairs inside a group."""
+    """Group penalty of Rahman & Purushotham: censored-event pairs inside a group.
+
+    Parameters
+    ----------
+    hazards : tensor of shape (..., n)
+    X : array of shape (n, d)
+        Scaled features.
+    time, event, codes : arrays of shape (n,)
+    gamma : float
+
+    Returns
+    -------
+    tensor of shape (...)
+    """
     return hinge_penalty(hazards, censored_event_pairs(X, time, event, codes, gamma))
 
 
@@ -171,13 +273,35 @@ def _hazards(hazards) -> torch.Tensor:
 
 
 def membership(codes: np.ndarray, size: int) -> torch.Tensor:
-    """One column of zeros and ones for each group 0..size-1."""
+    """One column of zeros and ones for each group.
+
+    Parameters
+    ----------
+    codes : int array of shape (n,)
+    size : int
+        Number of groups; codes are below it.
+
+    Returns
+    -------
+    tensor of shape (n, size)
+    """
     return torch.nn.functional.one_hot(torch.as_tensor(codes), size).double()
 
 
 def cells(codes_2d, n: int) -> tuple[np.ndarray, int]:
-    """Cell of each patient in the product of the columns of ``codes_2d``, and their number."""
-    codes_2d = np.asarray(codes_2d)
+    """Cell of each patient in the product of the columns of ``codes_2d``, and their number.
+
+    Parameters
+    ----------
+    codes_2d : array of shape (n, number of attributes)
+    n : int
+        Number of patients, for the check.
+
+    Returns
+    -------
+    int array of shape (n,), int
+    """
+    codes_2d = _checks.array(codes_2d)
     if codes_2d.ndim != 2 or codes_2d.shape[1] == 0:
         raise ValueError(
             f"codes_2d must have shape (n, number of attributes), got "
@@ -194,13 +318,37 @@ def _means(hazards: torch.Tensor, belongs: torch.Tensor, smoothing: bool) -> tor
     return (hazards @ belongs.to(hazards) + extra / 2) / (belongs.sum(0).to(hazards) + extra)
 
 
-def group_gap(hazards: torch.Tensor, belongs: torch.Tensor, smoothing: bool = True):
-    """Largest distance of a group mean to the mean of all; input is not checked."""
+def group_gap(hazards: torch.Tensor, belongs: torch.Tensor, smoothing: bool = True) -> torch.Tensor:
+    """Largest distance of a group mean to the mean of all; input is not checked.
+
+    Parameters
+    ----------
+    hazards : tensor of shape (..., n)
+    belongs : tensor of shape (n, groups)
+        From :func:`membership`.
+    smoothing : bool
+
+    Returns
+    -------
+    tensor of shape (...)
+    """
     return (_means(hazards, belongs, smoothing) - hazards.mean(-1, keepdim=True)).abs().amax(-1)
 
 
-def log_range(hazards: torch.Tensor, belongs: torch.Tensor, smoothing: bool = True):
-    """Largest log ratio of two group means; input is not checked."""
+def log_range(hazards: torch.Tensor, belongs: torch.Tensor, smoothing: bool = True) -> torch.Tensor:
+    """Largest log ratio of two group means; input is not checked.
+
+    Parameters
+    ----------
+    hazards : tensor of shape (..., n)
+    belongs : tensor of shape (n, groups)
+        From :func:`membership`.
+    smoothing : bool
+
+    Returns
+    -------
+    tensor of shape (...)
+    """
     means = _means(hazards, belongs, smoothing).log()
     return means.amax(-1) - means.amin(-1)
 
@@ -208,7 +356,16 @@ def log_range(hazards: torch.Tensor, belongs: torch.Tensor, smoothing: bool = Tr
 def group_keya(hazards, codes, smoothing: bool = True) -> torch.Tensor:
     r"""Group penalty of Keya et al., :math:`\max_g |\bar h_g - \bar h|`, of groups ``codes`` (n,).
 
-    ``hazards`` has shape (..., n), the result (...); without ``smoothing`` group means are plain.
+    Parameters
+    ----------
+    hazards : tensor of shape (..., n)
+    codes : array of shape (n,)
+    smoothing : bool
+        Whether group means are smoothed; otherwise they are plain.
+
+    Returns
+    -------
+    tensor of shape (...)
     """
     hazards = _hazards(hazards)
     codes = _checks.codes(codes, "codes", hazards.shape[-1])
@@ -218,12 +375,21 @@ def group_keya(hazards, codes, smoothing: bool = True) -> torch.Tensor:
 def intersectional_keya(hazards, codes_2d, smoothing: bool = True) -> torch.Tensor:
     r"""Intersectional penalty of Keya et al., the largest :math:`|\log \bar h_s/\bar h_{s'}|`.
 
-    ``hazards`` has shape (..., n), ``codes_2d`` (n, attributes); subgroups are all cells of the
-    product of its columns. Without ``smoothing``, a cell without patients or hazard is refused.
+    Parameters
+    ----------
+    hazards : tensor of shape (..., n)
+    codes_2d : array of shape (n, number of attributes)
+        Subgroups are all cells of the product of its columns.
+    smoothing : bool
+        Whether subgroup means are smoothed; if not, a cell without patients or hazard is refused.
+
+    Returns
+    -------
+    tensor of shape (...)
     """
     hazards = _hazards(hazards)
     belongs = membership(*cells(codes_2d, hazards.shape[-1]))
-    if not smoothing and ((hazards.detach().double() @ belongs) == 0).any():
+    if not smoothing and (_checks.numbers(hazards, "hazards") @ belongs.numpy() == 0).any():
         raise ValueError(
             "hazards are absent or all 0 in a cell of codes_2d, so its ratio to "
             "others does not exist; use smoothing=True or merge attributes"

@@ -9,14 +9,19 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from lifelines import CoxPHFitter, datasets
 from lifelines.utils import concordance_index as lifelines_concordance_index
 from sksurv.datasets import load_gbsg2
 from sksurv.linear_model import CoxPHSurvivalAnalysis
-from sksurv.metrics import cumulative_dynamic_auc
+from sksurv.metrics import (
+    concordance_index_censored,
+    cumulative_dynamic_auc,
+    integrated_brier_score,
+)
 from sksurv.preprocessing import OneHotEncoder
+from sksurv.util import Surv
 
 from drocox import accuracy
 
@@ -225,6 +230,55 @@ def test_literal_efron_losses_equal_lifelines():
     scores = fit.predict_log_partial_hazard(frame).to_numpy()
     losses = literal.cox_losses_efron(scores, frame["week"], frame["arrest"])
     assert -losses.sum() == pytest.approx(fit.log_likelihood_, rel=1e-12)
+
+
+@steady
+@given(
+    n=st.integers(20, 200), ties=shares, scale=scales, seed=seeds,
+    near=st.sampled_from([1.0, 1e-8, 0.6e-8, 1e-9]), cut=st.booleans(),
+)  # fmt: skip
+def test_all_metrics_equal_scikit_survival(n, ties, scale, seed, near, cut):
+    """Tied times; scores tied, or in chains of distances around its tolerance of 1e-8."""
+    rng, train_time, train_event, time, event = two_parts(seed, n, ties, scale)
+    if cut:  # training ends first, with somebody censored: G is 0 from there on
+        end = np.quantile(time, 0.9)
+        train_event = train_event & (train_time < end)
+        train_time = np.minimum(train_time, end)
+        event = event & (time < end)
+    assume(train_event.any() and event.any())
+    train, test = Surv.from_arrays(train_event, train_time), Surv.from_arrays(event, time)
+    scores = rng.integers(0, n, n) * near + rng.integers(0, 3, n)
+    try:
+        got = accuracy.cumulative_auc(train_time, train_event, scores, time, event)
+    except ValueError:
+        assume(False)  # refusals are tested against the loops
+    percentiles = np.percentile(time, accuracy.AUC_PERCENTILES)
+    expected = cumulative_dynamic_auc(train, test, scores, percentiles)[1]
+    assert got == pytest.approx(expected, rel=0, abs=1e-12)
+    times = accuracy.brier_times(train_time, time)
+    survival = np.sort(rng.random((n, len(times))), axis=1)[:, ::-1]
+    got = accuracy.integrated_brier_score(train_time, train_event, survival, time, event, times)
+    expected = integrated_brier_score(train, test, survival, times)
+    assert got == pytest.approx(expected, rel=1e-12)
+    expected = concordance_index_censored(event, time, scores)[0]
+    assert accuracy.concordance_index(scores, time, event) == expected
+
+
+def test_prepared_metrics_judge_several_models():
+    rng, train_time, train_event, time, event = two_parts(3, 60, 0.3, 1.0)
+    learnt = (train_time, train_event)
+    auc = accuracy.CumulativeAUC(*learnt, time, event)
+    times = accuracy.brier_times(train_time, time)
+    brier = accuracy.BrierScore(*learnt, time, event, times)
+    found = []
+    for _ in range(3):
+        scores = rng.standard_normal(60)
+        survival = np.sort(rng.random((60, 50)), axis=1)[:, ::-1]
+        assert auc(scores) == accuracy.cumulative_auc(*learnt, scores, time, event)
+        expected = accuracy.integrated_brier_score(*learnt, survival, time, event, times)
+        assert brier(survival) == expected
+        found += [auc(scores), brier(survival)]
+    assert len(set(found)) == 6
 
 
 def test_brier_score_and_auc_on_german_breast_cancer_data():

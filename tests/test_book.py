@@ -4,12 +4,16 @@ That the outputs are what the code prints today is for nbval to check: ``make te
 """
 
 import re
+import subprocess
 import sys
 from pathlib import Path
 
 import nbformat
 import pytest
 import yaml
+from jupyter_cache import get_cache
+from myst_nb.core.read import read_myst_markdown_notebook
+from myst_parser.config.main import MdParserConfig
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "book" / "_ext"))
@@ -47,6 +51,25 @@ def test_every_page_of_the_contents_exists_and_no_page_is_forgotten():
 
 def test_there_is_something_to_check():
     assert CHAPTERS
+
+
+@pytest.fixture(scope="module")
+def an_empty_cache(tmp_path_factory):
+    return get_cache(str(tmp_path_factory.mktemp("cache")))
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS, ids=name)
+def test_the_build_finds_the_cells_that_the_twin_has(chapter, an_empty_cache):
+    """The build reads chapters by itself and looks outputs up by the hash of what it read."""
+    config = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf8"))
+    extensions = set(config["parse"]["myst_enable_extensions"])
+    text = chapter.read_text(encoding="utf8")
+    of_build = read_myst_markdown_notebook(text, MdParserConfig(enable_extensions=extensions))
+    of_twin = golden.read(chapter)
+    hashes = [an_empty_cache.create_hashed_notebook(book)[1] for book in (of_build, of_twin)]
+    assert hashes[0] == hashes[1]
+    assert [cell.source for cell in of_build.cells] == [cell.source for cell in of_twin.cells]
+    assert [cell.metadata for cell in of_build.cells] == [cell.metadata for cell in of_twin.cells]
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS, ids=name)
@@ -130,11 +153,13 @@ def test_mathematics_is_local():
     assert (script.parent / "LICENSE").exists()
 
 
+RESULTS = Path("drocox", "paper", "results")
+
+
 def copy_of_inputs(folder):
-    (folder / "drocox").mkdir()
+    (folder / RESULTS / "parts" / "corrected").mkdir(parents=True)
+    (folder / RESULTS / "corrected.csv").write_text("x\n1\n")
     (folder / "drocox" / "a.py").write_text("C = 1.0\n")
-    (folder / "book" / "results").mkdir(parents=True)
-    (folder / "book" / "results" / "runs.csv").write_text("x\n1\n")
 
 
 def test_cache_key_follows_package_and_results(tmp_path):
@@ -143,10 +168,12 @@ def test_cache_key_follows_package_and_results(tmp_path):
     assert first == cache_key.cache_key(tmp_path)
     (tmp_path / "drocox" / "__pycache__").mkdir()
     (tmp_path / "drocox" / "__pycache__" / "a.pyc").write_bytes(b"1")
+    (tmp_path / RESULTS / "parts" / "corrected" / "seer.csv").write_text("x\n1\n")  # a sweep
+    (tmp_path / RESULTS / ".lock").write_text("")
     assert first == cache_key.cache_key(tmp_path)
     (tmp_path / "drocox" / "a.py").write_text("C = 1.1\n")
     second = cache_key.cache_key(tmp_path)
-    (tmp_path / "book" / "results" / "runs.csv").write_text("x\n2\n")
+    (tmp_path / RESULTS / "corrected.csv").write_text("x\n2\n")
     third = cache_key.cache_key(tmp_path)
     assert len({first, second, third}) == 3
 
@@ -156,6 +183,32 @@ def test_cache_key_follows_versions(tmp_path, monkeypatch):
     before = cache_key.cache_key(tmp_path)
     monkeypatch.setattr(cache_key.metadata, "version", lambda package: "0")
     assert cache_key.cache_key(tmp_path) != before
+
+
+def test_outputs_are_compared_on_the_platform_that_made_them(tmp_path):
+    """By ``book/conftest.py``. Elsewhere every cell runs, and only an error fails."""
+    twins = {
+        "same": (golden.here(), "print(3)", "PASSED"),
+        "differs": (golden.here(), "print(4)", "FAILED"),
+        "differs_elsewhere": ("Plan9 mips", "print(4)", "PASSED"),
+        "breaks_elsewhere": ("Plan9 mips", "print(1 / 0)", "FAILED"),
+    }
+    for label, (platform, code, _) in twins.items():
+        printed = nbformat.v4.new_output("stream", name="stdout", text="3\n")
+        cell = nbformat.v4.new_code_cell(code, outputs=[printed], execution_count=1)
+        notebook = nbformat.v4.new_notebook(cells=[cell])
+        notebook.metadata["drocox"] = {"platform": platform}
+        nbformat.write(notebook, tmp_path / f"{label}.ipynb")
+    options = ["-rA", "-p", "conftest", "-p", "no:cacheprovider", f"--rootdir={tmp_path}"]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *options, "--nbval", "--nbval-current-env", tmp_path],
+        cwd=ROOT / "book",  # so that its conftest is the one found
+        capture_output=True,
+        text=True,
+    )
+    lines = re.findall(r"^(PASSED|FAILED) \S*?(\w+)\.ipynb", done.stdout, re.MULTILINE)
+    found = {label: outcome for outcome, label in lines}
+    assert found == {label: outcome for label, (_, _, outcome) in twins.items()}, done.stdout
 
 
 def test_every_reference_is_complete_and_keys_are_unique():

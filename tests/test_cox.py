@@ -333,6 +333,7 @@ EXTREMES = {
     "one far below": lambda rng, n: np.where(np.arange(n) == n // 2, -1e4, 0.0),
     "just safe": lambda rng, n: rng.choice([0.0, 599.0], n),  # either side of the switch to a
     "just unsafe": lambda rng, n: rng.choice([0.0, 601.0], n),  # running maximum
+    "too far for one shift": lambda rng, n: rng.choice([0.0, 800.0], n),  # exp(-800) is 0
 }
 OUTCOMES = {
     "ties": lambda rng, n: literal.random_survival(rng, n, 0.8)[1:],

@@ -10,7 +10,8 @@ import torch
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from drocox import accuracy, fairness, regularizers
+from drocox import SurvivalData, accuracy, fairness, regularizers
+from drocox.evaluation import Judge
 
 sizes = st.integers(4, 30)
 shares = st.sampled_from([0.0, 0.5, 0.8, 0.95, 1.0])  # of tied times
@@ -90,12 +91,12 @@ def test_several_attributes_in_one_pass_equal_singles(n, share, groups, seed):
     outcome = (patients.scores, patients.time, patients.event)
     attributes = {"site": patients.codes, "sex": np.where(patients.second, "m", "f")}
     try:
-        got = fairness.concordance_imparities(*outcome, attributes)
+        got = fairness.concordance_fractions(*outcome, attributes)
     except ValueError:
         assume(False)
     assert list(got) == ["site", "sex"]
     for name, codes in attributes.items():
-        assert got[name] == fairness.concordance_imparity(*outcome, codes)
+        assert 100 * np.ptp(got[name]) == fairness.concordance_imparity(*outcome, codes)
 
 
 def test_imparity_of_every_kind_of_pair_by_hand():
@@ -130,6 +131,50 @@ def test_metrics_of_three_patients_by_hand():
     root = np.sqrt(2)
     expected = (1 + (5 - 0.1 * root) + (4 - 0.1 * root)) / 6
     assert fairness.individual(hazards, X, gamma=0.1) == pytest.approx(expected, abs=1e-15)
+
+
+def judge_of(groups: dict) -> tuple[Judge, Patients]:
+    """Judge of 40 patients with these groups, who are their own training part."""
+    patients = Patients(7, 40, share=0.5)
+    X = pd.DataFrame(patients.X, columns=list("abcdefgh")[: patients.X.shape[1]])
+    data = SurvivalData("drawn", X, patients.time, patients.event, groups)
+    return Judge(data, data, patients.X), patients
+
+
+def test_judge_gives_sign_and_both_fractions():
+    codes = np.arange(40) % 2
+    judge, patients = judge_of({"sex": codes, "site": np.arange(40) % 3})
+    scores, outcome = patients.scores, (patients.time, patients.event)
+    got = judge.fairness(scores, scores)
+    fractions = fairness.concordance_fractions(scores, *outcome, {"sex": codes})["sex"]
+    assert got["cf_0_sex"] == fractions[0]
+    assert got["cf_1_sex"] == fractions[1]
+    assert got["ci_signed_sex"] == 100 * (fractions[1] - fractions[0])
+    assert got["ci_percent_sex"] == abs(got["ci_signed_sex"]) > 0
+    assert {type(value) for value in got.values()} == {float}
+    # the other way round: the sign turns; three groups have no sign
+    turned = judge_of({"sex": 1 - codes})[0].fairness(scores, scores)
+    assert turned["ci_signed_sex"] == -got["ci_signed_sex"]
+    assert [key for key in got if key.endswith("_site")] == [
+        "f_g_site", "f_g_centred_site", "ci_percent_site",
+    ]  # fmt: skip
+
+
+def test_judge_equals_the_single_metrics():
+    groups = {"sex": np.arange(40) % 2, "site": np.arange(40) % 3}
+    judge, patients = judge_of(groups)
+    scores, outcome = patients.scores, (patients.time, patients.event)
+    got = judge.fairness(scores - 0.5, torch.from_numpy(scores), ["site"])
+    assert got["c_index"] == accuracy.concordance_index(scores, *outcome)
+    assert got["ci_percent_site"] == fairness.concordance_imparity(scores, *outcome, groups["site"])
+    cells = np.column_stack(list(groups.values()))
+    centred = fairness.centred(scores, scores - 0.5)
+    for suffix, f in (("", scores), ("_centred", centred)):
+        h = np.exp(f)
+        assert got[f"f_i{suffix}"] == pytest.approx(fairness.individual(h, patients.X))
+        assert got[f"f_g{suffix}_site"] == pytest.approx(fairness.group(h, groups["site"]))
+        assert got[f"f_cap{suffix}"] == pytest.approx(fairness.intersectional(h, cells))
+    assert not any("sex" in key for key in got)
 
 
 def test_lists_tensors_and_series_give_the_same():
@@ -342,7 +387,7 @@ def test_lengths_of_scores_and_times_are_compared():
 def test_a_bad_attribute_is_named():
     outcome = (GOOD["scores"], GOOD["time"], GOOD["event"])
     with pytest.raises(ValueError, match=r"^race holds a single group"):
-        fairness.concordance_imparities(*outcome, {"age": GOOD["codes"], "race": np.zeros(4)})
+        fairness.concordance_fractions(*outcome, {"age": GOOD["codes"], "race": np.zeros(4)})
 
 
 @pytest.mark.parametrize("hazards", [[0.0, 0.0, 0.0, 0.0], [0.0, 1.0, 1.0, 1.0]])

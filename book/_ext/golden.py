@@ -3,21 +3,22 @@
     python book/_ext/golden.py           write every twin (run after the book is built)
     python book/_ext/golden.py --check   exit 1 if a twin is missing, stale, unexecuted or orphaned
 
-A twin has the cells of its chapter and the outputs that the built page shows, and nothing that
-depends on when or where it was made: writing it twice gives the same bytes.
+A twin has the cells of its chapter, as jupytext reads them, the outputs that the built page shows,
+and the platform they were computed on: digits far behind the point differ between processors. It
+has nothing else that depends on when or where it was made: writing it twice gives the same bytes.
 """
 
 import argparse
 import hashlib
+import platform
 import re
 import sys
 from pathlib import Path
 
+import jupytext
 import nbformat
 import yaml
 from jupyter_cache import get_cache
-from myst_nb.core.read import is_myst_markdown_notebook, read_myst_markdown_notebook
-from myst_parser.config.main import MdParserConfig
 
 sys.path.insert(0, str(Path(__file__).parent))
 from cache_key import ROOT, cache_path
@@ -55,30 +56,35 @@ def pages(root=ROOT):
 
 def chapters(root=ROOT):
     """The pages that have code cells."""
-    return [page for page in pages(root) if code_cells(read(page, root))]
+    return [page for page in pages(root) if code_cells(read(page))]
 
 
 def code_cells(notebook):
-    return [cell for cell in notebook.cells if cell.cell_type == "code"] if notebook else []
+    """The cells that are executed."""
+    return [cell for cell in notebook.cells if cell.cell_type == "code"]
 
 
-def read(source, root=ROOT):
-    """The chapter as the build reads it; None if it is a page without a notebook header."""
-    text = source.read_text(encoding="utf8")
-    if not is_myst_markdown_notebook(text):
-        return None
-    config = yaml.safe_load((root / "_config.yml").read_text(encoding="utf8"))
-    extensions = config["parse"]["myst_enable_extensions"]
-    return read_myst_markdown_notebook(
-        text, config=MdParserConfig(enable_extensions=set(extensions)), path=str(source)
-    )
+def read(source):
+    """A page as a notebook, with the code cells that the build's own reader finds."""
+    return jupytext.reads(source.read_text(encoding="utf8"), fmt="md:myst")
 
 
-def skeleton(source, root=ROOT):
+def here():
+    """The platform of this process, such as "Linux x86_64"."""
+    return f"{platform.system()} {platform.machine()}"
+
+
+def made_on(notebook):
+    """The platform on which a twin's outputs were computed; None if the twin does not say."""
+    return notebook.metadata.get("drocox", {}).get("platform")
+
+
+def skeleton(source):
     """The twin without counts and outputs: cells, stable ids, pinned metadata."""
-    notebook = read(source, root)
-    notebook.nbformat, notebook.nbformat_minor = 4, 5
-    notebook.metadata = nbformat.from_dict(METADATA)
+    notebook = read(source)
+    notebook.nbformat = 4
+    notebook.nbformat_minor = 5
+    notebook.metadata = nbformat.from_dict(METADATA | {"drocox": {"platform": here()}})
     seen = {}
     for cell in notebook.cells:
         name = hashlib.sha256(f"{cell.cell_type}\n{cell.source}".encode()).hexdigest()[:10]
@@ -90,12 +96,12 @@ def skeleton(source, root=ROOT):
 def executed_notebook(source, root=ROOT, cache=None):
     """The skeleton, filled from a cache; by default the one of today's package and results."""
     name = source.relative_to(root)
-    as_built = read(source, root)
+    as_built = read(source)
     try:
         _, as_built = get_cache(str(cache or cache_path(root))).merge_match_into_notebook(as_built)
     except KeyError:
         raise Stale(f"{name}: not built with today's cells, package and results") from None
-    notebook = skeleton(source, root)
+    notebook = skeleton(source)
     count = 0
     for cell, built in zip(notebook.cells, as_built.cells, strict=True):
         if cell.cell_type != "code":
@@ -144,16 +150,18 @@ def dumps(notebook):
     return nbformat.writes(notebook, version=4, indent=1, sort_keys=True).rstrip("\n") + "\n"
 
 
-def problems(source, root=ROOT):
+def problems(source, root=ROOT, twin=None):
     """Why the twin of a chapter is not in order, in words; empty if it is."""
-    twin = source.with_suffix(".ipynb")
+    twin = twin or source.with_suffix(".ipynb")
     name = source.relative_to(root)
     if not twin.exists():
         return [f"{name}: no twin"]
     text = twin.read_text(encoding="utf8")
     found = nbformat.reads(text, as_version=4)
-    wanted = skeleton(source, root)
+    wanted = skeleton(source)
     bad = []
+    if made_on(found):
+        wanted.metadata.drocox.platform = made_on(found)  # any platform will do, none will not
     if dumps(found) != text:
         bad.append(f"{name}: the twin was not written by this script")
     if found.metadata != wanted.metadata:

@@ -1,11 +1,16 @@
-"""The paper's claims, judged: ``book/claims.yml`` holds the words and thresholds, this the numbers.
+"""The paper's claims, judged: ``results/claims.yml`` holds words and thresholds, this the numbers.
 
 Each claim is a number that must reach a threshold, in four views: *printed* (the published numbers,
 where known), *as published* (our runs, the selection that gives published rows back), *stated rule*
 (the same runs, the paper's rule) and *corrected*. Mathematics has the view *checked* alone.
+
+A judge is a function of the view and of the folder of the store (None: the book's) that returns a
+:class:`Count`; those of mathematics need neither.
 """
 
+from copy import deepcopy
 from functools import cache, partial
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -17,24 +22,21 @@ from sksurv.linear_model import CoxPHSurvivalAnalysis
 
 from drocox import dro, fairness
 from drocox.cox import cox_losses
-from drocox.paper import store, tables
+from drocox.paper import protocol, store, tables
 from drocox.paper.prepare import Prepared, prepare
-from drocox.paper.protocol import ATTRIBUTES, METHODS, MODELS, PLAIN, SPLIT
-from drocox.paper.tables import EXHIBIT_OF, EXHIBITS, METRICS, VIEWS
+from drocox.paper.protocol import ATTRIBUTES, METHODS, MODELS, PLAIN, PROTOCOLS, SPLIT, stacks
+from drocox.paper.tables import EXHIBITS, METRICS, VIEWS
 
-PRINTED, CHECKED = "printed", "checked"
+PRINTED = "printed"
+CHECKED = "checked"
 MAIN = [EXHIBITS[e][:2] for e in ("t2", "t3", "t4")]
 PAIRS = [(d, a) for d, attributes in ATTRIBUTES.items() for a in attributes]
 FAIR = ["f_i", "f_g", "f_cap", "f_a", "ci_percent"]
-DRO, BASELINES = (
-    {
-        model: [
-            name for name, m in METHODS.items() if m.model == model and (m.loss != "cox") == robust
-        ]
-        for model in MODELS
-    }
-    for robust in (True, False)
-)
+DRO = {model: [protocol.DRO[model], SPLIT[model]] for model in MODELS}
+BASELINES = {
+    model: [name for name, m in METHODS.items() if m.model == model and not m.robust]
+    for model in MODELS
+}  # the plain model first
 
 
 class Count(NamedTuple):
@@ -50,13 +52,14 @@ def _count(found: dict[str, bool]) -> Count:
 
 
 @cache
-def _means(view: str, dataset: str, attribute: str, tune_by: str) -> dict[str, pd.DataFrame]:
+def _means(
+    view: str, dataset: str, attribute: str, tune_by: str, out: Path | None
+) -> dict[str, pd.DataFrame]:
     """Signed means (higher is better), methods by metrics, of both models; {} if not published."""
     if view == PRINTED:
-        exhibit = {cells: e for e, cells in EXHIBITS.items()}[dataset, attribute, tune_by]
-        long = tables.published()[tables.published()["table"] == EXHIBIT_OF.get(exhibit)]
+        long = tables.published_table(tables.exhibit_of(dataset, attribute, tune_by))
     else:
-        long = tables.main_table(dataset, attribute, tune_by=tune_by, **VIEWS[view])
+        long = tables.main_table(dataset, attribute, tune_by=tune_by, out=out, **VIEWS[view])
     sign = long["metric"].map(lambda m: 1 if METRICS[m][1] else -1)
     return {
         model: part.pivot(index="method", columns="metric", values="mean")
@@ -64,46 +67,72 @@ def _means(view: str, dataset: str, attribute: str, tune_by: str) -> dict[str, p
     }
 
 
-def _comparisons(view: str, pairs, models=MODELS, tune_by: str = "ci_percent") -> dict:
+def _comparisons(
+    view: str, out: Path | None, pairs, models=MODELS, tune_by: str = "ci_percent"
+) -> dict:
     """Kind of model and signed means of its eight methods, for each pair and kind of model."""
     return {
         f"{d} {a} {model}": (model, table)
         for d, a in pairs
-        for model, table in _means(view, d, a, tune_by).items()
+        for model, table in _means(view, d, a, tune_by, out).items()
         if model in models
     }
 
 
 def best(
-    view: str, metric: str, pairs, models=MODELS, variants: bool = True, tune_by: str = "ci_percent"
+    view: str,
+    out: Path | None = None,
+    *,
+    metric: str,
+    pairs,
+    models=MODELS,
+    variants: bool = True,
+    tune_by: str = "ci_percent",
 ) -> Count:
-    """Comparisons in which DRO-COX (or either variant) beats every baseline on a metric."""
+    """Comparisons in which DRO-COX (or either variant) beats every baseline on a metric.
+
+    Parameters
+    ----------
+    view, out
+        What a judge takes.
+    metric : str
+    pairs : list of (data set, attribute)
+    models : sequence of {"linear", "nonlinear"}
+    variants : bool
+        Whether SPLIT counts as well.
+    tune_by : {"ci_percent", "f_a"}
+
+    Returns
+    -------
+    Count
+    """
     found = {}
-    for name, (model, t) in _comparisons(view, pairs, models, tune_by).items():
-        ours = t.loc[DRO[model] if variants else DRO[model][:1], metric].max()
-        found[name] = bool(ours > t.loc[BASELINES[model], metric].max())
+    for name, (model, t) in _comparisons(view, out, pairs, models, tune_by).items():
+        ours = DRO[model] if variants else DRO[model][:1]
+        found[name] = bool(t.loc[ours, metric].max() > t.loc[BASELINES[model], metric].max())
     return _count(found)
 
 
-def keeps_accuracy(view: str) -> Count:
+def keeps_accuracy(view: str, out: Path | None = None) -> Count:
     """Comparisons in which DRO-COX has at least 95 % of the c-index of Cox (DeepSurv)."""
     return _count(
         {
             name: bool(t.loc[DRO[model][0], "c_index"] >= 0.95 * t.loc[PLAIN[model], "c_index"])
-            for name, (model, t) in _comparisons(view, PAIRS).items()
+            for name, (model, t) in _comparisons(view, out, PAIRS).items()
         }
     )
 
 
-def not_clear_cut(view: str) -> Count:
+def not_clear_cut(view: str, out: Path | None = None) -> Count:
     """Percentage of main cells won by the rarer winner of DRO-COX and SPLIT."""
     gaps = pd.concat(
         [
             t.loc[DRO[model][0]] - t.loc[DRO[model][1]]
-            for model, t in _comparisons(view, MAIN).values()
+            for model, t in _comparisons(view, out, MAIN).values()
         ]
     )
-    dro_wins, split_wins = int((gaps > 0).sum()), int((gaps < 0).sum())
+    dro_wins = int((gaps > 0).sum())
+    split_wins = int((gaps < 0).sum())
     return Count(
         100 * min(dro_wins, split_wins) / len(gaps),
         len(gaps),
@@ -111,27 +140,27 @@ def not_clear_cut(view: str) -> Count:
     )
 
 
-def plain_accurate_unfair(view: str) -> Count:
+def plain_accurate_unfair(view: str, out: Path | None = None) -> Count:
     """Main comparisons with Cox (DeepSurv) in the top 3 on c, the bottom half on CI and F_A."""
     found = {}
-    for name, (model, t) in _comparisons(view, MAIN).items():
+    for name, (model, t) in _comparisons(view, out, MAIN).items():
         rank = t.rank(ascending=False, method="min").loc[PLAIN[model]]
         found[name] = bool(rank["c_index"] <= 3 and min(rank["ci_percent"], rank["f_a"]) > 4)
     return _count(found)
 
 
-def baselines_not_fair_throughout(view: str) -> Count:
+def baselines_not_fair_throughout(view: str, out: Path | None = None) -> Count:
     """Main comparisons where no regularised baseline is in the top 3 on four fairness metrics."""
     found = {}
-    for name, (model, t) in _comparisons(view, MAIN).items():
+    for name, (model, t) in _comparisons(view, out, MAIN).items():
         rank = t.rank(ascending=False, method="min").loc[BASELINES[model][1:]]
         found[name] = not (rank[["f_i", "f_g", "f_cap", "ci_percent"]] <= 3).all(axis=1).any()
     return _count(found)
 
 
-def best_cells(view: str) -> Count:
+def best_cells(view: str, out: Path | None = None) -> Count:
     """Percentage of (comparison, fairness metric) cells whose best mean is a DRO variant's."""
-    counts = [best(view, metric, PAIRS) for metric in FAIR]
+    counts = [best(view, out, metric=metric, pairs=PAIRS) for metric in FAIR]
     cells = sum(c.of for c in counts)
     return Count(
         100 * sum(c.value for c in counts) / max(cells, 1),
@@ -141,91 +170,89 @@ def best_cells(view: str) -> Count:
 
 
 @cache
-def _alpha(view: str, dataset: str) -> tuple[pd.DataFrame, pd.DataFrame]:
+def _alpha(view: str, dataset: str, out: Path | None) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Mean and SD of linear DRO-COX by alpha, one column per metric."""
-    protocol = "as_published" if view == PRINTED else VIEWS[view]["protocol"]
-    long = tables.alpha_table(dataset, protocol=protocol)
     if view == PRINTED:
-        long = long.dropna(subset="paper_mean").assign(
-            mean=long["paper_mean"], std=long["paper_std"]
-        )
-    return tuple(long.pivot(index="alpha", columns="metric", values=v) for v in ("mean", "std"))
+        long = tables.published_figure()
+        long = long[long["dataset"] == dataset]
+    else:
+        long = tables.alpha_table(dataset, protocol=VIEWS[view]["protocol"], out=out)
+    mean = long.pivot(index="alpha", columns="metric", values="mean")
+    std = long.pivot(index="alpha", columns="metric", values="std")
+    return mean, std
 
 
-def accuracy_rises(view: str) -> Count:
+def accuracy_rises(view: str, out: Path | None = None) -> Count:
     """Data sets on which the c-index rises over the named alphas by more than a standard error."""
     found = {}
     for dataset in ATTRIBUTES:
-        mean, std = (x["c_index"] for x in _alpha(view, dataset))
+        mean, std = _alpha(view, dataset, out)
         low, high = (0.3, 0.5) if dataset == "support" else (0.1, 0.3)
-        error = np.sqrt((std[low] ** 2 + std[high] ** 2) / 9)  # deviations are with ddof 0
-        found[dataset] = bool(mean[high] - mean[low] > error)
+        variance = std["c_index"] ** 2  # with ddof 0: over ten repeats its error has 9 below
+        error = np.sqrt((variance[low] + variance[high]) / 9)
+        found[dataset] = bool(mean["c_index"][high] - mean["c_index"][low] > error)
     return _count(found)
 
 
-def fairness_worsens(view: str) -> Count:
+def fairness_worsens(view: str, out: Path | None = None) -> Count:
     """Fairness metrics and data sets whose mean rises with alpha: Spearman >= 0.6."""
     found = {}
     for dataset in ATTRIBUTES:
-        mean = _alpha(view, dataset)[0]
+        mean, _ = _alpha(view, dataset, out)
         for metric in (m for m in FAIR if m in mean):
             found[f"{dataset} {metric}"] = spearmanr(mean.index, mean[metric])[0] >= 0.6 - 1e-12
     return _count(found)
 
 
-def alpha_trades(view: str) -> Count:
+def alpha_trades(view: str, out: Path | None = None) -> Count:
     """Data sets on which the more accurate alpha is the less fair one: Spearman >= 0.5."""
-    means = {dataset: _alpha(view, dataset)[0] for dataset in ATTRIBUTES}
-    return _count(
-        {
-            dataset: bool(spearmanr(m["c_index"], m["f_a"])[0] >= 0.5 - 1e-12)
-            for dataset, m in means.items()
-        }
-    )
+    found = {}
+    for dataset in ATTRIBUTES:
+        mean, _ = _alpha(view, dataset, out)
+        found[dataset] = bool(spearmanr(mean["c_index"], mean["f_a"])[0] >= 0.5 - 1e-12)
+    return _count(found)
 
 
-def _split(view: str, make, model: str) -> pd.DataFrame:
-    long = make(model, **VIEWS.get(view, {}))
-    return long.assign(mean=long["paper_mean"], std=long["paper_std"]) if view == PRINTED else long
+def _split(view: str, exhibit: str, model: str, out: Path | None) -> pd.DataFrame:
+    """T16 or T17 of one model, long."""
+    if view == PRINTED:
+        long = tables.published_table(exhibit)
+        return long[long["model"] == model]
+    make = tables.split_share_table if exhibit == "t16" else tables.one_side_table
+    return make(model, out=out, **VIEWS[view])
 
 
-def insensitive_to_share(view: str) -> Count:
+def insensitive_to_share(view: str, out: Path | None = None) -> Count:
     """Metrics whose means range over at most 2 pooled SD across n2: the smaller of two models."""
     counts = {}
     for model in MODELS:
-        grouped = _split(view, tables.split_share_table, model).groupby("metric")
+        grouped = _split(view, "t16", model, out).groupby("metric")
         spread = grouped["mean"].max() - grouped["mean"].min()
         pooled = grouped["std"].apply(lambda s: np.sqrt((s**2).mean()))
         counts[model] = int((spread <= 2 * pooled).sum())
     return Count(min(counts.values()), 9, ", ".join(f"{m} {n}" for m, n in counts.items()))
 
 
-def two_sides_win(view: str) -> Count:
+def two_sides_win(view: str, out: Path | None = None) -> Count:
     """Models for which both sides have the better mean than one on at least 6 of 9 metrics."""
     wins = {}
     for model in MODELS:
-        means = _split(view, tables.one_side_table, model).pivot(
-            index="metric", columns="method", values="mean"
-        )
-        one = SPLIT[model].replace(")", ", ONE SIDE)")
+        long = _split(view, "t17", model, out)
+        means = long.pivot(index="metric", columns="method", values="mean")
         sign = [1 if METRICS[m][1] else -1 for m in means.index]
-        wins[model] = int((sign * (means[SPLIT[model]] - means[one]) > 0).sum())
-    return Count(
-        sum(n >= 6 for n in wins.values()), 2, ", ".join(f"{m} {n} of 9" for m, n in wins.items())
-    )
+        gap = means[SPLIT[model]] - means[tables.one_side(model)]
+        wins[model] = int((sign * gap > 0).sum())
+    where = ", ".join(f"{m} {n} of 9" for m, n in wins.items())
+    return Count(sum(n >= 6 for n in wins.values()), 2, where)
 
 
-def table_one(view: str) -> Count:
+def table_one(view: str, out: Path | None = None) -> Count:
     """Cells of Table 1 that equal the printed digits."""
     t = tables.dataset_table().query("quantity != 'sensitive attributes'")
     same = t["ours"] == t["paper"]
-    return Count(
-        int(same.sum()),
-        len(t),
-        "differs: " + ", ".join(t.loc[~same, "dataset"] + " " + t.loc[~same, "quantity"])
-        if not same.all()
-        else "all",
-    )
+    others = t[~same]
+    where = "differs: " + ", ".join(others["dataset"] + " " + others["quantity"])
+    return Count(int(same.sum()), len(t), where if len(others) else "all")
 
 
 @cache
@@ -246,7 +273,7 @@ def _some_losses() -> list[torch.Tensor]:
     return [*map(torch.from_numpy, made), *real]
 
 
-def bound_holds(view: str) -> Count:
+def bound_holds(view: str, out: Path | None = None) -> Count:
     """2 if the ball of Proposition 2 holds every group of probability alpha in (0, 1); 1 if some.
 
     One group of mass alpha has all the loss: the risk over the ball must reach 1.
@@ -262,7 +289,7 @@ def bound_holds(view: str) -> Count:
     return Count(int(found.all()) + int(found.any()), 2, f"alpha up to {alphas[found].max():.2f}")
 
 
-def dual_equals_primal(view: str) -> Count:
+def dual_equals_primal(view: str, out: Path | None = None) -> Count:
     """2 if the printed dual constant gives the primal value, 1 if it only bounds it.
 
     The worst-case distribution of the definition's constant lies in the ball and its expected loss
@@ -282,7 +309,7 @@ def dual_equals_primal(view: str) -> Count:
     return Count(value, 2, f"printed constant above the primal by up to {max(excess):.3f}")
 
 
-def convex_and_blind(view: str) -> Count:
+def convex_and_blind(view: str, out: Path | None = None) -> Count:
     """2 if the dual objective is convex in eta and losses below its minimiser have no influence."""
     convex = blind = True
     for losses in _some_losses():
@@ -300,7 +327,7 @@ def convex_and_blind(view: str) -> Count:
     return Count(convex + blind, 2, f"convex {convex}, no influence {blind}")
 
 
-def lipschitz(view: str) -> Count:
+def lipschitz(view: str, out: Path | None = None) -> Count:
     """2 if F_I = 0 exactly when the hazard is gamma-Lipschitz between test patients, on real data.
 
     Hazards are scaled up and down around the factor at which their largest slope is gamma.
@@ -321,7 +348,7 @@ def lipschitz(view: str) -> Count:
     return Count(forward + backward, 2, f"to 0 {forward}, back {backward}")
 
 
-def shrinking_fools(view: str) -> Count:
+def shrinking_fools(view: str, out: Path | None = None) -> Count:
     """Data sets on which halved scores lower F_I and F_G, keep the c-index and move the IBS."""
     found = {}
     for dataset, attributes in ATTRIBUTES.items():
@@ -365,14 +392,37 @@ JUDGES = {
 
 
 @cache
-def claims() -> dict[str, dict]:
-    """The claims file: words, thresholds and recorded verdicts, by id."""
+def _file() -> dict[str, dict]:
     path = store.DEFAULT / "claims.yml"
     return {c["id"]: c for c in yaml.safe_load(path.read_text(encoding="utf-8"))}
 
 
+def claims() -> dict[str, dict]:
+    """The claims file: words, thresholds and recorded verdicts.
+
+    Returns
+    -------
+    dict
+        By id, "C1" to "C20".
+    """
+    return deepcopy(_file())
+
+
 def verdict(claim: dict, count: Count) -> str:
-    """The verdict that a claim's thresholds give; "unknown" where not every case is published."""
+    """The verdict that a claim's thresholds give.
+
+    Parameters
+    ----------
+    claim : dict
+        Of :func:`claims`.
+    count : Count
+        Of the claim's judge.
+
+    Returns
+    -------
+    str
+        "reproduced", "partly", "not", or "unknown" where not every case is published.
+    """
     if count.of < claim["of"]:
         return "unknown"
     if count.value >= claim["reproduced"]:
@@ -380,13 +430,35 @@ def verdict(claim: dict, count: Count) -> str:
     return "partly" if count.value >= claim.get("partly", np.inf) else "not"
 
 
-def ledger() -> pd.DataFrame:
-    """All claims in all views: id, view, value, of, where, verdict."""
+def ledger(*, out: Path | str | None = None) -> pd.DataFrame:
+    """All claims in all views.
+
+    Parameters
+    ----------
+    out : path, optional
+        Folder of the store, by default the book's. It must hold both protocols in full.
+
+    Returns
+    -------
+    DataFrame
+        id, view, value, of, where, verdict.
+    """
+    out = None if out is None else Path(out)
+    for name in PROTOCOLS:
+        wanted = sum(len(stack.grid()) for stack in stacks(name))
+        there = len(store.load_runs(name, out=out))
+        if there < wanted:
+            raise store.StoreError(
+                f"the claims need all {wanted:,} models of {name!r}, and the store holds "
+                f"{there:,}; run: {store.command(name, out)}"
+            )
+    _means.cache_clear()  # the store may have changed since the last call
+    _alpha.cache_clear()
     rows = []
     for name, claim in claims().items():
         views = [CHECKED] if claim["kind"] == "mathematics" else [PRINTED, *VIEWS]
         for view in views:
-            count = JUDGES[name](view)
+            count = JUDGES[name](view, out)
             rows.append(
                 {"id": name, "view": view, **count._asdict(), "verdict": verdict(claim, count)}
             )

@@ -70,6 +70,16 @@ def load_dataset(name: str) -> SurvivalData:
       separated 4), t_stage 0-3, n_stage 0-2, 6th_stage (IIA..IIIC) 0-4, grade (II 0, III 1,
       I 2, IV 3), a_stage (distant 1), tumor_size, estrogen and progesterone (negative 1),
       nodes_examined, nodes_positive
+
+    Parameters
+    ----------
+    name : {"flc", "support", "seer"}
+        In any case.
+
+    Returns
+    -------
+    SurvivalData
+        A copy of one's own. Missing values are NaN: "flc" and "support" have some.
     """
     name = _checks.one_of(str(name).lower(), "data set", SOURCES)
     read = {"flc": _read_flc, "support": _read_support, "seer": _read_seer}[name]
@@ -78,7 +88,13 @@ def load_dataset(name: str) -> SurvivalData:
 
 
 def dataset_summary() -> pd.DataFrame:
-    """Describe the three data sets, one row each: sizes, missing values, groups, origin, terms."""
+    """Describe the three data sets: sizes, missing values, groups, origin, terms.
+
+    Returns
+    -------
+    DataFrame
+        One row per data set.
+    """
     rows = {}
     for name, source in SOURCES.items():
         d = load_dataset(name)
@@ -105,7 +121,12 @@ def dataset_summary() -> pd.DataFrame:
 
 
 def original_seer_csv() -> bytes:
-    """Rebuild the original SEER file, byte for byte, from the package's shortened one."""
+    """Rebuild the original SEER file, byte for byte, from the package's shortened one.
+
+    Returns
+    -------
+    bytes
+    """
     rows = _seer_rows().replace(
         {
             "Other": "Other (American Indian/AK Native, Asian/Pacific Islander)",

@@ -1,5 +1,6 @@
 """Figures from the stored runs."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from drocox.paper.tables import alpha_table
@@ -17,15 +18,28 @@ LABELS = {
 }
 
 
-def alpha_sensitivity(dataset: str, *, protocol: str = "as_published") -> "Figure":
+def alpha_sensitivity(
+    dataset: str, *, protocol: str = "as_published", out: Path | str | None = None
+) -> "Figure":
     """F1: accuracy and fairness of linear DRO-COX against alpha, with the published points.
 
     Lines are means over ten repeats at learning rate 0.01, bands one standard deviation; circles
     with bars are the published means and deviations (CI was not published in the figure).
+
+    Parameters
+    ----------
+    dataset : {"flc", "support", "seer"}
+    protocol : {"as_published", "corrected"}
+    out : path, optional
+        Folder of the store, by default the book's.
+
+    Returns
+    -------
+    Figure
     """
     import matplotlib.pyplot as plt  # slow to import, and nothing else here needs it
 
-    table = alpha_table(dataset, protocol=protocol)
+    table = alpha_table(dataset, protocol=protocol, out=out)
     figure, axes = plt.subplots(2, 3, figsize=(9, 4.8), sharex=True, layout="constrained")
     for ax, (metric, label) in zip(axes.flat, LABELS.items(), strict=True):
         part = table[table["metric"] == metric]

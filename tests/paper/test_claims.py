@@ -1,12 +1,32 @@
 """The ledger: verdicts are locked, thresholds mean what they say, counts equal counts by hand."""
 
 import re
+from itertools import permutations
+from pathlib import Path
 
+import invented
+import numpy as np
 import pandas as pd
 import pytest
 
-from drocox.paper import claims, tables
-from drocox.paper.protocol import METHODS
+from drocox import cli
+from drocox.paper import claims, store, tables
+from drocox.paper.protocol import ALPHAS, METHODS
+
+BOOK = Path(__file__).parents[2] / "book"
+
+
+@pytest.fixture
+def no_memory():
+    """Forget the tables that other tests have read, and those of this one."""
+
+    def forget():
+        claims._means.cache_clear()
+        claims._alpha.cache_clear()
+
+    forget()
+    yield
+    forget()
 
 
 @pytest.fixture(scope="module")
@@ -17,12 +37,12 @@ def ledger():
 def test_every_claim_has_a_judge_and_a_chapter():
     assert list(claims.claims()) == list(claims.JUDGES) == [f"C{i}" for i in range(1, 21)]
     for claim in claims.claims().values():
-        assert (claims.store.DEFAULT.parent / claim["chapter"]).exists()
+        assert (BOOK / claim["chapter"]).exists()
 
 
 @pytest.mark.parametrize("name", claims.JUDGES)
 def test_verdicts_are_the_recorded_ones(ledger, name):
-    """Change book/claims.yml with open eyes: a verdict there is what readers are told."""
+    """Change claims.yml with open eyes: a verdict there is what readers are told."""
     found = ledger[ledger["id"] == name].set_index("view")["verdict"].to_dict()
     assert found == claims.claims()[name]["verdicts"]
 
@@ -81,19 +101,19 @@ def test_printed_counts_by_hand(ledger):
 
 
 def test_the_command_prints_number_threshold_verdict_and_link(capsys, monkeypatch, ledger):
-    from drocox import cli
-
-    monkeypatch.setattr(claims, "ledger", lambda: ledger)
+    monkeypatch.setattr(claims, "ledger", lambda out=None: ledger)
     assert cli.main(["claims"]) == 0
     out = capsys.readouterr().out
     for name, claim in claims.claims().items():
         block = re.search(rf"^{name}  .*?(?=^C|\Z)", out, re.MULTILINE | re.DOTALL).group()
+        assert max(map(len, block.splitlines())) <= 80
+        block = " ".join(block.split())
         assert f"reproduced from {claim['reproduced']}" in block
         assert f"book/{claim['chapter']}" in block
         assert all(v in block for v in claim["verdicts"].values())
 
 
-def test_judges_can_say_no(monkeypatch):
+def test_judges_can_say_no(monkeypatch, no_memory):
     """With all DRO rows made worse than the baselines, no fairness claim survives."""
     real = tables.main_table
 
@@ -104,13 +124,75 @@ def test_judges_can_say_no(monkeypatch):
         return table.assign(mean=table["mean"].where(~(bad & low), 1e3))
 
     monkeypatch.setattr(tables, "main_table", worse)
-    claims._means.cache_clear()
-    try:
-        for name in ("C2", "C3", "C4", "C11", "C14"):
-            count = claims.JUDGES[name]("stated rule")
-            assert count.value == 0 and claims.verdict(claims.claims()[name], count) == "not"
-    finally:
-        claims._means.cache_clear()
+    for name in ("C2", "C3", "C4", "C11", "C14"):
+        count = claims.JUDGES[name]("stated rule")
+        assert count.value == 0 and claims.verdict(claims.claims()[name], count) == "not"
+
+
+def by_alpha(monkeypatch, **values):
+    """Make up the numbers behind F1: six means of each metric, all with SD 0.03."""
+    table = pd.concat(
+        pd.DataFrame({"alpha": ALPHAS, "metric": metric, "mean": six, "std": 0.03})
+        for metric, six in values.items()
+    )
+    monkeypatch.setattr(tables, "alpha_table", lambda dataset, protocol, out: table)
+
+
+@pytest.mark.parametrize(("rise", "expected"), [(0.0138, 0), (0.0145, 3), (-0.05, 0)])
+def test_accuracy_rises_by_more_than_a_standard_error(monkeypatch, no_memory, rise, expected):
+    """Over ten repeats with deviations (ddof 0) of 0.03 it is sqrt(2 x 0.03^2 / 9) = 0.01414."""
+    steps = {0.1: 0, 0.15: 0, 0.2: 0, 0.3: 1, 0.4: 1, 0.5: 2}  # 0.1 to 0.3, and 0.3 to 0.5
+    by_alpha(monkeypatch, c_index=[0.7 + rise * steps[alpha] for alpha in ALPHAS])
+    assert claims.JUDGES["C9"]("corrected").value == expected
+
+
+def with_correlation(rho):
+    """An order of six numbers whose Spearman correlation with their positions is ``rho``."""
+    rank = np.arange(6)
+    for order in permutations(range(6)):
+        if abs(1 - 6 * ((rank - order) ** 2).sum() / 210 - rho) < 1e-9:
+            return list(order)
+    raise ValueError(rho)
+
+
+def test_fairness_worsens_from_a_correlation_of_six_tenths_on(monkeypatch, no_memory):
+    at = with_correlation(0.6)
+    below = with_correlation(19 / 35)  # 0.543, the next possible
+    by_alpha(monkeypatch, f_i=at, f_g=below, f_cap=at[::-1], c_index=at)
+    count = claims.JUDGES["C10"]("corrected")
+    assert (count.value, count.of) == (3, 9)
+    assert count.where == "flc f_i, support f_i, seer f_i"
+
+
+@pytest.mark.parametrize(("rho", "expected"), [(19 / 35, 3), (17 / 35, 0)])
+def test_alpha_trades_from_a_correlation_of_one_half_on(monkeypatch, no_memory, rho, expected):
+    by_alpha(monkeypatch, c_index=list(range(6)), f_a=with_correlation(rho))
+    assert claims.JUDGES["C15"]("corrected").value == expected
+
+
+def test_judges_read_the_store_they_are_given(monkeypatch, no_memory, tmp_path):
+    runs = invented.runs(repeats=(1,))
+    asked = []
+
+    def load(protocol, out=None):
+        asked.append((protocol, out))
+        return runs
+
+    monkeypatch.setattr(store, "load_runs", load)
+    for name in ("C2", "C9", "C13", "C14"):
+        assert claims.JUDGES[name]("corrected", tmp_path).of > 0
+    assert set(asked) == {("corrected", tmp_path)}
+
+
+def test_the_ledger_needs_every_run(tmp_path):
+    invented.save(tmp_path, datasets=["seer"], methods=["Cox"], repeats=(1,))
+    with pytest.raises(store.StoreError, match=rf"8,280 .* holds 3; .*--out {tmp_path}"):
+        claims.ledger(out=tmp_path)
+
+
+def test_the_claims_cannot_be_edited_by_accident():
+    claims.claims()["C1"]["reproduced"] = 0
+    assert claims.claims()["C1"]["reproduced"] == 9
 
 
 def test_the_ledger_is_one_row_per_claim_and_view(ledger):

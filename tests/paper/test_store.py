@@ -1,26 +1,35 @@
-"""The committed results: whole, complete, and still what the code computes."""
+"""The committed results: whole, complete, and still what the code computes; and their hash."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
 from drocox.paper import store, sweep
-from drocox.paper.protocol import PROTOCOLS
-from drocox.paper.run import TWICE
+from drocox.paper.protocol import STORES, stacks
+from drocox.paper.run import TWICE, columns
+
+PACKAGE = Path(store.__file__).parents[1]
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", STORES)
 def test_the_store_verifies(protocol):
-    """Completeness, hashes, and linear stacks chosen by the code's hash recomputed to 1e-6."""
+    """Completeness, hashes, and stacks chosen by the code's hash recomputed."""
     assert sweep.verify(protocol, size=2, progress=False) == []
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", STORES)
 def test_the_recomputed_sample_has_rows_to_compare(protocol):
     runs = store.load_runs(protocol)
-    for stack in sweep._sample(protocol, 2):
+    sample = sweep._sample(list(stacks(protocol)), protocol, 2)
+    assert sample
+    for stack in sample:
         assert (store.rows_of(runs, stack)["unstable"] == 0).any()
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", STORES)
 def test_stability_is_known_where_it_was_measured(protocol):
     runs = store.load_runs(protocol)
     measured = runs["repeat"].isin(TWICE)
@@ -28,8 +37,168 @@ def test_stability_is_known_where_it_was_measured(protocol):
     assert runs.loc[~measured, "unstable"].isna().all()
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_provenance_says_what_it_cost(protocol):
+@pytest.mark.parametrize(
+    ("protocol", "models"), [("as_published", 8280), ("corrected", 8280), ("forensic", 1440)]
+)
+def test_provenance_says_what_it_cost(protocol, models):
     record = store.load_provenance()[protocol]
-    assert record["rows"] == 8280
+    assert record["rows"] == len(store.load_runs(protocol)) == models
     assert {"command", "cores", "machine", "packages", "wall_minutes", "core_hours"} <= set(record)
+    methods = {stack.method for stack in stacks(protocol)}
+    assert set(record["core_minutes"]) == set(record["seconds_per_model"]) == methods
+
+
+def test_stored_columns_are_those_of_a_run():
+    for protocol in STORES:
+        assert list(store.load_runs(protocol)) == columns()
+
+
+# What the hash of the code sees.
+
+SOURCE = '''"""A module."""
+
+def f(x):
+    """Doc."""
+    total = 0.0
+    for value in x:
+        total += value
+        total /= 2  # halved for every value
+    return [total, (total,)]
+'''
+
+
+def same(old, new, source=SOURCE):
+    assert old in source
+    return store.code_tokens(source) == store.code_tokens(source.replace(old, new))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("# halved for every value", "# why"),
+        ('"""Doc."""', '"""Other\n\n    words."""'),
+        ('    """Doc."""\n', ""),
+        ('"""A module."""\n', ""),
+        ("\n\ndef", "\n\n\n# a remark\ndef"),
+        ("[total, (total,)]", "[\n        total,\n        (total,),\n    ]"),
+        ("f(x)", "f(\n    x,\n)"),
+        ("total /= 2", "total  /=  2"),
+    ],
+)
+def test_the_hash_does_not_see_words_and_layout(old, new):
+    assert same(old, new)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("        total /= 2", "    total /= 2"),  # the meaning changes with the indentation only
+        ("(total,)", "(total)"),
+        ("= 2", "= 3"),
+        ("return [", "return {"),
+        ("0.0", "'0.0'"),
+        ("in x:", "in x[0,]:"),
+    ],
+)
+def test_the_hash_sees_what_changes_meaning(old, new):
+    assert not same(old, new)
+
+
+def test_a_comma_that_makes_a_tuple_is_seen_and_another_is_not():
+    for make, plain, equal in [
+        ("y = (a,)\n", "y = (a)\n", False),
+        ("y = x[a,]\n", "y = x[a]\n", False),
+        ("return_ = a in (b,)\n", "return_ = a in (b)\n", False),
+        ("y = f(a,)\n", "y = f(a)\n", True),
+        ("y = f(a)(b,)\n", "y = f(a)(b)\n", True),
+        ("y = [a,]\n", "y = [a]\n", True),
+        ("y = {a,}\n", "y = {a}\n", True),
+        ("y = (a, b,)\n", "y = (a, b)\n", True),
+        ("y = x[a, b,]\n", "y = x[a, b]\n", True),
+    ]:
+        assert (store.code_tokens(make) == store.code_tokens(plain)) is equal, make
+
+
+def test_a_string_that_is_used_is_not_a_docstring():
+    assert store.code_tokens("x = 'a'\n") != store.code_tokens("x = 'b'\n")
+    assert store.code_tokens("f(\n    'a'\n)\n") != store.code_tokens("f(\n    'b'\n)\n")
+    assert store.code_tokens('class A: """Doc."""\n') != store.code_tokens('class B: """Doc."""\n')
+
+
+def test_an_f_string_is_one_token():
+    """Or the hash would depend on the version of Python."""
+    token = '''f"{x + 1:.{n}f} and {{}} {f'{y}'}"'''
+    assert token in store.code_tokens(f"z = {token}\n")
+
+
+def test_a_formatter_leaves_the_hash_alone(tmp_path):
+    """Compact code, formatted: brackets opened, commas added, blank lines moved."""
+    long = ", ".join(f"argument_{i}" for i in range(12))
+    source = f"def f({long}):\n  x = [{long}]\n\n\n\n  return g(x,\n     y=1)\n"
+    path = tmp_path / "module.py"
+    path.write_text(source)
+    ruff = Path(sys.executable).with_name("ruff")
+    subprocess.run([ruff, "format", "--quiet", path], check=True)
+    assert path.read_text().count("\n") > 20
+    assert store.code_tokens(path.read_text()) == store.code_tokens(source)
+
+
+def test_every_store_hashes_all_that_its_runs_import():
+    """Starting at the trainer: a new module of the package cannot be forgotten."""
+    assert set(store.DECIDING) == set(STORES)
+    todo = ["paper.run"]
+    found = set()
+    while todo:
+        name = todo.pop()
+        found.add(name)
+        tree = ast.parse(PACKAGE.joinpath(*name.split(".")).with_suffix(".py").read_text())
+        for node in ast.walk(tree):
+            if not isinstance(node, ast.ImportFrom) or not (node.module or "").startswith("drocox"):
+                continue
+            module = node.module.removeprefix("drocox").lstrip(".")
+            inside = [f"{module}.{alias.name}".lstrip(".") for alias in node.names]
+            for path in [module, *inside]:
+                file = PACKAGE.joinpath(*path.split(".")).with_suffix(".py")
+                if path and path not in found and file.exists():
+                    todo.append(path)
+    assert "kernels" in found
+    for name in STORES:
+        assert found - {"_checks"} == set(store.DECIDING[name])  # checks refuse or pass on
+
+
+def test_the_hash_is_that_of_the_modules_of_the_store(tmp_path, monkeypatch):
+    (tmp_path / "paper").mkdir()
+    monkeypatch.setattr(store, "__file__", str(tmp_path / "paper" / "store.py"))
+    monkeypatch.setattr(store, "DECIDING", {"one": ("a", "paper.b"), "other": ("a",)})
+    store.code_hash.cache_clear()
+    try:
+        found = []
+        for text in ("x = 1\n", "x = 1  # why\n", "x = 2\n"):
+            (tmp_path / "a.py").write_text("y = 1\n")
+            (tmp_path / "paper" / "b.py").write_text(text)
+            found.append((store.code_hash("one"), store.code_hash("other")))
+            store.code_hash.cache_clear()
+    finally:
+        store.code_hash.cache_clear()
+    first, second, third = found
+    assert first == second
+    assert first[0] != third[0]
+    assert first[1] == third[1]
+
+
+# Where runs are written, and what is advised.
+
+
+def test_an_installed_package_writes_into_the_current_folder(tmp_path, monkeypatch):
+    assert store.own_folder() == store.DEFAULT  # in this checkout
+    monkeypatch.setattr(store, "__file__", str(tmp_path / "drocox" / "paper" / "store.py"))
+    assert store.own_folder() == Path("results")
+    (tmp_path / "pyproject.toml").touch()
+    assert store.own_folder() == store.DEFAULT
+
+
+def test_advice_repeats_the_folder():
+    assert store.command("corrected") == "drocox sweep --protocol corrected"
+    assert store.command("corrected", store.DEFAULT) == "drocox sweep --protocol corrected"
+    advice = store.command("corrected", Path("my try"), "--revalidate")
+    assert advice == "drocox sweep --protocol corrected --revalidate --out 'my try'"

@@ -5,13 +5,16 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from invented import rows_of as made_up
 
 from drocox.paper import store, sweep
-from drocox.paper.protocol import Stack, stacks
+from drocox.paper.protocol import KEYS, Stack, stacks
+from drocox.paper.run import TWICE
 
 SMALL = {"datasets": ("seer",), "methods": ("Cox", "Cox_G(Keya)"), "repeats": (1, 2)}
 COMMAND = [
@@ -94,22 +97,109 @@ def test_a_damaged_part_is_named_and_computed_again(undisturbed, tmp_path, capsy
     assert path.read_bytes().partition(b"\n")[2] == whole.partition(b"\n")[2]
 
 
+def spent():
+    """What a made-up stack cost."""
+    return {"cpu": 1.0, "peak": 0.5, "wall": 0.5}
+
+
 def test_parts_of_other_code_are_refused_and_can_be_revalidated(undisturbed, tmp_path, monkeypatch):
     stack = Stack("as_published", "seer", "Cox", 1)
     _, rows = store.load_part(undisturbed, stack)
     one = {"datasets": ("seer",), "methods": ("Cox",), "repeats": (1,)}
     with monkeypatch.context() as patch:
-        patch.setattr(store, "code_hash", lambda: "0" * 16)
-        store.save_part(tmp_path, stack, rows, cpu=1.0, peak=1.0, wall=1.0)
-    with pytest.raises(store.StoreError, match="--revalidate"):
-        sweep.sweep("as_published", **one, out=tmp_path, progress=False)
-    monkeypatch.setattr(sweep, "_sample", lambda protocol, size: [stack])
+        patch.setattr(store, "code_hash", lambda name: "0" * 16)
+        store.save_part(tmp_path, stack, rows, **spent())
+    for refused in (
+        lambda: sweep.sweep("as_published", **one, out=tmp_path, progress=False),
+        lambda: store.load_runs("as_published", out=tmp_path),
+    ):
+        with pytest.raises(store.StoreError, match=f"--revalidate --out {tmp_path}"):
+            refused()
     assert sweep.revalidate("as_published", out=tmp_path, progress=False) == []
     assert sweep.sweep("as_published", **one, out=tmp_path, progress=False) == 0
     rows.loc[0, "test_auc"] += 1e-4
-    store.save_part(tmp_path, stack, rows, cpu=1.0, peak=1.0, wall=1.0)
+    store.save_part(tmp_path, stack, rows, **spent())
     problems = sweep.revalidate("as_published", out=tmp_path, progress=False)
     assert len(problems) == 1 and "test_auc" in problems[0] and stack.name in problems[0]
+
+
+def test_nothing_is_stamped_that_nobody_can_compare(tmp_path, monkeypatch):
+    """Stability is unknown in repeat 4, so agreement would mean nothing."""
+    stack = Stack("as_published", "seer", "Cox", 4)
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "code_hash", lambda name: "0" * 16)
+        store.save_part(tmp_path, stack, made_up(stack).assign(unstable=np.nan), **spent())
+    problems = sweep.revalidate("as_published", out=tmp_path, progress=False)
+    assert len(problems) == 1 and "repeats 1 to 3" in problems[0]
+    assert not store.is_current_part(stack, store.load_part(tmp_path, stack)[0])
+
+
+def test_parts_of_other_data_are_refused(undisturbed, tmp_path, monkeypatch):
+    stack = Stack("as_published", "seer", "Cox", 1)
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "data_hash", lambda dataset: "0" * 16)
+        store.save_part(tmp_path, stack, made_up(stack), **spent())
+    with pytest.raises(store.StoreError, match="other code or data"):
+        store.load_runs("as_published", out=tmp_path)
+
+
+def test_an_unfinished_store_gives_what_is_there(undisturbed):
+    runs = store.load_runs("as_published", out=undisturbed)
+    assert len(runs) == 42
+    assert set(runs["method"]) == set(SMALL["methods"])
+    stack = Stack("as_published", "seer", "Cox_G(Keya)", 2, "race")
+    assert store.rows_of(runs, stack).equals(store.load_part(undisturbed, stack)[1])
+
+
+def test_a_method_that_the_protocol_lacks_is_an_error(tmp_path):
+    with pytest.raises(ValueError, match="methods"):
+        sweep.sweep("forensic", methods=("Cox",), out=tmp_path, progress=False)
+
+
+def test_a_folder_that_cannot_be_written_to_is_named(tmp_path):
+    (tmp_path / "file").touch()
+    out = tmp_path / "file" / "results"
+    with pytest.raises(store.StoreError, match=f"cannot write to {out}.*--out"):
+        sweep.sweep("as_published", **SMALL, out=out, progress=False)
+
+
+def test_an_installed_package_says_where_it_writes(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(store, "own_folder", lambda: Path("results"))
+    monkeypatch.setattr(sweep, "run_stack", made_up)
+    one = {"datasets": ("seer",), "methods": ("Cox",), "repeats": (1,)}
+    for stack in stacks("as_published", **one):
+        store.save_part(Path("results"), stack, made_up(stack), **spent())
+    assert sweep.sweep("as_published", **one, progress=False) == 0
+    assert "--out results" in capsys.readouterr().err
+    assert (tmp_path / "results" / ".lock").exists()
+
+
+class Msvcrt:
+    """The one function of Windows' msvcrt that is used: locks a file once."""
+
+    LK_NBLCK = 2
+
+    def __init__(self):
+        self.held = 0
+
+    def locking(self, descriptor, mode, size):
+        if self.held:
+            raise OSError("locked")
+        self.held += size
+
+
+def test_windows_has_a_lock_and_no_peak_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr(sweep, "fcntl", None)
+    monkeypatch.setattr(sweep, "resource", None)
+    monkeypatch.setattr(sweep, "msvcrt", Msvcrt(), raising=False)
+    with (
+        sweep.only_writer(tmp_path),
+        pytest.raises(store.StoreError, match="another sweep"),
+        sweep.only_writer(tmp_path),
+    ):
+        pass
+    assert sweep._peak_gb() is None
 
 
 def test_a_dask_cluster_gives_the_same_rows(undisturbed, tmp_path):
@@ -127,82 +217,129 @@ def test_a_dask_cluster_gives_the_same_rows(undisturbed, tmp_path):
     assert bodies(tmp_path) == bodies(undisturbed)
 
 
-def made_up(stack):
-    """Rows of a stack with invented metrics, the same on every call."""
-    from drocox.paper.run import KEYS, columns
-
-    rows = stack.grid()
-    rows = rows.assign(**{k: getattr(stack, k) for k in KEYS if k not in rows})
-    rows = rows.reindex(columns=columns())
-    draw = np.random.default_rng(sum(stack.name.encode()) + stack.repeat)
-    for column in columns()[len(KEYS) : -1]:
-        rows[column] = draw.uniform(0.5, 0.9, len(rows))
-    return rows.assign(unstable=0)
-
-
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
     out = tmp_path_factory.mktemp("finished")
-    for stack in stacks("corrected"):
-        store.save_part(out, stack, made_up(stack), cpu=1.0, peak=0.5, wall=0.5)
-    store.finish(out, "corrected", sweep.machine())
+    for protocol in ("corrected", "forensic"):
+        for stack in stacks(protocol):
+            store.save_part(out, stack, made_up(stack), **spent())
+        store.finish(out, protocol, sweep.machine())
     return out
 
 
-def test_a_finished_protocol_is_one_file_with_every_model_once(finished):
+@pytest.mark.parametrize(("protocol", "models"), [("corrected", 8280), ("forensic", 1440)])
+def test_a_finished_protocol_is_one_file_with_every_model_once(finished, protocol, models):
+    runs = store.load_runs(protocol, out=finished)
+    assert len(runs) == models
+    assert not runs.duplicated(KEYS).any()
+    assert not (finished / "parts" / protocol).exists()
+    record = store.load_provenance(finished)[protocol]
+    assert record["rows"] == models and record["core_hours"] > 0
+    assert record["seconds_per_model"]["Deep DRO-COX (SPLIT)"] == round(1 / 18, 2)
+    assert sweep.sweep(protocol, out=finished, progress=False) == 0
+
+
+def test_an_incomplete_protocol_is_not_finished(tmp_path):
+    for stack in list(stacks("forensic"))[1:]:
+        store.save_part(tmp_path, stack, made_up(stack), **spent())
+    with pytest.raises(store.StoreError, match=f"1 stacks .* missing.*--out {tmp_path}"):
+        store.finish(tmp_path, "forensic", {})
+    assert len(store.load_runs("forensic", out=tmp_path)) == 1440 - 18
+
+
+@pytest.mark.parametrize("what", ["code_hash", "data_hash"])
+def test_parts_of_different_code_or_data_are_not_joined(tmp_path, monkeypatch, what):
+    for i, stack in enumerate(stacks("forensic")):
+        with monkeypatch.context() as patch:
+            if i == 7:
+                patch.setattr(store, what, lambda name: "0" * 16)
+            store.save_part(tmp_path, stack, made_up(stack), **spent())
+    with pytest.raises(store.StoreError, match=f"--revalidate --out {tmp_path}"):
+        store.finish(tmp_path, "forensic", {})
+
+
+def test_the_peak_is_that_of_the_parts_where_it_is_known(tmp_path):
+    for i, stack in enumerate(stacks("forensic")):
+        cost = spent() | {"peak": None if i else 0.25}
+        store.save_part(tmp_path, stack, made_up(stack), **cost)
+    store.finish(tmp_path, "forensic", {})
+    assert store.load_provenance(tmp_path)["forensic"]["peak_gb_per_worker"] == 0.25
+
+
+def test_runs_are_the_callers_own(finished):
     runs = store.load_runs("corrected", out=finished)
-    assert len(runs) == 8280
-    assert not runs.duplicated(store.KEYS).any()
-    assert not (finished / "parts" / "corrected").exists()
-    record = store.load_provenance(finished)["corrected"]
-    assert record["rows"] == 8280 and record["core_hours"] > 0
+    before = runs["test_auc"].copy()
+    runs["test_auc"] = 0.0
+    assert store.load_runs("corrected", out=finished)["test_auc"].equals(before)
 
 
-def test_verify_says_what_is_missing_or_different(finished, monkeypatch):
+@pytest.mark.parametrize("protocol", ["corrected", "forensic"])
+def test_verify_says_what_is_missing_or_different(finished, monkeypatch, protocol):
     monkeypatch.setattr(sweep, "run_stack", made_up)
-    assert sweep.verify("corrected", out=finished, progress=False) == []
-    runs = store.read_runs("corrected", finished)
-    lost = runs.drop(index=runs.index[(runs["method"] == "DRO-COX") & (runs["repeat"] == 3)])
+    assert sweep.verify(protocol, out=finished, progress=False) == []
+    runs = store.read_runs(protocol, finished)
+    stack = Stack(protocol, "seer", "Deep DRO-COX (SPLIT)", 3, n2_share=0.5, sides=2)
+    same = (runs["dataset"] == "seer") & (runs["method"] == stack.method) & (runs["repeat"] == 3)
+    lost = runs.drop(index=runs.index[same])
     monkeypatch.setattr(store, "read_runs", lambda protocol, out: lost)
-    problems = sweep.verify("corrected", out=finished, progress=False)
-    assert any("seer_dro-cox_r3: 0 of 18" in p for p in problems)
-    changed = runs.assign(test_auc=runs["test_auc"] + 1e-3)
+    problems = sweep.verify(protocol, out=finished, progress=False)
+    assert any(f"{stack.name}: 0 of 18" in p for p in problems)
+    assert any(f"{len(runs) - 18} models stored, {len(runs)} expected" in p for p in problems)
+    twice = pd.concat([runs, runs.tail(1)], ignore_index=True)
+    monkeypatch.setattr(store, "read_runs", lambda protocol, out: twice)
+    assert sweep.verify(protocol, out=finished, progress=False)
+    column = "test_auc" if protocol == "corrected" else "test_c_index"
+    changed = runs.assign(**{column: runs[column] + 2e-3})
     monkeypatch.setattr(store, "read_runs", lambda protocol, out: changed)
-    problems = sweep.verify("corrected", out=finished, progress=False)
-    assert problems and all("test_auc" in p for p in problems)
+    problems = sweep.verify(protocol, out=finished, progress=False)
+    assert problems and all(column in p for p in problems)
 
 
 def test_a_damaged_or_absent_store_is_named(finished, tmp_path):
-    with pytest.raises(store.StoreError, match="drocox sweep --protocol as_published"):
+    advice = f"drocox sweep --protocol as_published --out {finished}"
+    with pytest.raises(store.StoreError, match=advice):
         store.load_runs("as_published", out=finished)
+    assert any(advice in p for p in sweep.verify("as_published", out=finished))
     for name in ("corrected.csv.gz", "provenance.json"):
         (tmp_path / name).write_bytes((finished / name).read_bytes())
     file = tmp_path / "corrected.csv.gz"
     file.write_bytes(file.read_bytes()[:-100])
-    with pytest.raises(store.StoreError, match="truncated"):
+    with pytest.raises(store.StoreError, match=f"truncated.*--out {tmp_path}"):
         store.load_runs("corrected", out=tmp_path)
+    assert any("truncated" in p for p in sweep.verify("corrected", out=tmp_path))
 
 
-def test_runs_of_other_code_are_refused(finished, monkeypatch):
-    store._load.cache_clear()
-    monkeypatch.setattr(store, "code_hash", lambda: "0" * 16)
-    with pytest.raises(store.StoreError, match="--revalidate"):
-        store.load_runs("corrected", out=finished)
+@pytest.mark.parametrize("what", ["code_hash", "data_hash"])
+def test_runs_of_other_code_or_data_are_refused(finished, monkeypatch, what):
+    store.load_runs("corrected", out=finished)  # and what is in memory is refused, too
+    monkeypatch.setattr(store, what, lambda name: "0" * 16)
+    for refused in (
+        lambda: store.load_runs("corrected", out=finished),
+        lambda: sweep.sweep("corrected", out=finished, progress=False),
+    ):
+        with pytest.raises(store.StoreError, match=f"--revalidate --out {finished}"):
+            refused()
+    problems = sweep.verify("corrected", out=finished, progress=False)
+    assert len(problems) == 1 and f"--revalidate --out {finished}" in problems[0]
 
 
-def test_the_hash_of_the_code_sees_code_and_nothing_else(tmp_path, monkeypatch):
-    source = 'def f(x):\n    """Doc."""\n    return x + 1  # why\n'
-    same = 'def f(x):\n    """Other words."""\n    # because\n    return x + 1\n'
-    other = source.replace("+ 1", "+ 2")
-    monkeypatch.setattr(store, "DECIDING", ("only",))
-    monkeypatch.setattr(store, "__file__", str(tmp_path / "results.py"))
-    found = []
-    for text in (source, same, other):
-        (tmp_path / "only.py").write_text(text)
-        store.code_hash.cache_clear()
-        found.append(store.code_hash())
-    store.code_hash.cache_clear()
-    assert found[0] == found[1] != found[2]
+def test_a_finished_store_can_be_revalidated(finished, tmp_path, monkeypatch):
+    for name in ("forensic.csv.gz", "provenance.json"):
+        (tmp_path / name).write_bytes((finished / name).read_bytes())
+    monkeypatch.setattr(sweep, "run_stack", made_up)
+    monkeypatch.setattr(store, "code_hash", lambda name: "1" * 16)
+    assert not store.is_current("forensic", tmp_path)
+    assert sweep.revalidate("forensic", out=tmp_path, progress=False) == []
+    assert store.is_current("forensic", tmp_path)
+    assert store.load_provenance(tmp_path)["forensic"]["rows"] == 1440
+
+
+@pytest.mark.parametrize(("gap", "apart"), [(9e-7, False), (1.1e-6, True), (2e-5, True)])
+@pytest.mark.parametrize("size", [0.5, 30.0])
+def test_differences_are_those_beyond_a_millionth(gap, apart, size):
+    rows = pd.DataFrame({"a": [size, size], "unstable": [0, 0]})
+    moved = rows.assign(a=[size, size + gap * max(1, size)])
+    assert bool(sweep.differences(rows, moved)) is apart
 
 
 def test_differences_ignore_unstable_runs():
@@ -210,3 +347,21 @@ def test_differences_ignore_unstable_runs():
     moved = rows.assign(a=[1.0 + 1e-8, 5.0])
     assert sweep.differences(rows, moved) == []
     assert sweep.differences(rows, rows.assign(a=[1.1, 2.0])) == ["a: 0.1 apart"]
+    assert sweep.differences(rows, rows.head(1)) == ["2 rows stored, 1 computed"]
+
+
+def test_a_sample_is_linear_stable_and_follows_the_code(monkeypatch):
+    everything = list(stacks("corrected"))
+    sample = sweep._sample(everything, "corrected", 8)
+    assert len(sample) == 8
+    assert all(s.model == "linear" and s.repeat in TWICE for s in sample)
+    monkeypatch.setattr(store, "code_hash", lambda name: "1" * 16)
+    assert sweep._sample(everything, "corrected", 8) != sample
+    (network,) = sweep._sample(list(stacks("forensic")), "forensic", 8)
+    assert network.dataset == "seer" and network.repeat in TWICE
+
+
+def test_the_dearest_stacks_come_first():
+    order = sorted(stacks("corrected", repeats=(1,)), key=sweep.cost, reverse=True)
+    assert order[0].method == "DeepSurv_I(Keya)"
+    assert order[-1].method == "Cox"

@@ -1,0 +1,114 @@
+"""Sphinx extension: never show a number that today's code would not compute.
+
+It chooses the execution cache by :mod:`cache_key`, runs the chapters on all cores, lets launch and
+download buttons give the executed notebook, and makes a page with a warning fail again until the
+warning is gone.
+"""
+
+import os
+import shutil
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from jupyter_cache import get_cache
+from jupyter_cache.base import CacheBundleIn
+from jupyter_cache.executors.utils import single_nb_execution
+from sphinx.util import logging
+
+sys.path.insert(0, str(Path(__file__).parent))
+import cache_key
+import golden
+
+logger = logging.getLogger(__name__)
+KEPT = 3  # caches on disk: switching between two branches stays fast
+
+
+def choose_cache(app, config):
+    """On config-inited. Sphinx sees a changed setting and reads every chapter again."""
+    path = cache_key.cache_path(Path(app.srcdir))
+    path.mkdir(parents=True, exist_ok=True)
+    os.utime(path)
+    others = [p for p in path.parent.iterdir() if p.is_dir() and p != path]
+    others.sort(key=lambda p: p.stat().st_mtime, reverse=True)
+    for old in others[KEPT - 1 :]:
+        shutil.rmtree(old, ignore_errors=True)
+    config.nb_execution_cache_path = str(path)
+
+
+def fill_cache(app):
+    """On builder-inited. Run the chapters that the cache does not know, on all cores.
+
+    Left to itself the build runs them one by one. A chapter that fails stays out of the cache: the
+    build runs it again and says what is wrong.
+    """
+    root = Path(app.srcdir)
+    cache = get_cache(app.config.nb_execution_cache_path)
+    missing = []
+    for source in golden.chapters(root):
+        notebook = golden.read(source)
+        try:
+            cache.match_cache_notebook(notebook)
+        except KeyError:
+            missing.append((source, notebook))
+    if len(missing) < 2:
+        return
+    logger.info(f"running {len(missing)} chapters")
+
+    def run(job):
+        source, notebook = job
+        result = single_nb_execution(
+            notebook,
+            cwd=str(source.parent),
+            timeout=app.config.nb_execution_timeout,
+            allow_errors=False,
+            meta_override=True,
+        )
+        return source, notebook, result
+
+    with ThreadPoolExecutor(min(os.cpu_count(), 8)) as pool:
+        for source, notebook, result in pool.map(run, missing):
+            if result.err is None:
+                data = {"execution_seconds": result.time}
+                bundle = CacheBundleIn(notebook, str(source), data=data)
+                cache.cache_notebook_bundle(bundle, check_validity=False, overwrite=True)
+                logger.info(f"{source.relative_to(root)}: {result.time:.1f} s")
+
+
+def point_at_twins(app, pagename, templatename, context, doctree):
+    """On html-page-context, after the theme. Launch buttons open X.ipynb, even a future one."""
+    for button in context.get("header_buttons", []):
+        for launch in button.get("buttons", []) if button.get("label") == "launch-buttons" else []:
+            launch["url"] = launch["url"].replace(f"{pagename}.md", f"{pagename}.ipynb")
+
+
+def write_downloads(app, exception):
+    """On build-finished. Put outputs into the notebooks behind the download buttons.
+
+    On a cache hit myst-nb writes them without.
+    """
+    if exception is not None or app.builder.name != "html":
+        return
+    root = Path(app.srcdir)
+    for source in golden.chapters(root):
+        target = Path(app.outdir, "_sources", source.relative_to(root)).with_suffix(".ipynb")
+        if target.exists():
+            cache = app.config.nb_execution_cache_path
+            golden.write(golden.executed_notebook(source, root, cache), target)
+
+
+def forget_faulty_pages(app, exception):
+    """On build-finished. Else a second build would not read the faulty page again, and pass."""
+    if app._warncount:
+        Path(app.doctreedir, "environment.pickle").unlink(missing_ok=True)
+
+
+def setup(app):
+    """Called by Sphinx."""
+    os.environ.update(cache_key.kernel_environment())
+    app.connect("config-inited", choose_cache)
+    app.connect("builder-inited", fill_cache)
+    app.connect("html-page-context", point_at_twins, priority=900)
+    app.connect("build-finished", write_downloads)
+    app.connect("build-finished", forget_faulty_pages)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,350 @@
+"""The reproduction's commands: ``data``, ``sweep``, ``verify``, ``table``, ``figure``, ``claims``.
+
+Names are understood in any case and with or without their punctuation: ``T4``, ``FLC``,
+``"Cox_∩(Keya)"``, ``dro-cox-split``. Modules that compute are imported when a command runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import textwrap
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from drocox.paper.protocol import ATTRIBUTES, METHODS, MODELS, PROTOCOLS, REPEATS, SPLIT, STORES
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+WIDTH = 80
+EXHIBITS = [f"t{i}" for i in range(1, 18)]
+SELECTIONS = {
+    "stated": "the paper's rule, repeat by repeat",
+    "one_setting": "the paper's rule, one setting for all repeats",
+    "recovered": "forensic, the rule that gives the published row back",
+}
+TUNE_BY = {"ci_percent": "CI", "f_a": "F_A"}
+# the two blocks of a printed table: metric and its heading
+BLOCKS = (
+    {"ci_percent": "CI (%)", "f_a": "F_A", "f_i": "F_I", "f_g": "F_G", "f_cap": "F_cap"},
+    {"c_index": "c-index", "auc": "AUC", "lpl": "LPL", "ibs": "IBS"},
+)
+SPLIT_TITLES = {"t16": "SPLIT by n2, ", "t17": "SPLIT by sides, "}
+NAME_WIDTH = 20
+CELL_WIDTH = 12
+
+
+def _plain(name: str) -> str:
+    """A name without case and punctuation."""
+    return "".join(filter(str.isalnum, name.lower().replace("∩", "cap")))
+
+
+def _name(kind: str, known: Iterable[str], **aliases: str) -> Callable[[str], str]:
+    """A reader of names for argparse; an unknown one is answered with the right ones."""
+    by_spelling = {_plain(name): name for name in known} | aliases
+
+    def read(text: str) -> str:
+        if _plain(text) in by_spelling:
+            return by_spelling[_plain(text)]
+        close = difflib.get_close_matches(_plain(text), by_spelling, 1)
+        hint = f" did you mean {by_spelling[close[0]]!r}?" if close else ""
+        choices = ", ".join(dict.fromkeys(by_spelling.values()))
+        raise argparse.ArgumentTypeError(f"unknown {kind} {text!r};{hint} choose one of: {choices}")
+
+    return read
+
+
+def _number(low: int, high: float, text: str) -> Callable[[str], int]:
+    """A reader of whole numbers from ``low`` to ``high`` for argparse."""
+
+    def read(given: str) -> int:
+        if not given.isdecimal() or not low <= int(given) <= high:
+            raise argparse.ArgumentTypeError(f"{given!r} is not {text}")
+        return int(given)
+
+    return read
+
+
+def fill(text: str, first: str = "", indent: str = "") -> str:
+    """Wrap a text to 80 columns; a command at its end stays on one line, to be copied.
+
+    Parameters
+    ----------
+    text : str
+    first, indent : str
+        What the first line and the others begin with.
+
+    Returns
+    -------
+    str
+    """
+    words, colon, command = text.partition(": drocox ")
+    lines = textwrap.wrap(
+        words + colon[:1],
+        WIDTH,
+        initial_indent=first,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    if command:
+        lines.append(f"{indent}  drocox {command}")
+    return "\n".join(lines)
+
+
+def _data(args) -> None:
+    from drocox.paper.datasets import dataset_summary
+
+    for name, facts in dataset_summary().iterrows():
+        print(name.upper())
+        for key, value in facts.items():
+            text = f"{value:.3f}" if isinstance(value, float) else str(value)
+            label = f"  {key.replace('_', ' '):19s}"
+            if max(map(len, text.split())) > WIDTH - len(label):  # a hash: on a line of its own
+                print(label.rstrip())
+                label = ""
+            print(fill(text, label or "    ", " " * len(label)))
+
+
+def _sweep(args) -> bool | None:
+    parts = {"--dataset": args.dataset, "--method": args.method, "--repeats": args.repeats}
+    workers = {"--jobs": args.jobs, "--scheduler": args.scheduler}
+    if args.revalidate and (given := [k for k, v in (parts | workers).items() if v is not None]):
+        args.usage(f"--revalidate checks the whole store: drop {', '.join(given)}")
+    if args.protocol == "forensic" and args.method:
+        args.usage(f"the forensic runs have one method, {SPLIT['nonlinear']}: drop --method")
+    from drocox.paper.sweep import revalidate, sweep
+
+    if args.revalidate:
+        problems = revalidate(args.protocol, out=args.out)
+        print(
+            "\n".join(map(fill, problems)) or "the sample agrees; the runs are stamped as today's"
+        )
+        return bool(problems)
+    trained = sweep(
+        args.protocol,
+        datasets=args.dataset,
+        methods=args.method,
+        repeats=args.repeats,
+        jobs=args.jobs or -1,
+        scheduler=args.scheduler,
+        out=args.out,
+    )
+    print(f"trained {trained} models; nothing of this is missing now")
+
+
+def _verify(args) -> bool:
+    from drocox.paper.store import load_provenance
+    from drocox.paper.sweep import verify
+
+    # of one's own store those protocols that are in it
+    there = STORES if args.out is None else list(load_provenance(args.out)) or PROTOCOLS
+    bad = False
+    for protocol in args.protocol or there:
+        problems = verify(protocol, out=args.out)
+        bad = bad or bool(problems)
+        print(f"{protocol}: " + ("PROBLEMS" if problems else "complete and unchanged"))
+        for problem in problems:
+            print(fill(problem, "  ", "    "))
+    return bad
+
+
+def _check_table(args) -> None:
+    """Refuse arguments of ``table`` that are missing, impossible or without effect."""
+    given = {"--tune-by": args.tune_by}
+    if args.name == "t1":
+        given |= {"--protocol": args.protocol, "--selection": args.selection, "--out": args.out}
+    if args.name in ATTRIBUTES:
+        choices = ", ".join(ATTRIBUTES[args.name])
+        if args.attribute is None:
+            args.usage(f"which attribute? {args.name} has: {choices}")
+        if args.attribute not in ATTRIBUTES[args.name]:
+            args.usage(f"{args.name} has no attribute {args.attribute!r}; choose one of: {choices}")
+        return
+    given["the attribute"] = args.attribute
+    if useless := [name for name, value in given.items() if value is not None]:
+        args.usage(f"{args.name} is a table of the paper as it stands: drop {', '.join(useless)}")
+
+
+def _table(args) -> None:
+    _check_table(args)
+    import pandas as pd
+
+    from drocox.paper import store, tables
+
+    if args.name == "t1":
+        table = tables.dataset_table()
+        print(
+            table.to_csv(index=False) if args.csv else table.to_string(index=False) + "\n", end=""
+        )
+        return
+    protocol = args.protocol or "as_published"
+    selection = args.selection or "stated"
+    how = {"protocol": protocol, "selection": selection, "out": args.out}
+    if args.name in tables.SPLIT_EXHIBITS:
+        dataset, attribute, tune_by = "flc", "age", "ci_percent"
+        exhibit = args.name
+        make = tables.split_share_table if exhibit == "t16" else tables.one_side_table
+        table = pd.concat([make(model, **how) for model in MODELS], ignore_index=True)
+    else:
+        asked = (args.name, args.attribute, args.tune_by or "ci_percent")
+        dataset, attribute, tune_by = tables.EXHIBITS.get(args.name, asked)
+        exhibit = tables.exhibit_of(dataset, attribute, tune_by)
+        table = tables.main_table(dataset, attribute, tune_by=tune_by, **how)
+    if args.csv:
+        print(table.to_csv(index=False), end="")
+        return
+    runs = store.load_runs(protocol, out=args.out)
+    repeats = runs[runs["dataset"] == dataset].groupby("method")["repeat"].nunique()
+    few = "" if repeats.min() == repeats.max() else f"{repeats.min()} to "
+    published = table["paper_mean"].notna().any()
+    below = "SD, distance to the paper in its SDs" if published else "SD"
+    what = f"{dataset.upper()}, {attribute}, {SPLIT_TITLES.get(exhibit, '')}"
+    print(f"{exhibit.upper()}  {what}tuned by {TUNE_BY[tune_by]}")
+    print(f"protocol {protocol}")
+    print(f"selection {selection}: {SELECTIONS[selection]}")
+    print(f"mean over {few}{repeats.max()} repeats; below: {below}")
+    for block in BLOCKS:
+        print()
+        print(_block(table, block))
+
+
+def _block(table: pd.DataFrame, block: dict[str, str]) -> str:
+    """Some metrics of a table in 80 columns, two lines for each method."""
+    from drocox.paper.tables import METRICS
+
+    def line(name: str, cells: Iterable[str]) -> str:
+        return f"{name:{NAME_WIDTH}s}" + "".join(f"{cell:>{CELL_WIDTH}s}" for cell in cells)
+
+    directions = ["higher" if METRICS[metric][1] else "lower" for metric in block]
+    lines = [line("", block.values()), line("better:", directions)]
+    for model, of_model in table.groupby("model", sort=False):
+        lines.append(model)
+        for method, rows in of_model.groupby("method", sort=False):
+            cells = rows.set_index("metric").loc[list(block)]
+            names = [*textwrap.wrap(method, NAME_WIDTH - 2), ""]
+            lines.append(line("  " + names[0], map(_short, cells["mean"])))
+            lines.append(line("  " + names[1], [_spread(cell) for _, cell in cells.iterrows()]))
+    return "\n".join(lines)
+
+
+def _short(value: float) -> str:
+    """Four decimals; fewer from 10 on, so that a number keeps six characters and a sign."""
+    if not abs(value) < 1e5:  # so are infinity and NaN
+        return f"{value:.1e}"
+    digits = len(str(int(abs(value))))
+    return f"{value:.{5 - digits}f}"
+
+
+def _spread(cell: pd.Series) -> str:
+    """SD of a cell and, where published, its distance to the paper's mean."""
+    gap = (cell["mean"] - cell["paper_mean"]) / cell["paper_std"]
+    if gap != gap:  # NaN: unpublished
+        return _short(cell["std"])
+    if abs(gap) >= 999:
+        return f"{_short(cell['std'])} far"
+    return f"{_short(cell['std'])} {gap:+.{1 if abs(gap) < 9.95 else 0}f}"
+
+
+def _figure(args) -> None:
+    from drocox.paper.figures import alpha_sensitivity
+
+    args.to.mkdir(parents=True, exist_ok=True)
+    for dataset in args.dataset or ATTRIBUTES:
+        path = args.to / f"alpha_{dataset}_{args.protocol}.svg"
+        alpha_sensitivity(dataset, protocol=args.protocol, out=args.out).savefig(path)
+        print(f"wrote {path}")
+
+
+def _claims(args) -> None:
+    from drocox.paper.claims import claims, ledger
+
+    known = claims()
+    for name, rows in ledger(out=args.out).groupby("id", sort=False):
+        claim = known[name]
+        unit = " %" if claim["number"].startswith("per cent") else ""
+        bars = f"reproduced from {claim['reproduced']}{unit}"
+        if "partly" in claim:
+            bars += f", partly from {claim['partly']}{unit}"
+        print(fill(claim["claim"], f"{name:4s} ", " " * 5))
+        print(fill(f"{claim['paper']}; see book/{claim['chapter']}", " " * 5, " " * 5))
+        print(fill(f"{claim['number']} (of {claim['of']}): {bars}", " " * 5, " " * 5))
+        for row in rows.itertuples():
+            value = f"{row.value:.1f} %" if unit else f"{row.value:g} of {row.of}"
+            first = f"     {row.view:13s}{row.verdict:12s}{value:9s}"
+            print(fill(row.where, first, " " * len(first)) if row.where else first.rstrip())
+        print()
+
+
+def add_commands(command: Callable[..., argparse.ArgumentParser]) -> None:
+    """Add the commands of the reproduction.
+
+    Parameters
+    ----------
+    command : callable
+        Called with a name, a function of the parsed arguments, a sentence and an example; returns
+        the parser of the new command.
+    """
+    store = {"type": Path, "metavar": "DIR", "help": "folder of the runs (default: the book's)"}
+    some = {"nargs": "+", "metavar": "NAME"}
+    dataset = _name("data set", ATTRIBUTES)
+    protocol = _name("protocol", PROTOCOLS)
+    any_store = _name("protocol", STORES)
+    both = "as_published (default) or corrected"
+    three = "flc, support, seer (default: all)"
+
+    command("data", _data, "Describe the three data sets.", "drocox data")
+
+    text = "Train what is missing of a protocol; interrupt and resume at will."
+    example = "drocox sweep --dataset seer --method Cox DRO-COX --out try"
+    add = command("sweep", _sweep, text, example).add_argument
+    names = "as_published (default), corrected or forensic"
+    add("--protocol", type=any_store, default="as_published", metavar="NAME", help=names)
+    add("--dataset", type=dataset, help=three, **some)
+    names = f"any of: {', '.join(METHODS)} (default: all)"
+    add("--method", type=_name("method", METHODS), help=names, **some)
+    repeat = _number(1, len(REPEATS), "a repeat: choose from 1 to 10")
+    add("--repeats", type=repeat, nargs="+", metavar="N", help="from 1 to 10 (default: all)")
+    processes = _number(1, float("inf"), "a number of processes: choose 1 or more")
+    add("--jobs", type=processes, metavar="N", help="worker processes (default: one per core)")
+    add("--scheduler", metavar="ADDRESS", help="dask scheduler, e.g. tcp://host:8786")
+    add("--out", **store)
+    stamp = "train nothing: recompute a sample of linear runs and, if it agrees to 1e-6, stamp "
+    stamp += "the stored runs as made by today's code"
+    add("--revalidate", action="store_true", help=stamp)
+
+    text = "Check stored runs: completeness, hashes, a recomputed sample."
+    add = command("verify", _verify, text, "drocox verify --protocol corrected").add_argument
+    names = "as_published, corrected, forensic (default: all)"
+    add("--protocol", type=any_store, help=names, **some)
+    add("--out", **store)
+
+    text = "Print a table of the paper, beside the published numbers."
+    add = command("table", _table, text, "drocox table flc age; drocox table T16").add_argument
+    names = "a data set (flc, support, seer), or t1 to t17"
+    add("name", type=_name("table", [*ATTRIBUTES, *EXHIBITS]), metavar="NAME", help=names)
+    add("attribute", nargs="?", type=str.lower, help="of a data set: age, gender or race")
+    names = "what the selection minimises: ci_percent (default) or f_a"
+    metric = _name("metric", TUNE_BY, ci="ci_percent")
+    add("--tune-by", type=metric, metavar="METRIC", help=names)
+    add("--protocol", type=protocol, metavar="NAME", help=both)
+    names = "stated (default), one_setting or recovered"
+    add("--selection", type=_name("selection", SELECTIONS), metavar="NAME", help=names)
+    add("--out", **store)
+    add("--csv", action="store_true", help="long form, all digits")
+
+    text = "Draw the figure of the paper, a file per data set."
+    example = "drocox figure alpha --dataset flc --to pictures"
+    add = command("figure", _figure, text, example).add_argument
+    add("figure", type=_name("figure", ["alpha"], f1="alpha"), metavar="NAME", help="alpha, or f1")
+    add("--dataset", type=dataset, help=three, **some)
+    add("--protocol", type=protocol, default="as_published", metavar="NAME", help=both)
+    add("--out", **store)
+    where = "where the pictures go (default: the current folder)"
+    add("--to", type=Path, default=Path(), metavar="DIR", help=where)
+
+    text = "Judge the paper's claims by their thresholds."
+    add = command("claims", _claims, text, "drocox claims").add_argument
+    add("--out", **store)

@@ -1,0 +1,160 @@
+"""The package as a stranger installs it: a wheel, tried in an empty folder."""
+
+import ast
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import invented
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+IMPORTED_AS = {"scikit-learn": "sklearn", "scikit-survival": "sksurv", "pyyaml": "yaml"}
+PIP = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    """A wheel of a copy of the sources, so that building leaves nothing beside them."""
+    folder = tmp_path_factory.mktemp("wheel")
+    source = folder / "source"
+    skipped = shutil.ignore_patterns("__pycache__", "parts", ".lock", "*.tmp")
+    shutil.copytree(ROOT / "drocox", source / "drocox", ignore=skipped)
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source)
+    build = ["wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", folder, source]
+    subprocess.run([*PIP, *build], check=True)
+    (path,) = folder.glob("drocox-*.whl")
+    return path
+
+
+@pytest.fixture(scope="module")
+def installed(wheel, tmp_path_factory):
+    """A folder that holds what the wheel installs."""
+    target = tmp_path_factory.mktemp("installed")
+    subprocess.run([*PIP, "install", "--no-deps", "--target", target, wheel], check=True)
+    return target
+
+
+def files(folder):
+    """Sizes of the files of a folder, without compiled code."""
+    paths = [p for p in folder.rglob("*") if p.is_file() and "__pycache__" not in p.parts]
+    return {str(p.relative_to(folder)): p.stat().st_size for p in paths}
+
+
+@pytest.fixture
+def drocox(installed, tmp_path):
+    """Run the installed command line in an empty folder; nothing installed may change."""
+    before = files(installed)
+    environment = os.environ | {"PYTHONPATH": str(installed), "OMP_NUM_THREADS": "1"}
+
+    def run(*arguments):
+        command = [sys.executable, "-P", "-m", "drocox.cli", *map(str, arguments)]
+        return subprocess.run(
+            command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300
+        )
+
+    yield run
+    assert files(installed) == before
+
+
+def test_the_wheel_has_the_data_and_nothing_else(wheel):
+    names = zipfile.ZipFile(wheel).namelist()
+    package = {name for name in names if name.startswith("drocox/")}
+    assert {Path(name).parts[0] for name in names} == {
+        "drocox",
+        f"drocox-{PROJECT['version']}.dist-info",
+    }
+    sources = {p.relative_to(ROOT).as_posix() for p in (ROOT / "drocox").rglob("*.py")}
+    results = ROOT / "drocox" / "paper" / "results"
+    data = {
+        p.relative_to(ROOT).as_posix()
+        for pattern in ("*.csv.gz", "*.json", "*.yml", "published/*.csv")
+        for p in results.glob(pattern)
+    }
+    assert package == sources | data | {"drocox/paper/seer_order.txt"}
+    assert {"drocox/paper/results/claims.yml", "drocox/paper/results/published/results.csv"} < data
+
+
+def test_what_runs_is_the_wheel(installed, tmp_path):
+    code = "import drocox.paper.store as s; print(s.DEFAULT, s.own_folder())"
+    environment = os.environ | {"PYTHONPATH": str(installed)}
+    command = [sys.executable, "-P", "-c", code]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.stdout.split() == [str(installed / "drocox" / "paper" / "results"), "results"]
+
+
+def test_version_and_data(drocox):
+    assert drocox("--version").stdout.strip() == f"drocox {PROJECT['version']}"
+    done = drocox("data")
+    assert done.returncode == 0, done.stderr
+    assert "support" in done.stdout.lower()
+
+
+def test_a_table_of_the_stored_runs(drocox):
+    done = drocox("table", "t2", "--csv")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("\n") == 1 + 16 * 9
+
+
+def test_a_table_of_runs_of_ones_own(drocox, tmp_path):
+    """Parts written by this checkout are current for the wheel: it holds the same code."""
+    invented.save(tmp_path / "mine", datasets=("seer",))
+    done = drocox("table", "seer", "race", "--csv", "--out", "mine")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("\n") == 1 + 16 * 9
+
+
+def test_a_sweep_without_a_folder_writes_into_the_current_one(drocox, tmp_path):
+    done = drocox("sweep", "--dataset", "seer", "--method", "Cox", "--repeats", 1, "--jobs", 1)
+    assert done.returncode == 0, done.stderr
+    assert "--out results" in done.stderr
+    parts = tmp_path / "results" / "parts" / "as_published"
+    assert [path.name for path in parts.iterdir()] == ["seer_cox_r1.csv"]
+    done = drocox("table", "seer", "race", "--csv", "--out", "results")
+    assert done.returncode == 0, done.stderr
+    assert "linear,Cox,c_index" in done.stdout
+
+
+def requirements(*extras):
+    """Names by which what is required is imported."""
+    texts = PROJECT["dependencies"] + [
+        text for extra in extras for text in PROJECT["optional-dependencies"][extra]
+    ]
+    names = [text.partition(">")[0].partition("=")[0] for text in texts]
+    return {IMPORTED_AS.get(name, name) for name in names}
+
+
+def imports(paths):
+    """Packages imported by some modules, anywhere in them."""
+    found = set()
+    for path in paths:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                found |= {alias.name.partition(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.level == 0:
+                found.add(node.module.partition(".")[0])
+    return found - set(sys.stdlib_module_names) - {"drocox"}
+
+
+def test_the_library_imports_what_it_requires_and_the_reproduction_what_paper_adds():
+    library = imports((ROOT / "drocox").glob("*.py"))
+    paper = imports((ROOT / "drocox" / "paper").glob("*.py"))
+    assert library <= requirements()
+    assert paper <= requirements("paper") | {"dask"}  # dask: on request, with --scheduler
+    assert {"joblib", "matplotlib", "yaml"} <= paper - library
+
+
+def test_the_lock_pins_what_is_required():
+    lines = (ROOT / "requirements.lock").read_text(encoding="utf-8").lower().splitlines()
+    pinned = {line.partition("==")[0].replace("_", "-") for line in lines if line[0] != "#"}
+    extras = PROJECT["optional-dependencies"].values()
+    texts = PROJECT["dependencies"] + [text for extra in extras for text in extra]
+    names = {text.partition(">")[0].partition("=")[0] for text in texts}
+    assert names - pinned == {"drocox[paper]", "drocox[book]"}
+    assert "torch==2.13.0" in lines

@@ -1,0 +1,345 @@
+"""The command line: names, refusals, widths, exit statuses; and what the README shows."""
+
+import io
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import invented
+import pandas as pd
+import pytest
+
+from drocox import __version__, cli
+from drocox.paper import claims, selection, store, sweep, tables
+from drocox.paper import cli as paper
+from drocox.paper.protocol import METHODS
+
+ROOT = Path(__file__).parents[1]
+COMMANDS = ["data", "sweep", "verify", "table", "figure", "claims"]
+
+
+@pytest.fixture(scope="module")
+def runs():
+    return invented.runs(datasets=("flc", "seer"), repeats=(1, 2))
+
+
+@pytest.fixture
+def asked(runs, monkeypatch):
+    """Invented runs instead of the stored ones, and the folders that were asked for."""
+    folders = []
+
+    def load(protocol, *, out=None):
+        folders.append(out)
+        return runs.copy()
+
+    monkeypatch.setattr(store, "load_runs", load)
+    return folders
+
+
+def refused(capsys, *argv):
+    """The answer to arguments that are refused, on one line, once its width is checked."""
+    with pytest.raises(SystemExit) as stop:
+        cli.main(list(argv))
+    assert stop.value.code == 2
+    answer = capsys.readouterr().err
+    assert max(map(len, answer.splitlines())) <= 80
+    return " ".join(answer.split())
+
+
+def printed(capsys, *argv):
+    """What a command prints, once its status and width are checked."""
+    assert cli.main(list(argv)) == 0
+    out = capsys.readouterr().out
+    assert max(map(len, out.splitlines())) <= 80
+    return out
+
+
+def test_version_and_help_with_an_example(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    for argv in (["--version"], ["--help"], *([name, "--help"] for name in COMMANDS)):
+        with pytest.raises(SystemExit) as stop:
+            cli.main(argv)
+        assert stop.value.code == 0
+        out = capsys.readouterr().out
+        assert max(map(len, out.splitlines())) <= 80
+        if argv == ["--version"]:
+            assert out == f"drocox {__version__}\n"
+        elif argv == ["--help"]:
+            assert all(f"  {name} " in out for name in COMMANDS)
+        else:
+            assert f"example: drocox {argv[0]}" in out
+
+
+@pytest.mark.parametrize(
+    ("argv", "expected"),
+    [
+        (["tabel"], "did you mean 'table'? choose one of: data, sweep, verify, table"),
+        (["table", "tt2"], "unknown table 'tt2'; did you mean 't2'? choose one of: flc, support"),
+        (["table", "t2", "--tune-by", "f_a"], "t2 is a table of the paper as it stands: drop --tu"),
+        (["table", "t2", "race"], "drop the attribute"),
+        (["table", "t16", "age", "--tune-by", "CI"], "drop --tune-by, the attribute"),
+        (["table", "t1", "--protocol", "corrected"], "drop --protocol"),
+        (["table", "flc"], "which attribute? flc has: age, gender"),
+        (["table", "FLC", "race"], "flc has no attribute 'race'; choose one of: age, gender"),
+        (["table", "flc", "age", "--protocol", "forensic"], "one of: as_published, corrected"),
+        (["table", "flc", "age", "--selection", "best"], "stated, one_setting, recovered"),
+        (["figure", "beta"], "choose one of: alpha"),
+        (["figure", "alpha", "--dataset", "sear"], "did you mean 'seer'?"),
+        (["sweep", "--method", "dro-cocks"], "did you mean 'DRO-COX'? choose one of: Cox, Cox_I("),
+        (["sweep", "--repeats", "11"], "'11' is not a repeat: choose from 1 to 10"),
+        (["sweep", "--jobs", "0"], "'0' is not a number of processes: choose 1 or more"),
+        (["sweep", "--protocol", "published"], "as_published, corrected, forensic"),
+        (["sweep", "--revalidate", "--jobs", "2"], "drop --jobs"),
+        (["sweep", "--protocol", "forensic", "--method", "Cox"], "Deep DRO-COX (SPLIT)"),
+        (["verify", "--protocol", "as_publish"], "did you mean 'as_published'?"),
+    ],
+)
+def test_what_is_wrong_or_without_effect_is_refused(capsys, argv, expected):
+    assert expected in refused(capsys, *argv)
+
+
+def test_a_usage_error_does_not_wait_for_slow_imports():
+    """No argument that can be refused at once needs torch or pandas."""
+    code = (
+        "import sys; from drocox import cli\n"
+        "for argv in (['table', 't2', 'race'], ['sweep', '--method', 'x'], ['tabel'],"
+        " ['sweep', '--revalidate', '--jobs', '1'], ['--version']):\n"
+        "    try: cli.main(argv)\n"
+        "    except SystemExit as stop: print(stop.code)\n"
+        "slow = {'torch', 'pandas', 'sklearn', 'sksurv', 'numba', 'matplotlib'}\n"
+        "print(sorted(slow & set(sys.modules)))"
+    )
+    start = os.times().children_user
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    spent = os.times().children_user - start
+    assert done.stdout.split("\n") == ["2", "2", "2", "2", "drocox " + __version__, "0", "[]", ""]
+    assert spent < 1
+
+
+def test_a_reader_who_has_had_enough_gets_no_traceback():
+    """As in ``drocox data | head -1``, but with a reader who is gone for certain."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "drocox.cli", "data"]
+    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True)
+    os.close(writer)
+    assert done.returncode == 141 and done.stderr == ""
+
+
+def test_ctrl_c_says_what_is_kept(capsys, monkeypatch):
+    def interrupted(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sweep, "sweep", interrupted)
+    assert cli.main(["sweep"]) == 130
+    assert "what was finished is kept" in capsys.readouterr().err
+
+
+def test_an_error_of_the_program_is_not_hidden(monkeypatch):
+    def broken(*args, **kwargs):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(sweep, "sweep", broken)
+    with pytest.raises(ZeroDivisionError):
+        cli.main(["sweep"])
+
+
+def test_names_in_any_spelling():
+    method = paper._name("method", METHODS)
+    assert method("cox_∩(keya)") == method("COX CAP KEYA") == "Cox_cap(Keya)"
+    assert method("dro-cox-split") == "DRO-COX (SPLIT)"
+    assert [method(name.swapcase()) for name in METHODS] == list(METHODS)
+    assert len({paper._plain(name) for name in METHODS}) == len(METHODS)
+
+
+def test_the_names_known_before_pandas_is_are_those_of_the_tables():
+    assert tuple(paper.SELECTIONS) == selection.SELECTIONS
+    assert tuple(paper.TUNE_BY) == selection.TUNE_BY
+    assert paper.EXHIBITS == ["t1", *tables.EXHIBITS, *tables.SPLIT_EXHIBITS]
+    assert {m for block in paper.BLOCKS for m in block} == set(tables.METRICS)
+
+
+def test_sweep_passes_its_arguments_on(capsys, monkeypatch, tmp_path):
+    got = []
+    monkeypatch.setattr(sweep, "sweep", lambda *args, **how: got.append((args, how)) or 7)
+    argv = "--protocol Corrected --dataset SEER flc --method dro-cox cox --repeats 1 10 --jobs 3"
+    out = printed(capsys, "sweep", *argv.split(), "--scheduler", "tcp://x", "--out", str(tmp_path))
+    assert got == [
+        (
+            ("corrected",),
+            {
+                "datasets": ["seer", "flc"],
+                "methods": ["DRO-COX", "Cox"],
+                "repeats": [1, 10],
+                "jobs": 3,
+                "scheduler": "tcp://x",
+                "out": tmp_path,
+            },
+        )
+    ]
+    assert "trained 7 models" in out
+
+
+def test_verify_and_revalidate_fail_on_problems(capsys, monkeypatch, tmp_path):
+    advice = "drocox sweep --protocol corrected --revalidate --out " + "a/long/path/" * 5
+    problem = "computed by other code or data, " * 4 + f"run: {advice}"
+    found = {"as_published": [], "corrected": [problem], "forensic": []}
+    asked = []
+
+    def verify(protocol, *, out):
+        asked.append((protocol, out))
+        return found[protocol]
+
+    monkeypatch.setattr(sweep, "verify", verify)
+    assert cli.main(["verify"]) == 1
+    assert asked == [(name, None) for name in found]
+    out = capsys.readouterr().out
+    assert "as_published: complete and unchanged" in out and "corrected: PROBLEMS" in out
+    *wrapped, command = out.partition("PROBLEMS\n")[2].partition("\nforensic")[0].splitlines()
+    assert len(wrapped) == 2 and max(map(len, wrapped)) <= 80
+    assert command.strip() == advice  # whole, to be copied
+    assert cli.main(["verify", "--protocol", "As Published", "--out", str(tmp_path)]) == 0
+    assert asked[-1] == ("as_published", tmp_path)
+    monkeypatch.setattr(sweep, "revalidate", lambda protocol, out: found[protocol])
+    assert cli.main(["sweep", "--revalidate"]) == 0
+    assert cli.main(["sweep", "--revalidate", "--protocol", "corrected"]) == 1
+
+
+def test_data_describes_each_data_set_in_a_block(capsys):
+    out = printed(capsys, "data")
+    blocks = re.split(r"^(?=FLC|SUPPORT|SEER)", out, flags=re.MULTILINE)[1:]
+    for block, name in zip(blocks, ("flc", "support", "seer"), strict=True):
+        facts = tables.dataset_summary().loc[name]
+        words = " ".join(block.split())
+        assert f"rows {facts['rows']}" in words and f"doi {facts['doi']}" in words
+        assert f"sha256 {facts['sha256']}" in words and facts["licence"] in words
+
+
+def test_a_table_has_title_directions_means_deviations_and_distances(capsys, asked):
+    out = printed(capsys, "table", "T4", "--selection", "one-setting")
+    assert out.startswith("T4  SEER, race, tuned by CI\nprotocol as_published\n")
+    assert "selection one_setting: the paper's rule, one setting for all repeats" in out
+    assert "mean over 2 repeats; below: SD, distance to the paper in its SDs" in out
+    fair, accurate = out.split("\n\n")[1:]
+    assert fair.split("\n")[0].split() == ["CI", "(%)", "F_A", "F_I", "F_G", "F_cap"]
+    assert fair.split("\n")[1].split() == ["better:", *["lower"] * 5]
+    assert accurate.split("\n")[0].split() == ["c-index", "AUC", "LPL", "IBS"]
+    assert accurate.split("\n")[1].split() == ["better:", "higher", "higher", "higher", "lower"]
+    table = tables.main_table("seer", "race", selection="one_setting")
+    for block, metrics in zip((fair, accurate), paper.BLOCKS, strict=True):
+        lines = [line for line in block.split("\n")[2:] if line.startswith("  ")]
+        rows = table.groupby("method", sort=False)
+        assert len(lines) == 2 * 16 and list(rows.groups) == list(METHODS)
+        for i, (method, row) in enumerate(rows):
+            first, second = lines[2 * i : 2 * i + 2]
+            assert f"{first[:20].strip()} {second[:20].strip()}".strip() == method
+            for k, metric in enumerate(metrics):
+                cell = row.set_index("metric").loc[metric]
+                gap = (cell["mean"] - cell["paper_mean"]) / cell["paper_std"]
+                column = slice(20 + 12 * k, 32 + 12 * k)
+                assert float(first[column]) == pytest.approx(cell["mean"], abs=6e-5)
+                std, distance = second[column].split()
+                assert float(std) == pytest.approx(cell["std"], abs=6e-5)
+                if abs(gap) >= 999:
+                    assert distance == "far"
+                else:
+                    assert float(distance) == pytest.approx(gap, abs=0.051 if abs(gap) < 9 else 0.6)
+
+
+def test_a_table_without_published_numbers_has_no_distances(capsys, asked, tmp_path):
+    argv = ["table", "flc", "Gender", "--tune-by", "F_A", "--protocol", "corrected"]
+    out = printed(capsys, *argv, "--out", str(tmp_path))
+    assert out.startswith("T10  FLC, gender, tuned by F_A\nprotocol corrected\nselection stated:")
+    assert "below: SD\n" in out and not re.search(r"\d [+-]\d", out)
+    assert set(asked) == {tmp_path}
+
+
+def test_the_other_tables_and_the_long_form(capsys, asked, tmp_path):
+    for name in ("t16", "T17"):
+        out = printed(capsys, "table", name)
+        assert "\nlinear\n" in out and "\nnonlinear\n" in out
+    assert "(SPLIT, ONE SIDE)" in out
+    assert cli.main(["table", "t16", "--csv", "--out", str(tmp_path)]) == 0
+    assert asked[-1] == tmp_path
+    assert len(pd.read_csv(io.StringIO(capsys.readouterr().out))) == 90
+    assert "4,024" in printed(capsys, "table", "t1")
+    assert cli.main(["table", "t1", "--csv"]) == 0
+    assert len(pd.read_csv(io.StringIO(capsys.readouterr().out))) == 12
+
+
+def test_numbers_of_any_size_fit_their_column():
+    for value in (0.00012, 9.99999, 10, 123.456, 99999.4, 1e7, float("inf"), float("nan")):
+        assert len(paper._short(value)) <= 7 and len(paper._short(-value)) <= 8
+        assert float(paper._short(value)) == pytest.approx(value, rel=0.01, abs=1e-4, nan_ok=True)
+    cell = pd.Series({"mean": 1.0, "std": 0.1, "paper_mean": 3.0, "paper_std": 1e-3})
+    assert paper._spread(cell) == "0.1000 far"
+    assert paper._spread(cell.replace(1e-3, 0.5)) == "0.1000 -4.0"
+    assert paper._spread(cell.replace(1e-3, 0.05)) == "0.1000 -40"
+
+
+def test_a_store_without_the_wanted_runs_says_so(capsys, asked, tmp_path):
+    assert cli.main(["table", "support", "age"]) == 2
+    assert "drocox: the store holds no runs on support" in capsys.readouterr().err
+
+
+def test_a_store_of_ones_own_is_tabulated_and_drawn(capsys, tmp_path, monkeypatch):
+    invented.save(tmp_path / "mine", datasets=["seer"], methods=["Cox", "DRO-COX"], repeats=(1,))
+    out = printed(capsys, "table", "seer", "age", "--out", str(tmp_path / "mine"))
+    assert "mean over 1 repeats" in out and "DRO-COX" in out and "DeepSurv" not in out
+    monkeypatch.chdir(tmp_path)
+    argv = ["figure", "F1", "--dataset", "SEER", "--out", "mine"]
+    assert cli.main(argv) == 0
+    assert cli.main([*argv, "--to", "pictures/new"]) == 0
+    for folder in (tmp_path, tmp_path / "pictures" / "new"):
+        assert "<svg" in (folder / "alpha_seer_as_published.svg").read_text()
+    capsys.readouterr()
+    assert cli.main([*argv, "--protocol", "corrected"]) == 2  # another file, and other runs
+    assert "drocox sweep --protocol corrected --out mine\n" in capsys.readouterr().err
+    assert cli.main(["claims", "--out", "mine"]) == 2
+    assert "the claims need all 8,280 models" in capsys.readouterr().err
+
+
+def test_claims_are_wrapped_and_percentages_look_like_it(capsys, monkeypatch, tmp_path):
+    made = pd.DataFrame(
+        [
+            ("C2", "printed", 3, 3, "flc age linear, " * 6, "reproduced"),
+            ("C6", "corrected", 100 * 26 / 54, 54, "DRO-COX better in 28, SPLIT in 26", "partly"),
+        ],
+        columns=["id", "view", "value", "of", "where", "verdict"],
+    )
+    asked = []
+    monkeypatch.setattr(claims, "ledger", lambda out=None: asked.append(out) or made)
+    out = printed(capsys, "claims", "--out", str(tmp_path))
+    assert asked == [tmp_path]
+    words = " ".join(out.split())
+    assert "corrected partly 48.1 % DRO-COX better in 28" in words and "48.1481" not in out
+    assert "reproduced from 25 %, partly from 10 %" in words
+    assert "printed reproduced 3 of 3 flc age linear," in words
+    assert "see book/experiments/main-tables.md" in words
+
+
+def readme(language):
+    return re.findall(rf"```{language}\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.S)
+
+
+@pytest.mark.parametrize("dataset", ["flc", "support", "seer"])
+def test_the_readme_works_as_printed_on_every_data_set(capsys, dataset):
+    (snippet,) = readme("python")
+    assert snippet.count('"flc"') == 1
+    names = {}
+    exec(snippet.replace('"flc"', f'"{dataset}"'), names)
+    assert names["d"].name == dataset and names["c_index"] > 0.5
+    found = re.fullmatch(
+        r"c-index 0\.\d{3}, concordance imparity by age (.*) %\n", capsys.readouterr().out
+    )
+    assert 0 <= float(found.group(1)) < 20
+    assert set(names["rows"]).isdisjoint(names["others"])
+
+
+def test_the_readme_names_every_command():
+    rows = re.findall(r"^\| `drocox (\w+)(.*?)` \|", (ROOT / "README.md").read_text("utf-8"), re.M)
+    assert sorted(name for name, _ in rows) == sorted(COMMANDS)
+    for name, arguments in rows:
+        cli._parser()[0].parse_args([name, *arguments.split()])

@@ -1,0 +1,199 @@
+"""Pair counts against loops over the pairs and scikit-survival, digit for digit."""
+
+import doctest
+import time as clock
+
+import literal
+import numpy as np
+import pytest
+import torch
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from sksurv.metrics import concordance_index_censored
+
+from drocox import accuracy, concordance, fairness
+from drocox.cox import risk_sets
+
+seeds = st.integers(0, 2**32 - 1)
+sizes = st.integers(2, 40)
+
+
+def draw(seed: int, n: int):
+    """Scores, times and events with few or many ties; scores may lie around the tolerance."""
+    rng = np.random.default_rng(seed)
+    time = rng.integers(0, rng.integers(1, n + 1), n) * 0.25
+    event = rng.random(n) < rng.random()
+    event[rng.integers(n)] = True
+    step = rng.choice([1.0, 0.1, 2e-8, 1e-8, 0.5e-8, 0.3e-8, 1e-9])
+    base = rng.choice([0.0, 1.0, -100.3, 1e8])
+    return base + rng.integers(0, rng.integers(1, n + 1), n) * step, time, event
+
+
+def points_and_pairs(scores, time, event):
+    """Algorithm B.1 for each patient alone: the points of the patient, and the pairs."""
+    n = len(scores)
+    points = np.zeros(n)
+    pairs = np.zeros(n)
+    for i in range(n):
+        for j in range(n):
+            first, last = (i, j) if time[i] < time[j] else (j, i)
+            if i == j or not (event[i] or event[j]):
+                continue
+            if time[i] != time[j]:
+                if not event[first]:
+                    continue
+                point = (np.sign(scores[first] - scores[last]) + 1) / 2
+            elif event[i] and event[j]:
+                point = 1.0 if scores[i] == scores[j] else 0.5
+            else:
+                died, lived = (i, j) if event[i] else (j, i)
+                point = 1.0 if scores[died] > scores[lived] else 0.5
+            pairs[i] += 1
+            points[i] += point
+    return points, pairs
+
+
+def test_examples_of_the_docstrings():
+    assert doctest.testmod(concordance).failed == 0
+
+
+# Algorithm B.1 ------------------------------------------------------------------------------
+
+
+@settings(max_examples=300)
+@given(n=sizes, seed=seeds)
+def test_counts_of_every_patient_equal_the_pairs(n, seed):
+    outcome = draw(seed, n)
+    points, pairs = concordance.pair_counts(*outcome)
+    expected = points_and_pairs(*outcome)
+    assert points.tolist() == expected[0].tolist()
+    assert pairs.tolist() == expected[1].tolist()
+
+
+@settings(max_examples=100)
+@given(n=st.integers(4, 30), groups=st.integers(2, 4), seed=seeds)
+def test_differences_of_fractions_equal_the_algorithm(n, groups, seed):
+    outcome = draw(seed, n)
+    codes = np.random.default_rng(seed).permutation(np.arange(n) % groups)
+    try:
+        expected = literal.concordance_imparity(*outcome, codes)
+    except ZeroDivisionError:
+        assume(False)
+    fractions = fairness.concordance_fractions(*outcome, {"site": codes})["site"]
+    assert len(fractions) == groups
+    assert 100 * np.ptp(fractions) == expected
+
+
+def test_fractions_are_points_over_pairs_in_the_order_of_the_groups():
+    # 3 and 4 have both events first, and the higher scores: every pair is in order but one tie.
+    scores, time, event = [1.0, 1.0, 0.0, 3.0, 4.0], [5, 3, 4, 2, 1], [0, 1, 0, 1, 1]
+    points, pairs = concordance.pair_counts(scores, time, event)
+    assert points.tolist() == [2.5, 3.5, 3.0, 4.0, 4.0]
+    assert pairs.tolist() == [3, 4, 3, 4, 4]
+    groups = {"sex": list("mmmff"), "site": [9, -1, 9, 9, -1]}
+    got = fairness.concordance_fractions(scores, time, event, groups)
+    assert list(got) == ["sex", "site"]
+    np.testing.assert_allclose(got["sex"], [1.0, 9 / 10])  # f before m
+    np.testing.assert_allclose(got["site"], [7.5 / 8, 9.5 / 10])
+
+
+# Harrell's index ----------------------------------------------------------------------------
+
+
+@settings(max_examples=300)
+@given(n=sizes, seed=seeds)
+def test_harrells_counts_equal_scikit_survival(n, seed):
+    scores, time, event = draw(seed, n)
+    counts = concordance.count(scores, time, event)
+    assume(counts.comparable > 0)
+    c, concordant, discordant, tied, _ = concordance_index_censored(event, time, scores)
+    assert (counts.concordant, counts.tied) == (concordant, tied)
+    assert counts.comparable == concordant + discordant + tied
+    assert accuracy.concordance_index(scores, time, event) == c
+
+
+@pytest.mark.parametrize(
+    ("scores", "expected"),
+    [
+        ([0.0, 0.0, 0.0], (0, 3)),
+        ([2e-9, 1e-9, 0.0], (0, 3)),
+        ([1e-8, 0.0, -1e-8], (1, 2)),  # a distance of exactly the tolerance is a tie
+        ([1.2e-8, 0.6e-8, 0.0], (1, 2)),  # ties do not pass on: the first and last are apart
+        ([0.0, 0.6e-8, 1.2e-8], (0, 2)),
+        ([2.2e-8, 1.1e-8, 0.0], (3, 0)),
+        ([1.7e308, 0.0, -1.7e308], (3, 0)),  # a difference beyond the largest number
+    ],
+)
+def test_ties_within_the_tolerance(scores, expected):
+    counts = concordance.count(scores, [1, 2, 3], [1, 1, 0])
+    assert (counts.concordant, counts.tied, counts.comparable) == (*expected, 3)
+
+
+def test_algorithm_knows_no_tolerance():
+    assert concordance.pair_counts([2e-9, 1e-9], [1, 2], [1, 0])[0].tolist() == [1.0, 1.0]
+
+
+# Many patients ------------------------------------------------------------------------------
+
+
+def test_counts_of_thousands_equal_a_matrix_of_pairs():
+    rng = np.random.default_rng(5)
+    n = 3000
+    time = np.ceil(rng.exponential(200, n))
+    event = rng.random(n) < 0.5
+    scores = np.round(rng.standard_normal(n), 2)
+    counts = concordance.count(scores, time, event)
+    f, g = scores[:, None], scores
+    s, t = time[:, None], time
+    mine, theirs = event[:, None], event
+    earlier = (s < t) & mine
+    both = (s == t) & mine & theirs & ~np.eye(n, dtype=bool)
+    one = (s == t) & (mine != theirs)
+    point = np.where(earlier, (f > g) + 0.5 * (f == g), 0.0)
+    point = point + np.where(earlier.T, (f < g) + 0.5 * (f == g), 0.0)
+    point = point + np.where(both, 0.5 + 0.5 * (f == g), 0.0)
+    point = point + np.where(one, 0.5 + 0.5 * np.where(mine, f > g, f < g), 0.0)
+    assert counts.points.tolist() == point.sum(axis=1).tolist()
+    assert counts.pairs.tolist() == (earlier + earlier.T + both + one).sum(axis=1).tolist()
+    assert counts.index() == concordance_index_censored(event, time, scores)[0]
+
+
+def test_two_hundred_thousand_patients_take_seconds():
+    # A loop over 2e10 pairs takes minutes. Perfect scores: every pair is in order.
+    n = 200_000
+    time = np.random.default_rng(6).permutation(n).astype(float)
+    event = np.ones(n, dtype=bool)
+    begin = clock.perf_counter()
+    counts = concordance.count(-time, time, event)
+    assert clock.perf_counter() - begin < 10
+    assert counts.index() == 1.0
+    assert counts.comparable == n * (n - 1) // 2
+    assert (counts.points == n - 1).all()
+
+
+# Forms of input -----------------------------------------------------------------------------
+
+
+def test_prepared_risk_sets_give_the_same():
+    scores, time, event = draw(3, 30)
+    expected = concordance.count(scores, time, event)
+    got = concordance.count(torch.from_numpy(scores), risk_sets(time, event))
+    assert got.points.tolist() == expected.points.tolist()
+    assert (got.concordant, got.tied) == (expected.concordant, expected.tied)
+    lpl = accuracy.log_partial_likelihood(scores, risk_sets(time, event), ties="efron")
+    assert lpl == accuracy.log_partial_likelihood(scores, time, event, ties="efron")
+
+
+def test_wrong_input_is_refused():
+    scores, time, event = draw(3, 30)
+    risk = risk_sets(time, event)
+    with pytest.raises(TypeError, match="either time and event, or risk_sets"):
+        concordance.count(scores, risk, event)
+    with pytest.raises(TypeError, match="either time and event, or risk_sets"):
+        concordance.count(scores, time)
+    with pytest.raises(ValueError, match="scores has 29, time has 30"):
+        concordance.count(scores[1:], risk)
+    with pytest.raises(ValueError, match="risk sets of several data sets; pass those of one"):
+        concordance.count(scores, risk_sets([time, time], [event, event]))
+    with pytest.raises(ValueError, match="scores holds 1 NaN"):
+        concordance.count(np.where(np.arange(30) == 4, np.nan, scores), time, event)

@@ -1,0 +1,160 @@
+"""The plain torch forms: equal to the kernels, and right to the second derivative.
+
+They serve tensors on other devices, which this suite does not have; here they run on the CPU in the
+kernels' place.
+"""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_cox import TIES, draw, equal, gradient, random_sides, scales, seeds, shares, stack_shapes
+from test_dro import draw_losses, kinds
+from torch.autograd import gradgradcheck
+
+import drocox
+from drocox import cox, dro, regularizers
+
+
+def calls(rng, n, time, event):
+    """Every loss as a function of the scores."""
+    first = random_sides(rng, n)
+    weights = rng.uniform(0.5, 2, n) * (rng.random(n) < 0.8)
+    weights[np.flatnonzero(event)[0]] = 1.0
+    out = {ties: lambda f, k=ties: drocox.cox_losses(f, time, event, ties=k) for ties in TIES}
+    out["weighted"] = lambda f: drocox.cox_losses(f, time, event, weights=weights)
+    out["split"] = lambda f: drocox.split_cox_losses(f, time, event, first)
+    out["weighted split"] = lambda f: drocox.split_cox_losses(
+        f, time, event, first, weights=weights
+    )
+    out["survival"] = lambda f: drocox.breslow_survival(f, time, event, f, [1.0, 3.0])
+    return out
+
+
+@given(n=st.integers(2, 20), share=shares, scale=scales, seed=seeds, shape=stack_shapes)
+def test_plain_losses_equal_the_kernels(n, share, scale, seed, shape):
+    rng, scores, time, event = draw(seed, n, share, scale, shape)
+    upstream = torch.from_numpy(rng.standard_normal((*shape, n)))
+    for name, call in calls(rng, n, time, event).items():
+        grad = torch.ones(*shape, n, 2).double() if name == "survival" else upstream
+        value = call(scores)
+        slope = gradient(call, scores, grad)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(cox, "_log_sums", lambda f, sums: sums.plain(f))
+            equal(call(scores), value, atol=1e-9)
+            equal(gradient(call, scores, grad), slope, atol=1e-9)
+
+
+@given(n=st.integers(2, 12), share=shares, seed=seeds)
+def test_plain_losses_take_an_order_for_each_model(n, share, seed):
+    rng, scores, _, _ = draw(seed, n, share, 1.0, (3,))
+    time = rng.integers(1, 5, (3, n)) * 1.0
+    event = rng.random((3, n)) < 0.7
+    event[:, 0] = True
+    expected = drocox.cox_losses(scores, time, event)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cox, "_log_sums", lambda f, sums: sums.plain(f))
+        equal(drocox.cox_losses(scores, time, event), expected, atol=1e-10)
+
+
+@settings(max_examples=8)
+@given(n=st.integers(2, 7), share=shares, seed=seeds)
+def test_second_derivatives_of_losses_equal_finite_differences(n, share, seed):
+    rng, scores, time, event = draw(seed, n, share, 1.0)
+    scores.requires_grad_()
+    for name, call in calls(rng, n, time, event).items():
+        assert gradgradcheck(call, scores), name
+
+
+def test_second_derivatives_of_scores_too_far_apart_are_refused():
+    scores = torch.tensor([0.0, 700.0]).double()
+    with pytest.raises(RuntimeError, match="centre or shrink"):
+        torch.autograd.functional.hessian(
+            lambda f: drocox.cox_losses(f, [1, 2], [1, 1]).sum(), scores
+        )
+
+
+def test_the_hessian_of_a_cox_loss_is_the_covariance_in_its_risk_set():
+    scores = torch.tensor([0.3, -0.2, 0.9]).double()
+    share = torch.softmax(scores, 0)
+    expected = torch.diag(share) - torch.outer(share, share)
+    hessian = torch.autograd.functional.hessian(
+        lambda f: drocox.cox_losses(f, [1, 2, 3], [1, 0, 0]).sum(), scores
+    )
+    equal(hessian, expected)
+
+
+@given(
+    n=st.integers(1, 30),
+    kind=kinds,
+    alpha=st.sampled_from([1e-3, 0.1, 0.3, 0.5, 0.9, 1.0]),
+    weighted=st.booleans(),
+    seed=seeds,
+)
+def test_the_plain_risk_equals_the_kernel(n, kind, alpha, weighted, seed):
+    rng = np.random.default_rng(seed)
+    losses = torch.from_numpy(np.stack([draw_losses(seed + k, n, kind) for k in range(3)]))
+    weights = rng.integers(0, 3, n) * 1.0 if weighted else None
+    if weighted:
+        weights[rng.integers(n)] = 2.0
+    c = drocox.dual_constant(alpha, rule="paper")
+    value = drocox.dro_risk(losses, alpha, rule="paper", weights=weights)
+    slope = drocox.worst_case_weights(losses, alpha, rule="paper", weights=weights)
+    leaf = losses.clone().requires_grad_()
+    plain = dro._plain_risk(leaf, c, dro._tensor_weights(weights, losses))
+    equal(plain.detach(), value, atol=1e-9)
+    plain.sum().backward()
+    assert torch.isfinite(leaf.grad).all()
+    gap = (leaf.grad - slope).abs().max()  # near ties eta may fall on either side of a loss
+    assert gap < 1e-6
+
+
+@settings(max_examples=8)
+@given(alpha=st.sampled_from([0.15, 0.3, 0.5]), seed=seeds)
+def test_second_derivatives_of_the_risk_equal_finite_differences(alpha, seed):
+    losses = torch.from_numpy(draw_losses(seed, 6, "distinct")).requires_grad_()
+    weights = np.random.default_rng(seed).uniform(0.5, 2, 6)
+    for rule in ("paper", "sharp", "cvar"):
+        for w in (None, weights):
+            how = {"rule": rule, "weights": w}
+            assert gradgradcheck(
+                lambda v, how=how: drocox.dro_risk(v, alpha, **how), losses, eps=1e-7, atol=1e-4
+            )
+
+
+def test_second_derivatives_pass_through_risk_and_losses():
+    _, scores, time, event = draw(5, 7, 0.0, 1.0)
+    scores.requires_grad_()
+    assert gradgradcheck(
+        lambda f: drocox.dro_risk(drocox.cox_losses(f, time, event), 0.5, rule="sharp"), scores
+    )
+
+
+def test_second_derivatives_of_penalties():
+    """A hinge is linear in the hazards, so all curvature is that of the exponential."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(7, 3))
+    time = np.arange(1.0, 8.0)
+    event = np.array([1, 0, 1, 0, 1, 0, 1], dtype=bool)
+    scores = torch.from_numpy(rng.normal(size=7)).requires_grad_()
+    for penalty in (
+        lambda h: regularizers.individual_keya(h, X),
+        lambda h: regularizers.individual_rp(h, X, time, event),
+        lambda h: regularizers.group_keya(h, event),
+        lambda h: regularizers.intersectional_keya(h, np.column_stack([event, time > 3])),
+    ):
+        assert gradgradcheck(lambda f, p=penalty: p(f.exp()), scores)
+
+
+def test_distances_need_not_be_kept():
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(60, 5))
+    for spread in (1e-4, 1e-2, 1.0):  # all pairs near, some, hardly any
+        hazards = torch.from_numpy(np.exp(spread * rng.normal(size=(2, 60)))).requires_grad_()
+        kept = regularizers.hinge_penalty(hazards, regularizers.all_pairs(X))
+        anew = regularizers.hinge_penalty(hazards, regularizers.all_pairs(X, keep=False))
+        equal(anew.detach(), kept.detach(), atol=1e-13)
+        slopes = [torch.autograd.grad(value.sum(), hazards)[0] for value in (kept, anew)]
+        equal(slopes[0], slopes[1], atol=1e-13)
+    assert regularizers.all_pairs(X, keep=False).margin is None
