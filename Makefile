@@ -6,12 +6,13 @@ READY  := $(VENV)/.ready
 PYTHON ?= python3.11 python3
 PORT   ?= 8000
 ARGS   ?=
+NBVAL  ?= --nbval
 
 # So that `drocox` in a chapter or a test is this environment's.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup book test lint sweep golden bench serve clean
+.PHONY: help setup book test lint format sweep golden bench serve clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -22,10 +23,15 @@ book: $(READY)  ## Execute all chapters and build the book into _build/html/
 	$(BIN)/jupyter-book build . -W --keep-going
 
 test: lint  ## Lint, then run all tests and re-execute all notebooks (ARGS="-k dual" for some)
-	$(BIN)/python -m pytest --nbval --nbval-current-env --nbval-cell-timeout=300 tests book $(ARGS)
+	$(BIN)/python -m pytest $(NBVAL) --nbval-current-env --nbval-cell-timeout=300 tests book $(ARGS)
 
-lint: $(READY)  ## Check the code's style
+lint: $(READY)  ## Check the code's style (make format puts its layout right)
 	$(BIN)/ruff check .
+	$(BIN)/ruff format --check --quiet .
+
+format: $(READY)  ## Lay the code out as `make lint` wants it
+	$(BIN)/ruff check --fix --quiet .
+	$(BIN)/ruff format --quiet .
 
 sweep: $(READY)  ## Train every model of the paper again (resumes; ARGS="--help" for parts of it)
 	$(BIN)/drocox sweep $(ARGS)

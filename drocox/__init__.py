@@ -1,8 +1,8 @@
 """drocox: distributionally robust Cox models, and a reproduction of Hu & Chen (2022).
 
-The library is what stands in this folder: losses, the worst case over subpopulations, metrics and an
-estimator for one's own data. Everything that exists because of the paper is in ``drocox.paper``; its
-four public names (``load_dataset``, ``load_runs``, ``tables``, ``figures``) are here too.
+The library is what stands in this folder: losses, the worst case over subpopulations, metrics and
+an estimator for one's own data. Everything that exists because of the paper is in ``drocox.paper``;
+its four public names (``load_dataset``, ``load_runs``, ``tables``, ``figures``) are here too.
 
 A name is imported when it is first used, so ``import drocox`` costs nothing.
 """

@@ -34,8 +34,9 @@ def _parser() -> tuple[_Parser, dict[str, argparse.ArgumentParser]]:
     parser.add_argument("--version", action="version", version=f"drocox {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
 
-    def command(name: str, run: Callable, text: str, example: str) -> argparse.ArgumentParser:
+    def command(name: str, run: Callable, example: str) -> argparse.ArgumentParser:
         """Add a command; ``run`` gets its arguments, and ``args.usage(message)`` to refuse them."""
+        text = run.__doc__
         sub = commands.add_parser(name, help=text, description=text, epilog=f"example: {example}")
         sub.set_defaults(run=run, usage=sub.error)
         return sub
@@ -70,10 +71,8 @@ def main(argv: list[str] | None = None) -> int:
         sys.stdout.flush()
         return status
     except KeyboardInterrupt:
-        print(
-            "drocox: interrupted; what was finished is kept, run the same command to resume",
-            file=sys.stderr,
-        )
+        kept = "what was finished is kept, run the same command to resume"
+        print(f"drocox: interrupted; {kept}", file=sys.stderr)
         return 130
     except BrokenPipeError:  # the reader has had enough, as in: drocox data | head -1
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -83,7 +82,9 @@ def main(argv: list[str] | None = None) -> int:
 
         if not isinstance(error, StoreError | ValueError | TypeError | ModuleNotFoundError):
             raise
-        print(paper.fill(f"drocox: {error}"), file=sys.stderr)
+        # an extra that is missing has a name, unlike our own messages of this kind
+        advice = '; run: pip install "drocox[paper]"' if getattr(error, "name", None) else ""
+        print(paper.fill(f"drocox: {error}{advice}"), file=sys.stderr)
         return 2
     finally:
         gc.freeze()  # what is imported stays: the collection at exit need not look at it

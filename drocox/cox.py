@@ -213,10 +213,7 @@ def _efron(scores: torch.Tensor, log_sum: torch.Tensor, risk: RiskSets) -> torch
 
 
 def _losses(
-    scores: torch.Tensor,
-    risk: RiskSets,
-    ties: str = "breslow",
-    weights: np.ndarray | None = None,
+    scores: torch.Tensor, risk: RiskSets, ties: str = "breslow", weights: np.ndarray | None = None
 ) -> torch.Tensor:
     """Cox losses without checks; ``scores`` in float64."""
     stop = risk.stop
@@ -256,6 +253,7 @@ def _split_losses(
     sums = [_log_sums(summed, _Sums(risk, risk.stop, half, others=True)) for half in halves]
     # each is 0 for the events of its own half, so that the sum is that over the other half
     others = sums[0] + sums[1]
+    others = torch.maximum(others, scores.detach() - 300.0)  # adds nothing, and is finite
     return torch.where(died, torch.logaddexp(scores, others) - scores, 0.0)
 
 

@@ -1,8 +1,8 @@
 """Survival data as one object: features, outcomes and groups of patients, checked once.
 
-:meth:`SurvivalData.from_frame` makes one of a user's own table. It only encodes: missing values stay
-NaN, and imputation and scaling are left to whoever splits the data, because that is where they can
-leak.
+:meth:`SurvivalData.from_frame` makes one of a user's own table. It only encodes: missing values
+stay NaN, and imputation and scaling are left to whoever splits the data, because that is where they
+can leak.
 """
 
 from __future__ import annotations

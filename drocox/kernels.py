@@ -224,7 +224,7 @@ def totals(hazard, stop, event, side, split):
 
 @njit(cache=True)
 def add_worst_cases(losses, part, c, value, pull):
-    """Add the risk of the patients ``part`` to ``value``, and put their worst case into ``pull``."""
+    """Add the risk of the patients ``part`` to ``value``, put their worst case into ``pull``."""
     n = len(part)
     row = np.empty(n)
     worst = np.empty(n)
@@ -370,10 +370,7 @@ def hinge_gradients(h, rows, columns, start, stop, margin):
                 for a, b in ((start[last], min(low, stop[last])), (high, stop[last])):
                     if a < b:
                         push_two += _push(
-                            two,
-                            met[m, a:b],
-                            margin[next_shift + a : next_shift + b],
-                            back[m, a:b],
+                            two, met[m, a:b], margin[next_shift + a : next_shift + b], back[m, a:b]
                         )
                 grad[m, rows[last]] += push_two
             grad[m, rows[r]] += push
@@ -444,80 +441,27 @@ def all_hinge_gradient(h, x, gamma):
 
 
 # --- A network with one hidden layer --------------------------------------------------------------
-# Features (dims, n) end in a row of ones for the bias, padded with rows of zeros to a multiple of
-# four: taking four features at a time quarters the loads and stores of a unit's values.
-
-TILE = 512  # patients at a time: their features and one unit's values stay in the first cache
 
 
-@njit(cache=True, fastmath={"contract"})
-def _unit(weights, features, low, high, z):
-    """Values of one hidden unit before its ReLU, for patients ``low`` to ``high``."""
-    z[: high - low] = 0.0
-    for d in range(0, len(features), 4):
-        w0 = weights[d]
-        w1 = weights[d + 1]
-        w2 = weights[d + 2]
-        w3 = weights[d + 3]
-        x0 = features[d, low:high]
-        x1 = features[d + 1, low:high]
-        x2 = features[d + 2, low:high]
-        x3 = features[d + 3, low:high]
-        for k in range(high - low):
-            z[k] += w0 * x0[k] + w1 * x1[k] + w2 * x2[k] + w3 * x3[k]
-
-
-@njit(cache=True, fastmath={"contract"})
-def network_scores(inner, outer, features, scores):
-    """Fill ``scores`` (models, n) with outer . relu(inner . features)."""
-    n = features.shape[1]
-    z = np.empty(TILE)
-    scores[:] = 0.0
-    for m in range(len(scores)):
-        for low in range(0, n, TILE):
-            high = min(low + TILE, n)
-            out = scores[m, low:high]
-            for h in range(outer.shape[1]):
-                _unit(inner[m, h], features, low, high, z)
-                v = outer[m, h]
-                for k in range(high - low):
-                    out[k] += v * max(z[k], 0.0)
+@njit(cache=True)
+def activate(units, outer, scores):
+    """Apply ReLU to the hidden ``units`` (hidden, n) in place; add them to ``scores``, weighted."""
+    for h in range(len(units)):
+        unit = units[h]
+        weight = outer[h]
+        for i in range(len(unit)):
+            unit[i] = max(unit[i], 0.0)
+            scores[i] += weight * unit[i]
 
 
 @njit(cache=True, fastmath={"reassoc", "contract", "nsz"})
-def network_gradient(inner, outer, features, upstream, grad_inner, grad_outer):
-    """Fill the gradients of both layers; hidden units are computed again, not kept."""
-    dims, n = features.shape
-    z = np.empty(TILE)
-    grad_inner[:] = 0.0
-    grad_outer[:] = 0.0
-    for m in range(len(upstream)):
-        for low in range(0, n, TILE):
-            high = min(low + TILE, n)
-            g = upstream[m, low:high]
-            for h in range(outer.shape[1]):
-                _unit(inner[m, h], features, low, high, z)
-                total = 0.0
-                for k in range(high - low):
-                    total += g[k] * max(z[k], 0.0)
-                    z[k] = g[k] if z[k] > 0.0 else 0.0  # what passes the ReLU
-                grad_outer[m, h] += total
-                v = outer[m, h]
-                for d in range(0, dims, 4):
-                    x0 = features[d, low:high]
-                    x1 = features[d + 1, low:high]
-                    x2 = features[d + 2, low:high]
-                    x3 = features[d + 3, low:high]
-                    t0 = 0.0
-                    t1 = 0.0
-                    t2 = 0.0
-                    t3 = 0.0
-                    for k in range(high - low):
-                        t0 += z[k] * x0[k]
-                        t1 += z[k] * x1[k]
-                        t2 += z[k] * x2[k]
-                        t3 += z[k] * x3[k]
-                    grad_inner[m, h, d] += v * t0
-                    grad_inner[m, h, d + 1] += v * t1
-                    grad_inner[m, h, d + 2] += v * t2
-                    grad_inner[m, h, d + 3] += v * t3
+def deactivate(units, upstream, grad_outer, passed):
+    """Gradient of the outer weights, and in ``passed`` what gets past the ReLU."""
+    for h in range(len(units)):
+        unit = units[h]
+        out = passed[h]
+        total = 0.0
+        for i in range(len(unit)):
+            total += unit[i] * upstream[i]
+            out[i] = upstream[i] if unit[i] > 0.0 else 0.0
+        grad_outer[h] = total

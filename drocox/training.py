@@ -82,6 +82,8 @@ def _fused(
         # patients in time order, latest first, from here on
         x = np.take(scores.numpy(), order, axis=1)  # rows stay contiguous, unlike with [:, order]
         x -= x.max(axis=1, keepdims=True)
+        unsafe = ~(x.min(axis=1) > -kernels.SAFE_SPREAD)
+        x[unsafe] = 0.0  # left to the slow way below
         hazard = np.exp(x)
         total = kernels.totals(hazard, stop, event, side, split)
         losses = np.log(total)
@@ -100,7 +102,7 @@ def _fused(
         push = pull / total if through else np.zeros_like(x)
         gradient = np.empty_like(x)
         gradient[:, order] = kernels.pull_back(hazard, pull, push, stop, side, split)
-        for m in np.flatnonzero(~(x.min(axis=1) > -kernels.SAFE_SPREAD)):
+        for m in np.flatnonzero(unsafe):
             constant = None if constants is None else constants[m]
             value[m], gradient[m] = _one_model(slow, scores[m], constant)
         return torch.from_numpy(value), torch.from_numpy(gradient)
@@ -276,47 +278,42 @@ def _layers(theta: np.ndarray, d: int, hidden: int | None) -> list[np.ndarray]:
 class _Network:
     """Scores of a stack on its training features, and the gradient of its parameters.
 
-    Written out by hand, in compiled passes over a few patients at a time: faster than autograd.
+    Written out by hand, with hidden layers kept between steps: twice as fast as autograd.
     """
 
-    def __init__(self, X: np.ndarray, hidden: int | None):
+    def __init__(self, X: np.ndarray, models: int, hidden: int | None):
         self.X = X
         self.hidden = hidden
         if hidden is not None:
-            n, d = X.shape
-            # features, a row of ones for the bias, and rows of zeros: see kernels.network_scores
-            self.features = np.zeros((-(-(d + 1) // 4) * 4, n))
-            self.features[:d] = X.T
-            self.features[d] = 1.0
-
-    def _inner(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """First layer with its bias, padded as the features are; second layer and its bias."""
-        d = self.X.shape[1]
-        w1, b1, w2, b2 = _layers(theta, d, self.hidden)
-        inner = np.zeros((len(theta), self.hidden, len(self.features)))
-        inner[:, :, :d] = w1
-        inner[:, :, d] = b1
-        return inner, np.ascontiguousarray(w2), b2
+            self.with_ones = np.column_stack([X, np.ones(len(X))])  # the last column is the bias
+            self.across = np.ascontiguousarray(self.with_ones.T)
+            self.units = np.empty((models, hidden, len(X)))
+            self.passed = np.empty((hidden, len(X)))
 
     def scores(self, theta: np.ndarray) -> np.ndarray:
         if self.hidden is None:
             return theta @ self.X.T
-        inner, outer, bias = self._inner(theta)
-        out = np.empty((len(theta), len(self.X)))
-        kernels.network_scores(inner, outer, self.features, out)
-        return out + bias
+        out = np.zeros((len(theta), len(self.X)))
+        layers = _layers(theta, self.X.shape[1], self.hidden)
+        for m, (w1, b1, w2, b2) in enumerate(zip(*layers, strict=True)):
+            np.matmul(np.column_stack([w1, b1]), self.across, out=self.units[m])
+            out[m] = b2
+            kernels.activate(self.units[m], w2, out[m])
+        return out
 
     def gradient(self, theta: np.ndarray, upstream: np.ndarray) -> np.ndarray:
         if self.hidden is None:
             return upstream @ self.X
-        d = self.X.shape[1]
-        inner, outer, _ = self._inner(theta)
-        grad_inner = np.empty_like(inner)
-        grad_outer = np.empty_like(outer)
-        kernels.network_gradient(inner, outer, self.features, upstream, grad_inner, grad_outer)
-        grad_w1 = grad_inner[:, :, :d].reshape(len(theta), -1)
-        grad_b2 = upstream.sum(1, keepdims=True)
-        return np.hstack([grad_w1, grad_inner[:, :, d], grad_outer, grad_b2])
+        grad = np.empty_like(theta)
+        outer = _layers(theta, self.X.shape[1], self.hidden)[2]
+        grad_w1, grad_b1, grad_w2, grad_b2 = _layers(grad, self.X.shape[1], self.hidden)
+        for m in range(len(theta)):
+            kernels.deactivate(self.units[m], upstream[m], grad_w2[m], self.passed)
+            both = (self.passed @ self.with_ones) * outer[m][:, None]
+            grad_w1[m] = both[:, :-1]
+            grad_b1[m] = both[:, -1]
+            grad_b2[m] = upstream[m].sum()
+        return grad
 
 
 def fit_stack(
@@ -359,7 +356,7 @@ def fit_stack(
     X = np.ascontiguousarray(X, dtype=float)
     theta = np.array(theta, dtype=float, ndmin=2)
     rate = np.asarray(learning_rates, dtype=float).reshape(-1, 1)
-    network = _Network(X, hidden)
+    network = _Network(X, len(theta), hidden)
     first = np.zeros_like(theta)
     second = np.zeros_like(theta)
     b1, b2, eps = 0.9, 0.999, 1e-8  # Adam's usual constants

@@ -194,7 +194,9 @@ def test_prepared_pairs_serve_many_steps(n, share, gamma, seed):
         hazards = patients.rng.exponential(size=n)
         for name, pairs in zip(NAMES, (everyone, some, inside), strict=False):
             got = regularizers.hinge_penalty(torch.from_numpy(hazards), pairs)
-            torch.testing.assert_close(got, patients.penalty(name, hazards, gamma), atol=1e-14, rtol=1e-13)
+            torch.testing.assert_close(
+                got, patients.penalty(name, hazards, gamma), atol=1e-14, rtol=1e-13
+            )
 
 
 @pytest.mark.parametrize("name", NAMES)

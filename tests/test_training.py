@@ -102,10 +102,7 @@ def plain(f, ties):
 # name: (objective of the package for m models, dense objective of one model's scores)
 OBJECTIVES = {
     **{
-        f"cox, {ties}": (
-            lambda m, k=ties: cox_objective(RISK, k),
-            lambda f, k=ties: plain(f, k),
-        )
+        f"cox, {ties}": (lambda m, k=ties: cox_objective(RISK, k), lambda f, k=ties: plain(f, k))
         for ties in ("breslow", "efron", "order")
     },
     **{
@@ -115,10 +112,7 @@ OBJECTIVES = {
         )
         for name in PENALTIES
     },
-    "dro": (
-        lambda m: dro_objective(RISK, np.full(m, C)),
-        lambda f: dense_dro(dense_losses(f), C),
-    ),
+    "dro": (lambda m: dro_objective(RISK, np.full(m, C)), lambda f: dense_dro(dense_losses(f), C)),
     "dro, order": (
         lambda m: dro_objective(RISK, np.full(m, C), "order"),
         lambda f: dense_dro(dense_losses(f, "order"), C),
@@ -181,6 +175,52 @@ def test_linear_training_equals_the_literal_trainer(alpha):
     objective = cox_objective(RISK) if c is None else dro_objective(RISK, c)
     got = fit_stack(X, objective, start, [0.02], n_iter=40)
     np.testing.assert_allclose(got.theta[0], expected, atol=1e-10)
+
+
+# One compiled pass --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [n for n in OBJECTIVES if "_" not in n])
+def test_models_whose_scores_spread_too_far_take_the_slow_way(name):
+    """One shift of the exponent does not serve them; their neighbours in the stack do not care."""
+    ours, dense = OBJECTIVES[name]
+    spread = np.array([1.0, 700.0, 0.1, 5000.0])[:, None]
+    scores = torch.from_numpy(spread * np.random.default_rng(8).uniform(-1, 1, (4, N)))
+    scores.requires_grad_()
+    value = ours(4)(scores)
+    (slope,) = torch.autograd.grad(value.sum(), scores)
+    for m in range(4):
+        one = scores[m].detach().requires_grad_()
+        expected = dense(one)
+        if "efron" in name and spread[m] > 1:  # the dense reference of Efron overflows there
+            continue
+        assert value[m].item() == pytest.approx(expected.item(), rel=1e-10)
+        (expected,) = torch.autograd.grad(expected, one)
+        np.testing.assert_allclose(slope[m], expected, atol=1e-8)
+
+
+@pytest.mark.parametrize("sides", [1, 2])
+def test_without_the_gradient_of_the_reference_sum_only_the_own_score_is_pulled(sides):
+    rng = np.random.default_rng(9)
+    scores = torch.from_numpy(np.array([[1.0], [800.0]]) * rng.normal(size=(2, N)))
+    scores.requires_grad_()
+    whole = split_objective(RISK, FIRST, np.full(2, C), sides)
+    cut = split_objective(RISK, FIRST, np.full(2, C), sides, reference_gradient=False)
+    np.testing.assert_allclose(cut(scores).detach(), whole(scores).detach(), rtol=1e-12)
+    (slope,) = torch.autograd.grad(cut(scores).sum(), scores)
+    for m in range(2):
+        losses = dense_losses(scores[m].detach(), split=True).numpy()
+        expected = np.zeros(N)
+        for half in (FIRST, ~FIRST)[:sides]:
+            expected[half] = -literal.dro_primal(losses[half], C)[1]
+        np.testing.assert_allclose(slope[m], np.where(EVENT, expected, 0.0), atol=1e-8)
+
+
+def test_training_works_where_gradients_are_switched_off():
+    expected = fit_stack(X, dro_objective(RISK, C), np.zeros(D), [0.01], n_iter=3).theta
+    with torch.no_grad():
+        got = fit_stack(X, dro_objective(RISK, C), np.zeros(D), [0.01], n_iter=3).theta
+    np.testing.assert_array_equal(got, expected)
 
 
 # Stacks -------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ A judge is a function of the view and of the folder of the store (None: the book
 :class:`Count`; those of mathematics need neither.
 """
 
-from copy import deepcopy
+from collections.abc import Iterator
 from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple
@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 import torch
 import yaml
+from scipy.spatial.distance import pdist
 from scipy.stats import spearmanr
 from sksurv.linear_model import CoxPHSurvivalAnalysis
 
@@ -25,7 +26,7 @@ from drocox.cox import cox_losses
 from drocox.paper import protocol, store, tables
 from drocox.paper.prepare import Prepared, prepare
 from drocox.paper.protocol import ATTRIBUTES, METHODS, MODELS, PLAIN, PROTOCOLS, SPLIT, stacks
-from drocox.paper.tables import EXHIBITS, METRICS, VIEWS
+from drocox.paper.tables import EXHIBITS, VIEWS
 
 PRINTED = "printed"
 CHECKED = "checked"
@@ -48,35 +49,28 @@ class Count(NamedTuple):
 
 
 def _count(found: dict[str, bool]) -> Count:
-    return Count(sum(found.values()), len(found), ", ".join(k for k, v in found.items() if v))
+    return Count(int(sum(found.values())), len(found), ", ".join(k for k, v in found.items() if v))
 
 
 @cache
-def _means(
-    view: str, dataset: str, attribute: str, tune_by: str, out: Path | None
-) -> dict[str, pd.DataFrame]:
-    """Signed means (higher is better), methods by metrics, of both models; {} if not published."""
+def _table(view: str, exhibit: str, out: Path | None) -> pd.DataFrame:
+    """T2 to T17, long, with signed means (higher is better); empty if printed and not known."""
     if view == PRINTED:
-        long = tables.published_table(tables.exhibit_of(dataset, attribute, tune_by))
+        long = tables.published_table(exhibit)
     else:
-        long = tables.main_table(dataset, attribute, tune_by=tune_by, out=out, **VIEWS[view])
-    sign = long["metric"].map(lambda m: 1 if METRICS[m][1] else -1)
-    return {
-        model: part.pivot(index="method", columns="metric", values="mean")
-        for model, part in long.assign(mean=sign * long["mean"]).groupby("model")
-    }
+        long = tables.exhibit_table(exhibit, out=out, **VIEWS[view])
+    return long.assign(mean=tables.signed(long))
 
 
 def _comparisons(
     view: str, out: Path | None, pairs, models=MODELS, tune_by: str = "ci_percent"
-) -> dict:
-    """Kind of model and signed means of its eight methods, for each pair and kind of model."""
-    return {
-        f"{d} {a} {model}": (model, table)
-        for d, a in pairs
-        for model, table in _means(view, d, a, tune_by, out).items()
-        if model in models
-    }
+) -> Iterator[tuple[str, str, pd.DataFrame]]:
+    """Name, kind of model, and signed means of its eight methods, for each pair and kind."""
+    for dataset, attribute in pairs:
+        table = _table(view, tables.exhibit_of(dataset, attribute, tune_by), out)
+        for model, part in table[table["model"].isin(models)].groupby("model"):
+            means = part.pivot(index="method", columns="metric", values="mean")
+            yield f"{dataset} {attribute} {model}", model, means
 
 
 def best(
@@ -107,52 +101,45 @@ def best(
     Count
     """
     found = {}
-    for name, (model, t) in _comparisons(view, out, pairs, models, tune_by).items():
+    for name, model, t in _comparisons(view, out, pairs, models, tune_by):
         ours = DRO[model] if variants else DRO[model][:1]
-        found[name] = bool(t.loc[ours, metric].max() > t.loc[BASELINES[model], metric].max())
+        found[name] = t.loc[ours, metric].max() > t.loc[BASELINES[model], metric].max()
     return _count(found)
 
 
 def keeps_accuracy(view: str, out: Path | None = None) -> Count:
     """Comparisons in which DRO-COX has at least 95 % of the c-index of Cox (DeepSurv)."""
-    return _count(
-        {
-            name: bool(t.loc[DRO[model][0], "c_index"] >= 0.95 * t.loc[PLAIN[model], "c_index"])
-            for name, (model, t) in _comparisons(view, out, PAIRS).items()
-        }
-    )
+    found = {}
+    for name, model, t in _comparisons(view, out, PAIRS):
+        c = t["c_index"]
+        found[name] = c[DRO[model][0]] >= 0.95 * c[PLAIN[model]]
+    return _count(found)
 
 
 def not_clear_cut(view: str, out: Path | None = None) -> Count:
     """Percentage of main cells won by the rarer winner of DRO-COX and SPLIT."""
     gaps = pd.concat(
-        [
-            t.loc[DRO[model][0]] - t.loc[DRO[model][1]]
-            for model, t in _comparisons(view, out, MAIN).values()
-        ]
+        t.loc[DRO[model][0]] - t.loc[DRO[model][1]] for _, model, t in _comparisons(view, out, MAIN)
     )
-    dro_wins = int((gaps > 0).sum())
-    split_wins = int((gaps < 0).sum())
-    return Count(
-        100 * min(dro_wins, split_wins) / len(gaps),
-        len(gaps),
-        f"DRO-COX better in {dro_wins}, SPLIT in {split_wins}",
-    )
+    won = int((gaps > 0).sum())
+    lost = int((gaps < 0).sum())
+    where = f"DRO-COX better in {won}, SPLIT in {lost}"
+    return Count(100 * min(won, lost) / len(gaps), len(gaps), where)
 
 
 def plain_accurate_unfair(view: str, out: Path | None = None) -> Count:
     """Main comparisons with Cox (DeepSurv) in the top 3 on c, the bottom half on CI and F_A."""
     found = {}
-    for name, (model, t) in _comparisons(view, out, MAIN).items():
+    for name, model, t in _comparisons(view, out, MAIN):
         rank = t.rank(ascending=False, method="min").loc[PLAIN[model]]
-        found[name] = bool(rank["c_index"] <= 3 and min(rank["ci_percent"], rank["f_a"]) > 4)
+        found[name] = rank["c_index"] <= 3 and min(rank["ci_percent"], rank["f_a"]) > 4
     return _count(found)
 
 
 def baselines_not_fair_throughout(view: str, out: Path | None = None) -> Count:
     """Main comparisons where no regularised baseline is in the top 3 on four fairness metrics."""
     found = {}
-    for name, (model, t) in _comparisons(view, out, MAIN).items():
+    for name, model, t in _comparisons(view, out, MAIN):
         rank = t.rank(ascending=False, method="min").loc[BASELINES[model][1:]]
         found[name] = not (rank[["f_i", "f_g", "f_cap", "ci_percent"]] <= 3).all(axis=1).any()
     return _count(found)
@@ -160,37 +147,32 @@ def baselines_not_fair_throughout(view: str, out: Path | None = None) -> Count:
 
 def best_cells(view: str, out: Path | None = None) -> Count:
     """Percentage of (comparison, fairness metric) cells whose best mean is a DRO variant's."""
-    counts = [best(view, out, metric=metric, pairs=PAIRS) for metric in FAIR]
-    cells = sum(c.of for c in counts)
-    return Count(
-        100 * sum(c.value for c in counts) / max(cells, 1),
-        cells,
-        ", ".join(f"{m} {c.value}" for m, c in zip(FAIR, counts, strict=True)),
-    )
+    counts = {metric: best(view, out, metric=metric, pairs=PAIRS) for metric in FAIR}
+    won = sum(count.value for count in counts.values())
+    cells = sum(count.of for count in counts.values())
+    where = ", ".join(f"{metric} {count.value}" for metric, count in counts.items())
+    return Count(100 * won / max(cells, 1), cells, where)
 
 
 @cache
-def _alpha(view: str, dataset: str, out: Path | None) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Mean and SD of linear DRO-COX by alpha, one column per metric."""
+def _alpha(view: str, dataset: str, out: Path | None) -> pd.DataFrame:
+    """Linear DRO-COX by alpha: columns ("mean", metric) and ("std", metric)."""
     if view == PRINTED:
-        long = tables.published_figure()
-        long = long[long["dataset"] == dataset]
+        long = tables.published_figure().query("dataset == @dataset")
     else:
         long = tables.alpha_table(dataset, protocol=VIEWS[view]["protocol"], out=out)
-    mean = long.pivot(index="alpha", columns="metric", values="mean")
-    std = long.pivot(index="alpha", columns="metric", values="std")
-    return mean, std
+    return long.pivot(index="alpha", columns="metric", values=["mean", "std"])
 
 
 def accuracy_rises(view: str, out: Path | None = None) -> Count:
     """Data sets on which the c-index rises over the named alphas by more than a standard error."""
     found = {}
     for dataset in ATTRIBUTES:
-        mean, std = _alpha(view, dataset, out)
-        low, high = (0.3, 0.5) if dataset == "support" else (0.1, 0.3)
-        variance = std["c_index"] ** 2  # with ddof 0: over ten repeats its error has 9 below
-        error = np.sqrt((variance[low] + variance[high]) / 9)
-        found[dataset] = bool(mean["c_index"][high] - mean["c_index"][low] > error)
+        c = _alpha(view, dataset, out).xs("c_index", axis=1, level="metric")
+        part = c.loc[[0.3, 0.5] if dataset == "support" else [0.1, 0.3]]
+        # deviations have ddof 0: over ten repeats the squared error of a mean has 9 below
+        error = np.sqrt((part["std"] ** 2).sum() / 9)
+        found[dataset] = part["mean"].diff().iloc[1] > error
     return _count(found)
 
 
@@ -198,7 +180,7 @@ def fairness_worsens(view: str, out: Path | None = None) -> Count:
     """Fairness metrics and data sets whose mean rises with alpha: Spearman >= 0.6."""
     found = {}
     for dataset in ATTRIBUTES:
-        mean, _ = _alpha(view, dataset, out)
+        mean = _alpha(view, dataset, out)["mean"]
         for metric in (m for m in FAIR if m in mean):
             found[f"{dataset} {metric}"] = spearmanr(mean.index, mean[metric])[0] >= 0.6 - 1e-12
     return _count(found)
@@ -208,25 +190,16 @@ def alpha_trades(view: str, out: Path | None = None) -> Count:
     """Data sets on which the more accurate alpha is the less fair one: Spearman >= 0.5."""
     found = {}
     for dataset in ATTRIBUTES:
-        mean, _ = _alpha(view, dataset, out)
-        found[dataset] = bool(spearmanr(mean["c_index"], mean["f_a"])[0] >= 0.5 - 1e-12)
+        mean = _alpha(view, dataset, out)["mean"]
+        found[dataset] = spearmanr(mean["c_index"], mean["f_a"])[0] >= 0.5 - 1e-12
     return _count(found)
-
-
-def _split(view: str, exhibit: str, model: str, out: Path | None) -> pd.DataFrame:
-    """T16 or T17 of one model, long."""
-    if view == PRINTED:
-        long = tables.published_table(exhibit)
-        return long[long["model"] == model]
-    make = tables.split_share_table if exhibit == "t16" else tables.one_side_table
-    return make(model, out=out, **VIEWS[view])
 
 
 def insensitive_to_share(view: str, out: Path | None = None) -> Count:
     """Metrics whose means range over at most 2 pooled SD across n2: the smaller of two models."""
     counts = {}
-    for model in MODELS:
-        grouped = _split(view, "t16", model, out).groupby("metric")
+    for model, table in _table(view, "t16", out).groupby("model"):
+        grouped = table.groupby("metric")
         spread = grouped["mean"].max() - grouped["mean"].min()
         pooled = grouped["std"].apply(lambda s: np.sqrt((s**2).mean()))
         counts[model] = int((spread <= 2 * pooled).sum())
@@ -236,12 +209,9 @@ def insensitive_to_share(view: str, out: Path | None = None) -> Count:
 def two_sides_win(view: str, out: Path | None = None) -> Count:
     """Models for which both sides have the better mean than one on at least 6 of 9 metrics."""
     wins = {}
-    for model in MODELS:
-        long = _split(view, "t17", model, out)
-        means = long.pivot(index="metric", columns="method", values="mean")
-        sign = [1 if METRICS[m][1] else -1 for m in means.index]
-        gap = means[SPLIT[model]] - means[tables.one_side(model)]
-        wins[model] = int((sign * gap > 0).sum())
+    for model, table in _table(view, "t17", out).groupby("model"):
+        means = table.pivot(index="metric", columns="method", values="mean")
+        wins[model] = int((means[SPLIT[model]] > means[tables.one_side(model)]).sum())
     where = ", ".join(f"{m} {n} of 9" for m, n in wins.items())
     return Count(sum(n >= 6 for n in wins.values()), 2, where)
 
@@ -249,10 +219,9 @@ def two_sides_win(view: str, out: Path | None = None) -> Count:
 def table_one(view: str, out: Path | None = None) -> Count:
     """Cells of Table 1 that equal the printed digits."""
     t = tables.dataset_table().query("quantity != 'sensitive attributes'")
-    same = t["ours"] == t["paper"]
-    others = t[~same]
-    where = "differs: " + ", ".join(others["dataset"] + " " + others["quantity"])
-    return Count(int(same.sum()), len(t), where if len(others) else "all")
+    others = t[t["ours"] != t["paper"]]
+    where = ", ".join(others["dataset"] + " " + others["quantity"])
+    return Count(len(t) - len(others), len(t), f"differs: {where}" if where else "all")
 
 
 @cache
@@ -278,15 +247,12 @@ def bound_holds(view: str, out: Path | None = None) -> Count:
 
     One group of mass alpha has all the loss: the risk over the ball must reach 1.
     """
-    alphas = np.arange(1, 100) / 100
-    losses = (torch.arange(100) < 100 * torch.from_numpy(alphas)[:, None] - 1e-9).double()
-    found = np.array(
-        [
-            float(dro.dro_risk(row, alpha, rule="definition")) >= 1 - 1e-9
-            for row, alpha in zip(losses, alphas, strict=True)
-        ]
-    )
-    return Count(int(found.all()) + int(found.any()), 2, f"alpha up to {alphas[found].max():.2f}")
+    held = []
+    for percent in range(1, 100):
+        losses = (torch.arange(100) < percent).double()
+        if float(dro.dro_risk(losses, percent / 100, rule="definition")) >= 1 - 1e-9:
+            held.append(percent / 100)
+    return Count(int(len(held) == 99) + int(len(held) > 0), 2, f"alpha up to {max(held):.2f}")
 
 
 def dual_equals_primal(view: str, out: Path | None = None) -> Count:
@@ -315,9 +281,8 @@ def convex_and_blind(view: str, out: Path | None = None) -> Count:
     for losses in _some_losses():
         for alpha in (0.1, 0.3, 0.5):
             c = dro.dual_constant(alpha)
-            at = torch.linspace(
-                float(losses.min()) - 5, float(losses.max()) + 1, 301, dtype=torch.float64
-            )
+            low, high = float(losses.min()) - 5, float(losses.max()) + 1
+            at = torch.linspace(low, high, 301, dtype=torch.float64)
             above = (losses - at[:, None]).clamp(min=0)
             value = c * above.square().mean(-1).sqrt() + at
             convex &= bool((value[2:] - 2 * value[1:-1] + value[:-2] > -1e-9).all())
@@ -335,11 +300,10 @@ def lipschitz(view: str, out: Path | None = None) -> Count:
     forward = backward = True
     for dataset in ATTRIBUTES:
         ready, _, scores = _cox(dataset)
-        X, hazards = ready.X[2][:300], np.exp(scores[:300])
-        unit = X / np.linalg.norm(X, axis=1, keepdims=True)
-        i, j = np.triu_indices(len(X), 1)
-        apart = np.linalg.norm(unit[i] - unit[j], axis=1)
-        gap = np.abs(hazards[i] - hazards[j])
+        X = ready.X[2][:300]
+        hazards = np.exp(scores[:300])
+        apart = pdist(X / np.linalg.norm(X, axis=1, keepdims=True))
+        gap = pdist(hazards[:, None], "cityblock")
         slope = (gap[apart > 0] / apart[apart > 0]).max()
         for factor in (0.1, 0.5, 0.99, 1.01, 2.0, 100.0):
             unfair = fairness.individual(factor * 0.01 / slope * hazards, X)
@@ -353,48 +317,31 @@ def shrinking_fools(view: str, out: Path | None = None) -> Count:
     found = {}
     for dataset, attributes in ATTRIBUTES.items():
         ready, train, test = _cox(dataset)
-        judge, f_g = ready.judges[1], f"f_g_{attributes[0]}"
         full, half = (
-            judge.fairness(s * train, s * test) | judge.accuracy(s * train, s * test)
+            ready.judges[1].fairness(s * train, s * test)
+            | ready.judges[1].accuracy(s * train, s * test)
             for s in (1.0, 0.5)
         )
-        found[dataset] = bool(
-            half["f_i"] < full["f_i"]
-            and half[f_g] < full[f_g]
-            and abs(half["c_index"] - full["c_index"]) < 1e-12
-            and abs(half["ibs"] - full["ibs"]) > 1e-6
-        )
+        lower = all(half[m] < full[m] for m in ("f_i", f"f_g_{attributes[0]}"))
+        same_order = abs(half["c_index"] - full["c_index"]) < 1e-12
+        found[dataset] = lower and same_order and abs(half["ibs"] - full["ibs"]) > 1e-6
     return _count(found)
 
 
+# fmt: off
 JUDGES = {
     "C1": table_one,
     "C2": partial(best, metric="ci_percent", pairs=MAIN, models=("linear",), variants=False),
     "C3": partial(best, metric="ci_percent", pairs=MAIN, models=("nonlinear",), variants=False),
     "C4": partial(best, metric="ci_percent", pairs=[p for p in PAIRS if p not in MAIN]),
-    "C5": keeps_accuracy,
-    "C6": not_clear_cut,
-    "C7": plain_accurate_unfair,
-    "C8": baselines_not_fair_throughout,
-    "C9": accuracy_rises,
-    "C10": fairness_worsens,
+    "C5": keeps_accuracy, "C6": not_clear_cut, "C7": plain_accurate_unfair,
+    "C8": baselines_not_fair_throughout, "C9": accuracy_rises, "C10": fairness_worsens,
     "C11": partial(best, metric="f_a", pairs=PAIRS, tune_by="f_a"),
-    "C12": insensitive_to_share,
-    "C13": two_sides_win,
-    "C14": best_cells,
-    "C15": alpha_trades,
-    "C16": bound_holds,
-    "C17": dual_equals_primal,
-    "C18": convex_and_blind,
-    "C19": lipschitz,
+    "C12": insensitive_to_share, "C13": two_sides_win, "C14": best_cells, "C15": alpha_trades,
+    "C16": bound_holds, "C17": dual_equals_primal, "C18": convex_and_blind, "C19": lipschitz,
     "C20": shrinking_fools,
 }
-
-
-@cache
-def _file() -> dict[str, dict]:
-    path = store.DEFAULT / "claims.yml"
-    return {c["id"]: c for c in yaml.safe_load(path.read_text(encoding="utf-8"))}
+# fmt: on
 
 
 def claims() -> dict[str, dict]:
@@ -405,7 +352,8 @@ def claims() -> dict[str, dict]:
     dict
         By id, "C1" to "C20".
     """
-    return deepcopy(_file())
+    text = (store.DEFAULT / "claims.yml").read_text(encoding="utf-8")
+    return {claim["id"]: claim for claim in yaml.safe_load(text)}
 
 
 def verdict(claim: dict, count: Count) -> str:
@@ -452,14 +400,12 @@ def ledger(*, out: Path | str | None = None) -> pd.DataFrame:
                 f"the claims need all {wanted:,} models of {name!r}, and the store holds "
                 f"{there:,}; run: {store.command(name, out)}"
             )
-    _means.cache_clear()  # the store may have changed since the last call
+    _table.cache_clear()  # the store may have changed since the last call
     _alpha.cache_clear()
     rows = []
     for name, claim in claims().items():
         views = [CHECKED] if claim["kind"] == "mathematics" else [PRINTED, *VIEWS]
         for view in views:
             count = JUDGES[name](view, out)
-            rows.append(
-                {"id": name, "view": view, **count._asdict(), "verdict": verdict(claim, count)}
-            )
-    return pd.DataFrame(rows)
+            rows.append((name, view, *count, verdict(claim, count)))
+    return pd.DataFrame(rows, columns=["id", "view", *Count._fields, "verdict"])

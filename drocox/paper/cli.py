@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from drocox.paper.protocol import ATTRIBUTES, METHODS, MODELS, PROTOCOLS, REPEATS, SPLIT, STORES
+from drocox.paper.protocol import ATTRIBUTES, METHODS, PROTOCOLS, REPEATS, SPLIT, STORES
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -56,11 +56,11 @@ def _name(kind: str, known: Iterable[str], **aliases: str) -> Callable[[str], st
     return read
 
 
-def _number(low: int, high: float, text: str) -> Callable[[str], int]:
-    """A reader of whole numbers from ``low`` to ``high`` for argparse."""
+def _number(high: float, text: str) -> Callable[[str], int]:
+    """A reader of whole numbers from 1 to ``high`` for argparse."""
 
     def read(given: str) -> int:
-        if not given.isdecimal() or not low <= int(given) <= high:
+        if not given.isdecimal() or not 1 <= int(given) <= high:
             raise argparse.ArgumentTypeError(f"{given!r} is not {text}")
         return int(given)
 
@@ -81,20 +81,21 @@ def fill(text: str, first: str = "", indent: str = "") -> str:
     str
     """
     words, colon, command = text.partition(": drocox ")
-    lines = textwrap.wrap(
-        words + colon[:1],
-        WIDTH,
-        initial_indent=first,
-        subsequent_indent=indent,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
-    if command:
-        lines.append(f"{indent}  drocox {command}")
-    return "\n".join(lines)
+    wrap = textwrap.TextWrapper(WIDTH, initial_indent=first, subsequent_indent=indent)
+    wrap.break_long_words = wrap.break_on_hyphens = False
+    advice = [f"{indent}  drocox {command}"] if command else []
+    return "\n".join(wrap.wrap(words + colon[:1]) + advice)
+
+
+def _drop(args, why: str, *names: str) -> None:
+    """Refuse those of the named arguments that were given: they would have no effect."""
+    given = [name for name in names if getattr(args, name.strip("-").replace("-", "_")) is not None]
+    if given:
+        args.usage(f"{why}: drop {', '.join(given).replace('attribute', 'the attribute')}")
 
 
 def _data(args) -> None:
+    """Describe the three data sets."""
     from drocox.paper.datasets import dataset_summary
 
     for name, facts in dataset_summary().iterrows():
@@ -109,33 +110,27 @@ def _data(args) -> None:
 
 
 def _sweep(args) -> bool | None:
-    parts = {"--dataset": args.dataset, "--method": args.method, "--repeats": args.repeats}
-    workers = {"--jobs": args.jobs, "--scheduler": args.scheduler}
-    if args.revalidate and (given := [k for k, v in (parts | workers).items() if v is not None]):
-        args.usage(f"--revalidate checks the whole store: drop {', '.join(given)}")
-    if args.protocol == "forensic" and args.method:
-        args.usage(f"the forensic runs have one method, {SPLIT['nonlinear']}: drop --method")
-    from drocox.paper.sweep import revalidate, sweep
+    """Train what is missing of a protocol; interrupt and resume at will."""
+    if args.revalidate:
+        whole = "--revalidate checks the whole store"
+        _drop(args, whole, "--dataset", "--method", "--repeats", "--jobs", "--scheduler")
+    if args.protocol == "forensic":
+        _drop(args, f"the forensic runs have one method, {SPLIT['nonlinear']}", "--method")
+    from drocox.paper import sweep
 
     if args.revalidate:
-        problems = revalidate(args.protocol, out=args.out)
-        print(
-            "\n".join(map(fill, problems)) or "the sample agrees; the runs are stamped as today's"
-        )
+        problems = sweep.revalidate(args.protocol, out=args.out)
+        agreed = "the sample agrees; the runs are stamped as today's"
+        print("\n".join(map(fill, problems)) or agreed)
         return bool(problems)
-    trained = sweep(
-        args.protocol,
-        datasets=args.dataset,
-        methods=args.method,
-        repeats=args.repeats,
-        jobs=args.jobs or -1,
-        scheduler=args.scheduler,
-        out=args.out,
-    )
+    parts = {"datasets": args.dataset, "methods": args.method, "repeats": args.repeats}
+    workers = {"jobs": args.jobs or -1, "scheduler": args.scheduler}
+    trained = sweep.sweep(args.protocol, **parts, **workers, out=args.out)
     print(f"trained {trained} models; nothing of this is missing now")
 
 
 def _verify(args) -> bool:
+    """Check stored runs: completeness, hashes, a recomputed sample."""
     from drocox.paper.store import load_provenance
     from drocox.paper.sweep import verify
 
@@ -153,62 +148,47 @@ def _verify(args) -> bool:
 
 def _check_table(args) -> None:
     """Refuse arguments of ``table`` that are missing, impossible or without effect."""
-    given = {"--tune-by": args.tune_by}
-    if args.name == "t1":
-        given |= {"--protocol": args.protocol, "--selection": args.selection, "--out": args.out}
-    if args.name in ATTRIBUTES:
-        choices = ", ".join(ATTRIBUTES[args.name])
-        if args.attribute is None:
-            args.usage(f"which attribute? {args.name} has: {choices}")
-        if args.attribute not in ATTRIBUTES[args.name]:
-            args.usage(f"{args.name} has no attribute {args.attribute!r}; choose one of: {choices}")
+    if args.name not in ATTRIBUTES:
+        useless = ["--protocol", "--selection", "--out"] if args.name == "t1" else []
+        why = f"{args.name} is a table of the paper as it stands"
+        _drop(args, why, "--tune-by", *useless, "attribute")
         return
-    given["the attribute"] = args.attribute
-    if useless := [name for name, value in given.items() if value is not None]:
-        args.usage(f"{args.name} is a table of the paper as it stands: drop {', '.join(useless)}")
+    choices = ", ".join(ATTRIBUTES[args.name])
+    if args.attribute is None:
+        args.usage(f"which attribute? {args.name} has: {choices}")
+    if args.attribute not in ATTRIBUTES[args.name]:
+        args.usage(f"{args.name} has no attribute {args.attribute!r}; choose one of: {choices}")
 
 
 def _table(args) -> None:
+    """Print a table of the paper, beside the published numbers."""
     _check_table(args)
-    import pandas as pd
-
     from drocox.paper import store, tables
 
-    if args.name == "t1":
+    how = {"protocol": args.protocol or "as_published", "selection": args.selection or "stated"}
+    exhibit = args.name
+    if exhibit in ATTRIBUTES:
+        exhibit = tables.exhibit_of(exhibit, args.attribute, args.tune_by or "ci_percent")
+    if exhibit == "t1":
         table = tables.dataset_table()
-        print(
-            table.to_csv(index=False) if args.csv else table.to_string(index=False) + "\n", end=""
-        )
-        return
-    protocol = args.protocol or "as_published"
-    selection = args.selection or "stated"
-    how = {"protocol": protocol, "selection": selection, "out": args.out}
-    if args.name in tables.SPLIT_EXHIBITS:
-        dataset, attribute, tune_by = "flc", "age", "ci_percent"
-        exhibit = args.name
-        make = tables.split_share_table if exhibit == "t16" else tables.one_side_table
-        table = pd.concat([make(model, **how) for model in MODELS], ignore_index=True)
     else:
-        asked = (args.name, args.attribute, args.tune_by or "ci_percent")
-        dataset, attribute, tune_by = tables.EXHIBITS.get(args.name, asked)
-        exhibit = tables.exhibit_of(dataset, attribute, tune_by)
-        table = tables.main_table(dataset, attribute, tune_by=tune_by, **how)
-    if args.csv:
-        print(table.to_csv(index=False), end="")
+        table = tables.exhibit_table(exhibit, out=args.out, **how)
+    if args.csv or exhibit == "t1":
+        text = table.to_csv(index=False) if args.csv else table.to_string(index=False) + "\n"
+        print(text, end="")
         return
-    runs = store.load_runs(protocol, out=args.out)
+    dataset, attribute, tune_by = tables.EXHIBITS.get(exhibit, ("flc", "age", "ci_percent"))
+    runs = store.load_runs(how["protocol"], out=args.out)
     repeats = runs[runs["dataset"] == dataset].groupby("method")["repeat"].nunique()
     few = "" if repeats.min() == repeats.max() else f"{repeats.min()} to "
-    published = table["paper_mean"].notna().any()
-    below = "SD, distance to the paper in its SDs" if published else "SD"
+    below = "SD, distance to the paper in its SDs" if table["paper_mean"].notna().any() else "SD"
     what = f"{dataset.upper()}, {attribute}, {SPLIT_TITLES.get(exhibit, '')}"
     print(f"{exhibit.upper()}  {what}tuned by {TUNE_BY[tune_by]}")
-    print(f"protocol {protocol}")
-    print(f"selection {selection}: {SELECTIONS[selection]}")
+    print(f"protocol {how['protocol']}")
+    print(f"selection {how['selection']}: {SELECTIONS[how['selection']]}")
     print(f"mean over {few}{repeats.max()} repeats; below: {below}")
     for block in BLOCKS:
-        print()
-        print(_block(table, block))
+        print("\n" + _block(table, block))
 
 
 def _block(table: pd.DataFrame, block: dict[str, str]) -> str:
@@ -249,6 +229,7 @@ def _spread(cell: pd.Series) -> str:
 
 
 def _figure(args) -> None:
+    """Draw the figure of the paper, a file per data set."""
     from drocox.paper.figures import alpha_sensitivity
 
     args.to.mkdir(parents=True, exist_ok=True)
@@ -259,6 +240,7 @@ def _figure(args) -> None:
 
 
 def _claims(args) -> None:
+    """Judge the paper's claims by their thresholds."""
     from drocox.paper.claims import claims, ledger
 
     known = claims()
@@ -284,30 +266,29 @@ def add_commands(command: Callable[..., argparse.ArgumentParser]) -> None:
     Parameters
     ----------
     command : callable
-        Called with a name, a function of the parsed arguments, a sentence and an example; returns
-        the parser of the new command.
+        Called with a name, a function of the parsed arguments, which describes itself, and an
+        example; returns the parser of the new command.
     """
+
+    def names(kind: str, known: Iterable[str], default: str, **aliases: str) -> dict:
+        """What argparse has to know of an argument that is a name."""
+        words = f"{', '.join(known)} (default: {default})"
+        return {"type": _name(kind, known, **aliases), "metavar": "NAME", "help": words}
+
     store = {"type": Path, "metavar": "DIR", "help": "folder of the runs (default: the book's)"}
-    some = {"nargs": "+", "metavar": "NAME"}
-    dataset = _name("data set", ATTRIBUTES)
-    protocol = _name("protocol", PROTOCOLS)
-    any_store = _name("protocol", STORES)
-    both = "as_published (default) or corrected"
-    three = "flc, support, seer (default: all)"
+    datasets = names("data set", ATTRIBUTES, "all") | {"nargs": "+"}
+    protocol = names("protocol", PROTOCOLS, "as_published")
 
-    command("data", _data, "Describe the three data sets.", "drocox data")
+    command("data", _data, "drocox data")
 
-    text = "Train what is missing of a protocol; interrupt and resume at will."
     example = "drocox sweep --dataset seer --method Cox DRO-COX --out try"
-    add = command("sweep", _sweep, text, example).add_argument
-    names = "as_published (default), corrected or forensic"
-    add("--protocol", type=any_store, default="as_published", metavar="NAME", help=names)
-    add("--dataset", type=dataset, help=three, **some)
-    names = f"any of: {', '.join(METHODS)} (default: all)"
-    add("--method", type=_name("method", METHODS), help=names, **some)
-    repeat = _number(1, len(REPEATS), "a repeat: choose from 1 to 10")
+    add = command("sweep", _sweep, example).add_argument
+    add("--protocol", default="as_published", **names("protocol", STORES, "as_published"))
+    add("--dataset", **datasets)
+    add("--method", nargs="+", **names("method", METHODS, "all"))
+    repeat = _number(len(REPEATS), "a repeat: choose from 1 to 10")
     add("--repeats", type=repeat, nargs="+", metavar="N", help="from 1 to 10 (default: all)")
-    processes = _number(1, float("inf"), "a number of processes: choose 1 or more")
+    processes = _number(float("inf"), "a number of processes: choose 1 or more")
     add("--jobs", type=processes, metavar="N", help="worker processes (default: one per core)")
     add("--scheduler", metavar="ADDRESS", help="dask scheduler, e.g. tcp://host:8786")
     add("--out", **store)
@@ -315,36 +296,29 @@ def add_commands(command: Callable[..., argparse.ArgumentParser]) -> None:
     stamp += "the stored runs as made by today's code"
     add("--revalidate", action="store_true", help=stamp)
 
-    text = "Check stored runs: completeness, hashes, a recomputed sample."
-    add = command("verify", _verify, text, "drocox verify --protocol corrected").add_argument
-    names = "as_published, corrected, forensic (default: all)"
-    add("--protocol", type=any_store, help=names, **some)
+    add = command("verify", _verify, "drocox verify --protocol corrected").add_argument
+    add("--protocol", nargs="+", **names("protocol", STORES, "all"))
     add("--out", **store)
 
-    text = "Print a table of the paper, beside the published numbers."
-    add = command("table", _table, text, "drocox table flc age; drocox table T16").add_argument
-    names = "a data set (flc, support, seer), or t1 to t17"
-    add("name", type=_name("table", [*ATTRIBUTES, *EXHIBITS]), metavar="NAME", help=names)
+    add = command("table", _table, "drocox table flc age; drocox table T16").add_argument
+    known = _name("table", [*ATTRIBUTES, *EXHIBITS])
+    add("name", type=known, metavar="NAME", help="a data set (flc, support, seer), or t1 to t17")
     add("attribute", nargs="?", type=str.lower, help="of a data set: age, gender or race")
-    names = "what the selection minimises: ci_percent (default) or f_a"
-    metric = _name("metric", TUNE_BY, ci="ci_percent")
-    add("--tune-by", type=metric, metavar="METRIC", help=names)
-    add("--protocol", type=protocol, metavar="NAME", help=both)
-    names = "stated (default), one_setting or recovered"
-    add("--selection", type=_name("selection", SELECTIONS), metavar="NAME", help=names)
+    metric = names("metric", TUNE_BY, "ci_percent", ci="ci_percent")
+    add("--tune-by", **metric | {"metavar": "METRIC"})
+    add("--protocol", **protocol)
+    add("--selection", **names("selection", SELECTIONS, "stated"))
     add("--out", **store)
     add("--csv", action="store_true", help="long form, all digits")
 
-    text = "Draw the figure of the paper, a file per data set."
     example = "drocox figure alpha --dataset flc --to pictures"
-    add = command("figure", _figure, text, example).add_argument
+    add = command("figure", _figure, example).add_argument
     add("figure", type=_name("figure", ["alpha"], f1="alpha"), metavar="NAME", help="alpha, or f1")
-    add("--dataset", type=dataset, help=three, **some)
-    add("--protocol", type=protocol, default="as_published", metavar="NAME", help=both)
+    add("--dataset", **datasets)
+    add("--protocol", default="as_published", **protocol)
     add("--out", **store)
     where = "where the pictures go (default: the current folder)"
     add("--to", type=Path, default=Path(), metavar="DIR", help=where)
 
-    text = "Judge the paper's claims by their thresholds."
-    add = command("claims", _claims, text, "drocox claims").add_argument
+    add = command("claims", _claims, "drocox claims").add_argument
     add("--out", **store)

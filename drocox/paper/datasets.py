@@ -2,13 +2,14 @@
 
 Loading only encodes: rows keep the order of the original files, missing values stay NaN.
 Stacking, imputation and scaling are steps of the protocol, because that is where they can leak.
-Nothing is downloaded; :data:`SOURCES` says which package brings which file, and its hash.
+Nothing is downloaded; ``results/sources.json`` says which package brings which file, and its hash.
 """
 
 from __future__ import annotations
 
 import hashlib
 import importlib.util
+import json
 from collections import namedtuple
 from functools import cache
 from pathlib import Path
@@ -21,41 +22,23 @@ from drocox.data import SurvivalData
 
 # the requirement that brings a file, its path inside site-packages, its hash, its terms, ...
 Source = namedtuple("Source", "package file sha256 licence citation doi note")
+_described = Path(__file__).with_name("results") / "sources.json"
 SOURCES = {
-    "flc": Source(
-        "scikit-survival==0.28.0",
-        "sksurv/datasets/data/flchain.arff",
-        "bf2600ec437dd19071f73bdad82de681780457d1141ec36ed551b0026e6e5773",
-        "as distributed with the R package survival, LGPL (>= 2)",
-        "Dispenzieri et al. (2012), Mayo Clinic Proceedings 87:517-523",
-        "10.1016/j.mayocp.2012.03.009",
-        "three patients died on day 0",
-    ),
-    "support": Source(
-        "survivors==1.8.0",
-        "survivors/datasets/data/support2.csv.gz",
-        "bbdb63a26b1cad83cfe9ddaeabadb5cf5befa67ae44056a370d94f939a65363f",
-        "public; from hbiostat.org/data, courtesy of the Vanderbilt University Department of "
-        "Biostatistics",
-        "Knaus et al. (1995), Annals of Internal Medicine 122:191-203",
-        "10.7326/0003-4819-122-3-199502010-00007",
-        "race is blank for 42 patients, who count as non-white",
-    ),
-    "seer": Source(
-        "survivors==1.8.0",
-        "survivors/datasets/data/seer.csv",
-        "e34015bed8fd88d0601bc4601e715f7a13a03c6052e6bda4f7be266c269edbce",
-        "described as CC BY 4.0",
-        "Teng (2019), SEER Breast Cancer Data, IEEE DataPort",
-        "10.21227/a9qy-ph35",
-        "the package's rows are put back into the original order",
-    ),
+    name: Source(**facts)
+    for name, facts in json.loads(_described.read_text(encoding="utf-8")).items()
 }
+# fmt: off
 LABELS = {
-    "age": ("age <= 65", "age > 65"),
-    "gender": ("female", "male"),
-    "race": ("non-white", "white"),
+    "age": ("age <= 65", "age > 65"), "gender": ("female", "male"), "race": ("non-white", "white"),
 }
+# what the package has shortened in the original SEER file
+SHORTENED = {
+    "Other": "Other (American Indian/AK Native, Asian/Pacific Islander)",
+    "Married": "Married (including common law)", "Single ": "Single (never married)",
+    "1": "Grade I", "2": "Grade II", "3": "Grade III",
+    " anaplastic Grade IV": "anaplastic; Grade IV",
+}
+# fmt: on
 
 
 def load_dataset(name: str) -> SurvivalData:
@@ -99,13 +82,10 @@ def dataset_summary() -> pd.DataFrame:
     for name, source in SOURCES.items():
         d = load_dataset(name)
         missing = d.X.isna().sum()
-        sizes = [
-            " / ".join(
-                f"{label}: {(codes == code).sum():,}"
-                for code, label in enumerate(d.group_labels[a])
-            )
-            for a, codes in d.groups.items()
-        ]
+        sizes = []
+        for a, labels in d.group_labels.items():
+            counts = zip(labels, np.bincount(d.groups[a]), strict=True)
+            sizes.append(" / ".join(f"{label}: {n:,}" for label, n in counts))
         rows[name] = {
             "rows": len(d),
             "events": int(d.event.sum()),
@@ -127,17 +107,7 @@ def original_seer_csv() -> bytes:
     -------
     bytes
     """
-    rows = _seer_rows().replace(
-        {
-            "Other": "Other (American Indian/AK Native, Asian/Pacific Islander)",
-            "Married": "Married (including common law)",
-            "Single ": "Single (never married)",
-            "1": "Grade I",
-            "2": "Grade II",
-            "3": "Grade III",
-            " anaplastic Grade IV": "anaplastic; Grade IV",
-        }
-    )
+    rows = _seer_rows().replace(SHORTENED)
     rows["Grade"] = rows.pop("differentiate") + "; " + rows["Grade"]
     rows.insert(3, "", "")  # the original has an empty fourth column
     rows.columns = rows.columns.str.replace("_", " ")
@@ -196,6 +166,7 @@ def _read_support() -> tuple:
 @cache
 def _read_seer() -> tuple:
     raw = _seer_rows()
+    grade = raw["differentiate"].str.split().str[0]
     X = pd.DataFrame(
         {
             "age>65": raw["Age"] > 65,
@@ -204,9 +175,7 @@ def _read_seer() -> tuple:
             "t_stage": _ranks(raw["T_Stage"], "T1 T2 T3 T4"),
             "n_stage": _ranks(raw["N_Stage"], "N1 N2 N3"),
             "6th_stage": _ranks(raw["6th_Stage"], "IIA IIB IIIA IIIB IIIC"),
-            "grade": _ranks(
-                raw["differentiate"].str.split().str[0], "Moderately Poorly Well Undifferentiated"
-            ),  # II, III, I, IV
+            "grade": _ranks(grade, "Moderately Poorly Well Undifferentiated"),  # II, III, I, IV
             "a_stage": raw["A_Stage"] == "Distant",
             "tumor_size": raw["Tumor_Size"],
             "estrogen": raw["Estrogen_Status"] == "Negative",

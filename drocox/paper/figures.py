@@ -1,25 +1,23 @@
 """Figures from the stored runs."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from drocox.paper.tables import alpha_table
+from drocox.paper.tables import Folder, alpha_table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+# fmt: off
 LABELS = {
-    "c_index": "c-index (higher is better)",
-    "f_i": "$F_I$",
-    "f_g": "$F_G$",
-    "f_cap": r"$F_\cap$",
-    "f_a": "$F_A$",
-    "ci_percent": "CI (%)",
+    "c_index": "c-index (higher is better)", "f_i": "$F_I$", "f_g": "$F_G$",
+    "f_cap": r"$F_\cap$", "f_a": "$F_A$", "ci_percent": "CI (%)",
 }
+POINTS = {"fmt": "o", "mfc": "none", "capsize": 3, "label": "paper"}
+# fmt: on
 
 
 def alpha_sensitivity(
-    dataset: str, *, protocol: str = "as_published", out: Path | str | None = None
+    dataset: str, *, protocol: str = "as_published", out: Folder = None
 ) -> "Figure":
     """F1: accuracy and fairness of linear DRO-COX against alpha, with the published points.
 
@@ -37,7 +35,10 @@ def alpha_sensitivity(
     -------
     Figure
     """
-    import matplotlib.pyplot as plt  # slow to import, and nothing else here needs it
+    try:
+        import matplotlib.pyplot as plt  # slow to import, and nothing else here needs it
+    except ModuleNotFoundError:
+        raise ModuleNotFoundError('no matplotlib; run: pip install "drocox[paper]"') from None
 
     table = alpha_table(dataset, protocol=protocol, out=out)
     figure, axes = plt.subplots(2, 3, figsize=(9, 4.8), sharex=True, layout="constrained")
@@ -51,15 +52,8 @@ def alpha_sensitivity(
         ax.fill_between(part["alpha"], low, part["mean"] + part["std"], alpha=0.2)
         printed = part.dropna(subset="paper_mean")
         if len(printed):
-            ax.errorbar(
-                printed["alpha"],
-                printed["paper_mean"],
-                printed["paper_std"],
-                fmt="o",
-                mfc="none",
-                capsize=3,
-                label="paper",
-            )
+            values = (printed[name] for name in ("alpha", "paper_mean", "paper_std"))
+            ax.errorbar(*values, **POINTS)
         ax.set_title(label, fontsize="medium")
     for ax in axes[1]:
         ax.set_xlabel(r"$\alpha$ (smallest group protected)")

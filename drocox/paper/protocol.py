@@ -17,8 +17,8 @@ score of an MLP     with its free constant                          centred on t
 ties                by position                                     as in equation (3)
 ==================  ==============================================  ===========================
 
-A third set of runs, ``forensic``, is nonlinear SPLIT as published but for one thing: the logarithm of
-the reference sum in equation (8) passes no gradient. It exists to explain published rows.
+A third set of runs, ``forensic``, is nonlinear SPLIT as published but for one thing: the logarithm
+of the reference sum in equation (8) passes no gradient. It exists to explain published rows.
 """
 
 from __future__ import annotations
@@ -45,26 +45,11 @@ N2_SHARES = (0.1, 0.2, 0.3, 0.4, 0.5)
 MAIN_SPLIT = {"n2_share": 0.5, "sides": 2}  # SPLIT in all tables but T16 and T17
 
 # first key slowest: how the released code stacks the rows of each data set
-STACKED_BY = {
-    "flc": ("gender", "age"),
-    "support": ("age", "gender", "race"),
-    "seer": ("age", "race"),
-}
+STACKED_BY = ATTRIBUTES | {"flc": ("gender", "age")}
 
 # what a stored run is: the columns that identify it
-KEYS = [
-    "protocol",
-    "dataset",
-    "model",
-    "method",
-    "attribute",
-    "repeat",
-    "learning_rate",
-    "lam",
-    "alpha",
-    "n2_share",
-    "sides",
-]
+KEYS = ["protocol", "dataset", "model", "method", "attribute", "repeat"]
+KEYS += ["learning_rate", "lam", "alpha", "n2_share", "sides"]
 
 
 @dataclass(frozen=True)
@@ -81,21 +66,13 @@ class Procedure:
 
 
 _AS_PUBLISHED = Procedure(
-    stacked=True,
-    test_seed=7,
-    weight_seed=1,
-    split_scaled_by_first=True,
-    centred=False,
-    ties="order",
-)
+    stacked=True, test_seed=7, weight_seed=1,
+    split_scaled_by_first=True, centred=False, ties="order",
+)  # fmt: skip
 _CORRECTED = Procedure(
-    stacked=False,
-    test_seed=None,
-    weight_seed=None,
-    split_scaled_by_first=False,
-    centred=True,
-    ties="breslow",
-)
+    stacked=False, test_seed=None, weight_seed=None,
+    split_scaled_by_first=False, centred=True, ties="breslow",
+)  # fmt: skip
 PROCEDURES = {
     "as_published": _AS_PUBLISHED,
     "corrected": _CORRECTED,
@@ -204,10 +181,7 @@ def _variants(dataset: str, method: Method) -> list[dict]:
 
 
 def stacks(
-    protocol: str,
-    datasets=tuple(ATTRIBUTES),
-    methods=tuple(METHODS),
-    repeats=REPEATS,
+    protocol: str, datasets=tuple(ATTRIBUTES), methods=tuple(METHODS), repeats=REPEATS
 ) -> Iterator[Stack]:
     """All stacks of a protocol: the main tables, T16 (other n2) and T17 (one side).
 

@@ -1,9 +1,9 @@
 """From one stack of the protocol to one row per trained model: training and judging.
 
 In the repeats ``TWICE`` every model is trained twice, the second time from initial weights
-multiplied by ``1 + PERTURBATION``. ``moved`` is how far the test score of some patient moves at most,
-which says whether digits can be expected to hold elsewhere; a run whose test c-index moves by more
-than ``MOVED`` is marked ``unstable``. In the other repeats nobody knows.
+multiplied by ``1 + PERTURBATION``. ``moved`` is how far the test score of some patient moves at
+most, which says whether digits can be expected to hold elsewhere; a run whose test c-index moves by
+more than ``MOVED`` is marked ``unstable``. In the other repeats nobody knows.
 """
 
 from __future__ import annotations

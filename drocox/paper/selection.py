@@ -12,6 +12,7 @@ The other rules exist to find out which choice gives a published row back. Some 
 test data: they explain numbers, and nothing in this project is concluded from them.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,6 +25,7 @@ TOLERANCE = 0.95  # share of Cox's c-index that an eligible configuration keeps
 TUNE_BY = ("ci_percent", "f_a")
 SELECTIONS = ("stated", "one_setting", "recovered")
 NAMED = {"flc": 0.3, "support": 0.5, "seer": 0.15}  # alpha in the released instructions
+TEST_RATE = 0.01  # learning rate of the Cox that sets the bar on test data
 SETTING = ["learning_rate", "lam", "alpha"]
 
 
@@ -37,88 +39,65 @@ class Rule:
 
     words: str
     metric: str | None = "ci_percent"  # what is minimised; None: the largest c-index wins
-    part: str = "val"  # whose metrics decide: "val" or "test"
+    part: str = "val"  # whose metrics decide: "val", or "test" with Cox at TEST_RATE as the bar
     decimals: int | None = None  # of the rounded metric; ties then go to the smaller setting
     learning_rate: float | None = None  # configurations are restricted to it
     named_alpha: bool = False  # configurations are restricted to the alpha of NAMED
-    bar_learning_rate: float | None = None  # of the Cox that sets the bar; None: the best of all
     one_setting: bool = False  # one configuration for all repeats, by means over them
 
 
+# fmt: off
 # The closed list that every published row is held against.
 RULES = {
     "stated CI": Rule("smallest validation CI, validation c >= 95 % of Cox's"),
     "stated F_A": Rule("smallest validation F_A, validation c >= 95 % of Cox's", metric="f_a"),
     "stated CI, 2 decimals": Rule(
         "validation CI rounded to 2 decimals; ties to the smaller learning rate, "
-        "then the smaller lambda or alpha",
-        decimals=2,
-    ),
+        "then the smaller lambda or alpha", decimals=2),
     "validation c-index": Rule("largest validation c-index", metric=None),
     "learning rate 0.01": Rule(
-        "learning rate 0.01; lambda or alpha by the stated rule", learning_rate=0.01
-    ),
+        "learning rate 0.01; lambda or alpha by the stated rule", learning_rate=0.01),
     "test CI": Rule(
-        "smallest test CI, test c >= 95 % of Cox's at learning rate 0.01",
-        part="test",
-        bar_learning_rate=0.01,
-    ),
+        "smallest test CI, test c >= 95 % of Cox's at learning rate 0.01", part="test"),
     "test F_A": Rule(
         "smallest test F_A, test c >= 95 % of Cox's at learning rate 0.01",
-        part="test",
-        metric="f_a",
-        bar_learning_rate=0.01,
-    ),
+        part="test", metric="f_a"),
     "named setting": Rule(
         "learning rate 0.01 and the alpha named in the released instructions",
-        metric=None,
-        learning_rate=0.01,
-        named_alpha=True,
-    ),
+        metric=None, learning_rate=0.01, named_alpha=True),
 }
 ONE_SETTING = {
     "one setting CI": Rule(
-        "smallest mean validation CI, mean validation c >= 95 % of Cox's", one_setting=True
-    ),
+        "smallest mean validation CI, mean validation c >= 95 % of Cox's", one_setting=True),
     "one setting F_A": Rule(
         "smallest mean validation F_A, mean validation c >= 95 % of Cox's",
-        metric="f_a",
-        one_setting=True,
-    ),
+        metric="f_a", one_setting=True),
 }
+# What a rule becomes when F_A is minimised.
 BY_F_A = {
-    "stated CI": "stated F_A",
-    "stated CI, 2 decimals": "stated F_A",
-    "test CI": "test F_A",
-    "one setting CI": "one setting F_A",
-}  # what a rule becomes when F_A is minimised
+    "stated CI": "stated F_A", "stated CI, 2 decimals": "stated F_A",
+    "test CI": "test F_A", "one setting CI": "one setting F_A",
+}
 
-# Which rule gives a published row back ("n2": T16 and T17): an inference, as no tuning code was
+# Which published rows a rule gives back ("n2": T16 and T17): an inference, as no tuning code was
 # released. A row keeps the stated rule, with or without rounding, if that comes within 1 SD on
 # average over its nine cells; else it gets the closest rule within 1 SD, one that looks at test
 # data only if no other comes so near. All others keep the stated rule, though for some none fits.
-RECOVERED = {
-    ("flc", "Cox"): "learning rate 0.01",
-    ("flc", "Cox_I(Keya)"): "stated CI, 2 decimals",
-    ("flc", "Cox_G(R&P)"): "validation c-index",
-    ("flc", "DRO-COX"): "test CI",
-    ("flc", "DRO-COX (SPLIT)"): "learning rate 0.01",
-    ("flc", "DeepSurv_I(R&P)"): "validation c-index",
-    ("flc", "DeepSurv_G(R&P)"): "validation c-index",
-    ("flc", "DeepSurv_cap(Keya)"): "test F_A",
-    ("flc", "Deep DRO-COX"): "validation c-index",
-    ("support", "Cox_I(Keya)"): "stated CI, 2 decimals",
-    ("support", "Cox_I(R&P)"): "stated CI, 2 decimals",
-    ("support", "Cox_G(Keya)"): "stated CI, 2 decimals",
-    ("support", "Cox_G(R&P)"): "stated CI, 2 decimals",
-    ("support", "DRO-COX"): "validation c-index",
-    ("support", "DeepSurv_G(R&P)"): "validation c-index",
-    ("seer", "Cox_cap(Keya)"): "stated CI, 2 decimals",
-    ("seer", "DRO-COX"): "test CI",
-    ("seer", "DeepSurv_I(R&P)"): "stated CI, 2 decimals",
-    ("seer", "Deep DRO-COX"): "test CI",
-    ("n2", "DRO-COX (SPLIT)"): "stated F_A",
+_GIVES_BACK = {
+    "learning rate 0.01": [("flc", "Cox"), ("flc", "DRO-COX (SPLIT)")],
+    "stated CI, 2 decimals": [
+        ("flc", "Cox_I(Keya)"), ("support", "Cox_I(Keya)"), ("support", "Cox_I(R&P)"),
+        ("support", "Cox_G(Keya)"), ("support", "Cox_G(R&P)"), ("seer", "Cox_cap(Keya)"),
+        ("seer", "DeepSurv_I(R&P)")],
+    "validation c-index": [
+        ("flc", "Cox_G(R&P)"), ("flc", "DeepSurv_I(R&P)"), ("flc", "DeepSurv_G(R&P)"),
+        ("flc", "Deep DRO-COX"), ("support", "DRO-COX"), ("support", "DeepSurv_G(R&P)")],
+    "test CI": [("flc", "DRO-COX"), ("seer", "DRO-COX"), ("seer", "Deep DRO-COX")],
+    "test F_A": [("flc", "DeepSurv_cap(Keya)")],
+    "stated F_A": [("n2", "DRO-COX (SPLIT)")],
 }
+# fmt: on
+RECOVERED = {row: rule for rule, rows in _GIVES_BACK.items() for row in rows}
 
 
 def add_f_a(runs: pd.DataFrame, attribute: str) -> pd.DataFrame:
@@ -164,26 +143,26 @@ def candidates(runs: pd.DataFrame, dataset: str, attribute: str) -> pd.DataFrame
     return add_f_a(runs[mine & main], attribute)
 
 
-def _ranked(rows: pd.DataFrame, bar: np.ndarray | None, how: Rule) -> np.ndarray:
-    """Positions of rows by repeat, and within a repeat from the best row to the worst.
+def _best(rows: pd.DataFrame, bar: np.ndarray | None, how: Rule) -> pd.DataFrame:
+    """The best row of each repeat, by repeat.
 
     ``bar`` is the c-index that each row has to reach; None: the largest c-index is the best.
     """
     repeat = rows["repeat"].to_numpy()
     c = rows[f"{how.part}_c_index"].to_numpy()
-    if bar is None:
-        return np.lexsort((-c, repeat))
-    eligible = c >= bar
-    chance = (np.bincount(repeat, eligible) > 0)[repeat]  # whether the repeat has an eligible row
-    goal = rows[f"{how.part}_{how.metric}"].to_numpy()
-    goal = np.where(chance, goal, -c)
-    if how.decimals is None:
-        ties = [-c]
-    else:
-        goal = goal.round(how.decimals)
-        ties = [rows[name].to_numpy() for name in SETTING]
+    keys = [-c]
+    if bar is not None:
+        eligible = c >= bar
+        chance = (np.bincount(repeat, eligible) > 0)[repeat]  # has the repeat an eligible row?
+        goal = np.where(chance, rows[f"{how.part}_{how.metric}"].to_numpy(), -c)
+        if how.decimals is not None:
+            goal = goal.round(how.decimals)
+            keys = [rows[name].to_numpy() for name in reversed(SETTING)]
+        keys += [goal, chance & ~eligible]
     # lexsort takes the last key first, and leaves what is equal in all keys in grid order
-    return np.lexsort((*reversed(ties), goal, chance & ~eligible, repeat))
+    order = np.lexsort((*keys, repeat))
+    _, first = np.unique(repeat[order], return_index=True)
+    return rows.iloc[order[first]]
 
 
 def _means(rows: pd.DataFrame, how: Rule) -> pd.DataFrame:
@@ -213,35 +192,30 @@ def select(rows: pd.DataFrame, plain: pd.DataFrame, rule: str) -> pd.DataFrame:
     """
     known = RULES | ONE_SETTING
     how = known[_checks.one_of(rule, "rule", known)]
-    rows = rows[rows["repeat"].isin(plain["repeat"].unique())]
+    rows = rows[rows["repeat"].isin(plain["repeat"])]
     if how.learning_rate is not None:
         rows = rows[rows["learning_rate"] == how.learning_rate]
     if how.named_alpha:
         rows = rows[rows["alpha"] == rows["dataset"].map(NAMED)]
     if rows.empty:
         return rows
-    if how.bar_learning_rate is not None:
-        plain = plain[plain["learning_rate"] == how.bar_learning_rate]
+    if how.part == "test":
+        plain = plain[plain["learning_rate"] == TEST_RATE]
     pool = rows
     if how.one_setting:
-        plain = plain[plain["repeat"].isin(rows["repeat"].unique())]
         pool = _means(rows, how)
-        plain = _means(plain, how)
-
-    is_plain = rows["method"].iloc[0] in PLAIN.values()
-    if how.metric is None or (is_plain and how.part == "val"):
-        bar = None
-    else:
+        plain = _means(plain[plain["repeat"].isin(rows["repeat"])], how)
+    bar = None
+    by_c_index = rows["method"].iloc[0] in PLAIN.values() and how.part == "val"
+    if how.metric is not None and not by_c_index:
         best = plain.groupby("repeat")[f"{how.part}_c_index"].max()
         bar = TOLERANCE * best.reindex(pool["repeat"]).to_numpy()
-    order = _ranked(pool, bar, how)
-    first = np.unique(pool["repeat"].to_numpy()[order], return_index=True)[1]  # of each repeat
-    chosen = pool.iloc[order[first]]
+    chosen = _best(pool, bar, how)
     if not how.one_setting:
         return chosen
-    setting = chosen[SETTING].iloc[0]
-    same = [(rows[k] == setting[k]) | (rows[k].isna() & pd.isna(setting[k])) for k in SETTING]
-    return rows[np.logical_and.reduce(same)].sort_values("repeat", kind="stable")
+    # pandas merges NaN with NaN: a method without lambda or alpha has NaN there
+    chosen = rows.reset_index().merge(chosen[SETTING], on=SETTING).set_index("index")
+    return chosen.sort_values("repeat", kind="stable")
 
 
 def rule_of(where: str, method: str, selection: str, tune_by: str = "ci_percent") -> str:
@@ -262,36 +236,50 @@ def rule_of(where: str, method: str, selection: str, tune_by: str = "ci_percent"
     """
     _checks.one_of(selection, "selection", SELECTIONS)
     _checks.one_of(tune_by, "tune_by", TUNE_BY)
-    rule = "stated CI"
-    if selection == "one_setting":
-        rule = "one setting CI"
-    elif selection == "recovered":
+    rule = "one setting CI" if selection == "one_setting" else "stated CI"
+    if selection == "recovered":
         rule = RECOVERED.get((where, method), rule)
     return BY_F_A.get(rule, rule) if tune_by == "f_a" else rule
 
 
-def plain_of(of: dict[str, pd.DataFrame], model: str, dataset: str) -> pd.DataFrame:
+def plain_of(rows: pd.DataFrame, model: str) -> pd.DataFrame:
     """Runs of Cox (DeepSurv), by which every rule judges the other methods.
 
     Parameters
     ----------
-    of : dict
-        Runs by method.
+    rows : DataFrame
+        Runs on one data set.
     model : {"linear", "nonlinear"}
-    dataset : str
-        For the message if they are missing.
 
     Returns
     -------
     DataFrame
     """
-    name = PLAIN[model]
-    if name not in of:
+    plain = rows[rows["method"] == PLAIN[model]]
+    if plain.empty:
         raise ValueError(
-            f"the store holds no runs of {name} on {dataset}, which every selection compares "
-            "with; train them too"
+            f"the store holds no runs of {PLAIN[model]} on {rows['dataset'].iloc[0]}, which every "
+            "selection compares with; train them too"
         )
-    return of[name]
+    return plain
+
+
+def by_method(rows: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame, pd.DataFrame]]:
+    """What :func:`select` takes, for each method that has runs, in the order of the paper.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        From :func:`candidates`.
+
+    Returns
+    -------
+    iterator of (method, its runs, those of Cox or DeepSurv)
+    """
+    for method, m in METHODS.items():
+        mine = rows[rows["method"] == method]
+        if len(mine):
+            yield method, mine, plain_of(rows, m.model)
 
 
 def selected(
@@ -319,15 +307,12 @@ def selected(
         Runs in the order of the paper's methods, with the columns of :func:`add_f_a`.
     """
     rows = candidates(runs, dataset, attribute)
-    of = dict(list(rows.groupby("method", sort=False)))
-    if not of:
+    if rows.empty:
         raise ValueError(
             f"the store holds no runs on {dataset}; train some, or choose another data set"
         )
-    chosen = []
-    for method, m in METHODS.items():
-        if method not in of:
-            continue
-        rule = rule_of(dataset, method, selection, tune_by)
-        chosen.append(select(of[method], plain_of(of, m.model, dataset), rule))
+    chosen = [
+        select(mine, plain, rule_of(dataset, method, selection, tune_by))
+        for method, mine, plain in by_method(rows)
+    ]
     return pd.concat(chosen, ignore_index=True)

@@ -12,96 +12,64 @@ written there only in a source checkout; an installed package writes into the cu
 
 from __future__ import annotations
 
+import ast
 import gzip
 import hashlib
 import io
 import json
-import keyword
 import os
 import shlex
 import shutil
-import tokenize
 import zlib
-from collections.abc import Iterator
 from dataclasses import fields
 from functools import cache, lru_cache
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 
 from drocox import _checks
 from drocox.paper.datasets import load_dataset
-from drocox.paper.protocol import ATTRIBUTES, KEYS, STORES, Stack, stacks
+from drocox.paper.protocol import ATTRIBUTES, STORES, Stack, stacks
 
 DEFAULT = Path(__file__).with_name("results")
 
 # modules whose code decides the numbers of trained and judged models
+# fmt: off
 _TRAINING = (
-    "kernels",
-    "cox",
-    "dro",
-    "regularizers",
-    "concordance",
-    "accuracy",
-    "fairness",
-    "evaluation",
-    "training",
-    "data",
-    "paper.datasets",
-    "paper.protocol",
-    "paper.prepare",
-    "paper.run",
+    "kernels", "cox", "dro", "regularizers", "concordance", "accuracy", "fairness", "evaluation",
+    "training", "data", "paper.datasets", "paper.protocol", "paper.prepare", "paper.run",
 )
+# fmt: on
 DECIDING = dict.fromkeys(STORES, _TRAINING)  # by store
-
-# layout among the tokens of a source: no token of Python looks like these
-INDENT = "<indent>"
-DEDENT = "<dedent>"
-NEWLINE = "<newline>"
 
 
 class StoreError(RuntimeError):
     """A store is incomplete, damaged, or made by other code; the message says what to do."""
 
 
-def _pieces(source: str) -> Iterator[str]:
-    """Tokens of a source, without comments and blank lines; layout by name.
-
-    An f-string is one piece in every version of Python; since 3.12 ``tokenize`` takes it apart.
-    """
-    names = {tokenize.INDENT: INDENT, tokenize.DEDENT: DEDENT, tokenize.NEWLINE: NEWLINE}
-    nothing = (tokenize.COMMENT, tokenize.NL, tokenize.ENDMARKER)
-    opening = getattr(tokenize, "FSTRING_START", None)
-    closing = getattr(tokenize, "FSTRING_END", None)
-    starts = [0]  # of the lines, in characters
-    for line in io.StringIO(source):
-        starts.append(starts[-1] + len(line))
-    depth = 0
-    begin = 0
-    for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        if token.type == opening:
-            depth += 1
-            if depth == 1:
-                begin = starts[token.start[0] - 1] + token.start[1]
-        elif token.type == closing:
-            depth -= 1
-            if depth == 0:
-                yield source[begin : starts[token.end[0] - 1] + token.end[1]]
-        elif depth == 0 and token.type not in nothing:
-            yield names.get(token.type, token.string)
+class DamagedError(StoreError):
+    """A file of a store is truncated or was edited."""
 
 
-def _is_text(token: str) -> bool:
-    """Whether a token is a plain string."""
-    return token.lstrip("rRuUbB").startswith(('"', "'"))
+class _Bare(ast.NodeTransformer):
+    """Drops docstrings, and what versions of Python write differently without meaning more."""
+
+    def visit_Expr(self, node: ast.Expr) -> ast.Expr | None:
+        is_text = isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+        return None if is_text else self.generic_visit(node)
+
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        super().generic_visit(node)
+        for name, value in list(ast.iter_fields(node)):
+            if value == [] or name == "ctx":  # shown or not; follows from the place in the tree
+                delattr(node, name)
+        return node
 
 
-def code_tokens(source: str) -> list[str]:
-    """What decides numbers in a source: its tokens with indentation, in order.
+def code_form(source: str) -> str:
+    """What decides numbers in a source: its syntax tree, the same from Python 3.11 on.
 
-    Comments, docstrings, blank lines and the layout inside brackets do not count, nor does a comma
-    before a closing bracket, unless it makes a tuple.
+    Comments, docstrings, layout, quotes and commas that make no tuple do not count.
 
     Parameters
     ----------
@@ -110,29 +78,9 @@ def code_tokens(source: str) -> list[str]:
 
     Returns
     -------
-    list of str
+    str
     """
-    tokens = [NEWLINE]  # so that the docstring of the module follows one, too
-    brackets: list[tuple[bool, int]] = []  # open ones: can a comma make a tuple, commas so far
-    for text in _pieces(source):
-        last = tokens[-1]
-        if text == NEWLINE and _is_text(last) and tokens[-2] in (NEWLINE, INDENT, DEDENT):
-            tokens.pop()  # a statement that is a string and nothing else: a docstring
-            continue
-        if text in ("(", "[", "{"):
-            # f(x,) is a call and [x,] a list, but (x,) is a tuple and y[x,] takes one
-            is_name = last.isidentifier() and not keyword.iskeyword(last)
-            after_value = is_name or last in (")", "]")
-            brackets.append(({"(": not after_value, "[": after_value}.get(text, False), 0))
-        elif text in (")", "]", "}"):
-            makes_tuple, commas = brackets.pop()
-            if last == "," and not (makes_tuple and commas == 1):
-                tokens.pop()
-        elif text == "," and brackets:
-            makes_tuple, commas = brackets[-1]
-            brackets[-1] = (makes_tuple, commas + 1)
-        tokens.append(text)
-    return tokens
+    return ast.dump(_Bare().visit(ast.parse(source)))
 
 
 @cache
@@ -152,8 +100,7 @@ def code_hash(name: str) -> str:
     digest = hashlib.sha256()
     for module in DECIDING[name]:
         path = package.joinpath(*module.split(".")).with_suffix(".py")
-        tokens = code_tokens(path.read_text(encoding="utf-8"))
-        digest.update("\0".join([module, *tokens]).encode())
+        digest.update(f"{module}\0{code_form(path.read_text(encoding='utf-8'))}\0".encode())
     return digest.hexdigest()[:16]
 
 
@@ -173,9 +120,10 @@ def data_hash(dataset: str) -> str:
     return load_dataset(dataset).sha256[:16]
 
 
-def _today(protocol: str) -> dict:
-    """What decides the numbers of a whole protocol, as provenance records it."""
-    return {"code": code_hash(protocol), "data": {d: data_hash(d) for d in ATTRIBUTES}}
+def _today(protocol: str, dataset: str | None = None) -> dict:
+    """What decides the numbers of a whole protocol or of its runs on one data set."""
+    data = data_hash(dataset) if dataset else {d: data_hash(d) for d in ATTRIBUTES}
+    return {"code": code_hash(protocol), "data": data}
 
 
 def own_folder() -> Path:
@@ -220,14 +168,27 @@ def _write(path: Path, content: bytes) -> None:
     os.replace(temporary, path)
 
 
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _damaged(path: Path, protocol: str, out: Path) -> DamagedError:
+    advice = f"restore it, or delete it and run: {command(protocol, out)}"
+    return DamagedError(f"{path} is truncated or was edited; {advice}")
+
+
+def _stale(path: Path, protocol: str, out: Path) -> StoreError:
+    what = f"{path} was made by other code or data; give another folder with --out, or"
+    advice = f"check and keep what is there with: {command(protocol, out, '--revalidate')}"
+    return StoreError(f"{what} {advice}")
+
+
 def _csv(rows: pd.DataFrame) -> bytes:
     return rows.to_csv(index=False, float_format="%.9g", lineterminator="\n").encode()
 
 
 def _frame(content: bytes) -> pd.DataFrame:
-    text = ["protocol", "dataset", "model", "method", "attribute"]
-    frame = pd.read_csv(io.BytesIO(content), dtype={c: str for c in text})
-    return frame.fillna({"attribute": ""})
+    return pd.read_csv(io.BytesIO(content), dtype={"attribute": str}).fillna({"attribute": ""})
 
 
 def part_path(out: Path, stack: Stack) -> Path:
@@ -260,17 +221,12 @@ def save_part(out: Path, stack: Stack, rows: pd.DataFrame, **spent: float | None
         What it cost: ``cpu`` and ``wall`` in seconds, ``peak`` in GB (None where not known).
     """
     body = _csv(rows)
-    header = {
-        "code": code_hash(stack.protocol),
-        "data": data_hash(stack.dataset),
-        "rows": len(rows),
-        "sha256": hashlib.sha256(body).hexdigest(),
-        **spent,
-    }
+    facts = {"rows": len(rows), "sha256": _sha256(body), **spent}
+    header = _today(stack.protocol, stack.dataset) | facts
     _write(part_path(out, stack), b"# " + json.dumps(header).encode() + b"\n" + body)
 
 
-def load_part(out: Path, stack: Stack) -> tuple[dict, pd.DataFrame]:
+def load_part(out: Path, stack: Stack, *, any_code: bool = False) -> tuple[dict, pd.DataFrame]:
     """Header and rows of a finished stack; a damaged file is refused by name.
 
     Parameters
@@ -278,6 +234,8 @@ def load_part(out: Path, stack: Stack) -> tuple[dict, pd.DataFrame]:
     out : path
         Folder of the store.
     stack : Stack
+    any_code : bool
+        Whether to accept rows that other code made, or other data.
 
     Returns
     -------
@@ -288,41 +246,28 @@ def load_part(out: Path, stack: Stack) -> tuple[dict, pd.DataFrame]:
     first, _, body = path.read_bytes().partition(b"\n")
     try:
         header = json.loads(first.removeprefix(b"# "))
-        whole = hashlib.sha256(body).hexdigest() == header["sha256"]
+        whole = _sha256(body) == header["sha256"]
     except (ValueError, TypeError, KeyError):
         whole = False
     if not whole:
-        raise StoreError(
-            f"{path} is truncated or was edited; delete it and run: {command(stack.protocol, out)}"
-        )
+        raise _damaged(path, stack.protocol, out)
+    if not any_code and header | _today(stack.protocol, stack.dataset) != header:
+        raise _stale(path, stack.protocol, out)
     return header, _frame(body)
 
 
-def is_current_part(stack: Stack, header: dict) -> bool:
-    """Whether a finished stack was made by today's code from today's data.
-
-    Parameters
-    ----------
-    stack : Stack
-    header : dict
-        From :func:`load_part`.
-
-    Returns
-    -------
-    bool
-    """
-    today = (code_hash(stack.protocol), data_hash(stack.dataset))
-    return (header["code"], header["data"]) == today
-
-
-def load_parts(protocol: str, out: Path) -> dict[Stack, tuple[dict, pd.DataFrame]]:
-    """Headers and rows of the finished stacks of an unfinished protocol, whoever made them.
+def load_parts(
+    protocol: str, out: Path, *, any_code: bool = False
+) -> dict[Stack, tuple[dict, pd.DataFrame]]:
+    """Headers and rows of the finished stacks of an unfinished protocol.
 
     Parameters
     ----------
     protocol : str
     out : path
         Folder of the store.
+    any_code : bool
+        Whether to accept rows that other code made, or other data.
 
     Returns
     -------
@@ -330,17 +275,11 @@ def load_parts(protocol: str, out: Path) -> dict[Stack, tuple[dict, pd.DataFrame
         In the order of the protocol; empty if there are none.
     """
     there = [stack for stack in stacks(protocol) if part_path(out, stack).exists()]
-    return {stack: load_part(out, stack) for stack in there}
+    return {stack: load_part(out, stack, any_code=any_code) for stack in there}
 
 
-def _refuse_stale(parts: dict[Stack, tuple[dict, pd.DataFrame]], protocol: str, out: Path) -> None:
-    """Refuse parts of which one was made by other code or data."""
-    for stack, (header, _) in parts.items():
-        if not is_current_part(stack, header):
-            raise StoreError(
-                f"{part_path(out, stack)} was made by other code or data; check and keep what is "
-                f"there with: {command(protocol, out, '--revalidate')}"
-            )
+def _join(parts: dict[Stack, tuple[dict, pd.DataFrame]]) -> pd.DataFrame:
+    return pd.concat([rows for _, rows in parts.values()], ignore_index=True)
 
 
 def finish(out: Path, protocol: str, machine: dict) -> None:
@@ -356,30 +295,24 @@ def finish(out: Path, protocol: str, machine: dict) -> None:
     """
     parts = load_parts(protocol, out)
     if missing := [stack.name for stack in stacks(protocol) if stack not in parts]:
-        raise StoreError(
-            f"{len(missing)} stacks of {protocol!r} are missing in {out}, for example "
-            f"{missing[0]}; run: {command(protocol, out)}"
-        )
-    _refuse_stale(parts, protocol, out)
-    headers = [header for header, _ in parts.values()]
-    seconds: dict[str, float] = {}
-    models: dict[str, int] = {}
-    for stack, (header, rows) in parts.items():
-        seconds[stack.method] = seconds.get(stack.method, 0.0) + header["cpu"]
-        models[stack.method] = models.get(stack.method, 0) + len(rows)
-    content = _csv(pd.concat([rows for _, rows in parts.values()], ignore_index=True))
+        what = f"{len(missing)} stacks of {protocol!r} are missing in {out}, for example"
+        raise StoreError(f"{what} {missing[0]}; run: {command(protocol, out)}")
+    content = _csv(_join(parts))
     _write(Path(out) / f"{protocol}.csv.gz", gzip.compress(content, compresslevel=9, mtime=0))
+    spent = pd.DataFrame([header | {"method": s.method} for s, (header, _) in parts.items()])
+    of_method = spent.groupby("method", sort=False)[["cpu", "rows"]].sum()
+    peaks = spent["peak"].dropna()
     _describe(
         out,
         protocol,
-        rows=sum(models.values()),
-        sha256=hashlib.sha256(content).hexdigest(),
+        rows=int(spent["rows"].sum()),
+        sha256=_sha256(content),
         command=command(protocol),
-        wall_minutes=round(sum(h["wall"] for h in headers) / 60, 1),
-        core_hours=round(sum(seconds.values()) / 3600, 2),
-        core_minutes={method: round(s / 60, 1) for method, s in seconds.items()},
-        seconds_per_model={method: round(s / models[method], 2) for method, s in seconds.items()},
-        peak_gb_per_worker=max((h["peak"] for h in headers if h["peak"]), default=None),
+        wall_minutes=round(spent["wall"].sum() / 60, 1),
+        core_hours=round(spent["cpu"].sum() / 3600, 2),
+        core_minutes=(of_method["cpu"] / 60).round(1).to_dict(),
+        seconds_per_model=(of_method["cpu"] / of_method["rows"]).round(2).to_dict(),
+        peak_gb_per_worker=max(peaks, default=None),
         **machine,
     )
     shutil.rmtree(Path(out) / "parts" / protocol)
@@ -402,6 +335,23 @@ def load_provenance(out: Path | None = None) -> dict:
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
 
 
+def is_finished(protocol: str, out: Path | None = None) -> bool:
+    """Whether a store holds a whole protocol: its file and what is known about it.
+
+    Parameters
+    ----------
+    protocol : str
+    out : path, optional
+        Folder of the store, by default the book's.
+
+    Returns
+    -------
+    bool
+    """
+    file = Path(out or DEFAULT) / f"{protocol}.csv.gz"
+    return protocol in load_provenance(out) and file.exists()
+
+
 def _describe(out: Path, protocol: str, **facts) -> None:
     """Add facts to the record of a finished protocol, and that today's code and data give it."""
     known = load_provenance(out)
@@ -418,10 +368,10 @@ def stamp(out: Path, protocol: str) -> None:
         Folder of the store.
     protocol : str
     """
-    if protocol in load_provenance(out):
+    if is_finished(protocol, out):
         _describe(out, protocol)
         return
-    for stack, (header, rows) in load_parts(protocol, out).items():
+    for stack, (header, rows) in load_parts(protocol, out, any_code=True).items():
         save_part(out, stack, rows, **{k: header[k] for k in ("cpu", "peak", "wall")})
 
 
@@ -440,22 +390,17 @@ def read_runs(protocol: str, out: Path | None = None) -> pd.DataFrame:
         One row per trained model.
     """
     out = Path(out or DEFAULT)
-    record = load_provenance(out).get(protocol)
     path = out / f"{protocol}.csv.gz"
-    if record is None or not path.exists():
-        raise StoreError(
-            f"{out} holds no finished {protocol!r} runs; run: {command(protocol, out)}"
-        )
+    if not is_finished(protocol, out):
+        what = f"{out} holds no finished {protocol!r} runs"
+        raise StoreError(f"{what}; run: {command(protocol, out)}")
     try:
         content = gzip.decompress(path.read_bytes())
-        whole = hashlib.sha256(content).hexdigest() == record["sha256"]
+        whole = _sha256(content) == load_provenance(out)[protocol]["sha256"]
     except (OSError, EOFError, zlib.error):
         whole = False
     if not whole:
-        raise StoreError(
-            f"{path} is truncated or was edited; restore it, or delete it and run: "
-            f"{command(protocol, out)}"
-        )
+        raise _damaged(path, protocol, out)
     return _frame(content)
 
 
@@ -473,7 +418,7 @@ def is_current(protocol: str, out: Path | None = None) -> bool:
     bool
     """
     record = load_provenance(out).get(protocol, {})
-    return {key: record.get(key) for key in ("code", "data")} == _today(protocol)
+    return record | _today(protocol) == record
 
 
 @lru_cache(maxsize=8)
@@ -498,20 +443,17 @@ def load_runs(protocol: str = "as_published", *, out: Path | None = None) -> pd.
     Returns
     -------
     DataFrame
-        Keys, ``val_...`` and ``test_...`` metrics, and ``unstable``; the caller's own copy.
+        Keys, ``val_...`` and ``test_...`` metrics, ``moved`` and ``unstable``; the caller's own
+        copy.
     """
     _checks.one_of(protocol, "protocol", STORES)
     out = Path(out or DEFAULT)
     path = out / f"{protocol}.csv.gz"
-    if not path.exists() and (parts := load_parts(protocol, out)):
-        _refuse_stale(parts, protocol, out)
-        return pd.concat([rows for _, rows in parts.values()], ignore_index=True)
+    if not is_finished(protocol, out) and (parts := load_parts(protocol, out)):
+        return _join(parts)
     frame = _load(protocol, out, path.stat().st_mtime_ns if path.exists() else 0)
     if not is_current(protocol, out):
-        raise StoreError(
-            f"the code or data that decide numbers have changed since {path.name} was computed; "
-            f"check and keep it with: {command(protocol, out, '--revalidate')}"
-        )
+        raise _stale(path, protocol, out)
     return frame.copy()
 
 
@@ -530,10 +472,9 @@ def by_stack(runs: pd.DataFrame, protocol: str) -> dict[Stack, pd.DataFrame]:
     """
     keys = [field.name for field in fields(Stack)]
     known = runs[keys].astype(object).where(runs[keys].notna(), None)
-    positions: dict[Stack, list[int]] = {stack: [] for stack in stacks(protocol)}
-    for position, values in enumerate(known.itertuples(index=False)):
-        positions.setdefault(Stack(*values), []).append(position)
-    return {s: runs.iloc[positions[s]].reset_index(drop=True) for s in stacks(protocol)}
+    of_row = pd.Series([Stack(*row) for row in known.itertuples(index=False)], runs.index, object)
+    found = dict(list(runs.groupby(of_row, sort=False)))
+    return {s: found.get(s, runs.head(0)).reset_index(drop=True) for s in stacks(protocol)}
 
 
 def rows_of(runs: pd.DataFrame, stack: Stack) -> pd.DataFrame:
@@ -549,5 +490,5 @@ def rows_of(runs: pd.DataFrame, stack: Stack) -> pd.DataFrame:
     DataFrame
         Without rows if the stack is not stored.
     """
-    same = [runs[k] == vars(stack)[k] for k in KEYS if vars(stack).get(k) is not None]
-    return runs[np.logical_and.reduce(same)].reset_index(drop=True)
+    keys = pd.Series({k: v for k, v in vars(stack).items() if v is not None})
+    return runs[(runs[keys.index] == keys).all(axis=1)].reset_index(drop=True)

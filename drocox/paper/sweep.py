@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import os
 import platform
+import sqlite3
 import sys
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from importlib.metadata import version
 from pathlib import Path
-from typing import TextIO
 
 import numpy as np
 import pandas as pd
@@ -25,18 +25,17 @@ from tqdm import tqdm
 
 from drocox.paper import store
 from drocox.paper.protocol import ATTRIBUTES, METHODS, REPEATS, Stack, stacks
-from drocox.paper.run import MOVED, TWICE, run_stack
+from drocox.paper.run import TWICE, run_stack
 from drocox.paper.store import StoreError
 
 try:
-    import fcntl
     import resource
 except ImportError:  # Windows
-    import msvcrt
-
-    fcntl = resource = None
+    resource = None
 
 SIZE = {"flc": 5.0, "support": 5.8, "seer": 2.6}  # training patients, in thousands
+HELD = 1e-9  # movement of a run's test scores up to which it gives the same digits elsewhere
+BAR = "{desc} {percentage:3.0f}%|{bar}| {elapsed} passed, {remaining} left"
 PACKAGES = ("numpy", "pandas", "scikit-learn", "scikit-survival", "survivors", "torch", "numba")
 
 
@@ -55,9 +54,7 @@ def cost(stack: Stack) -> float:
     method = METHODS[stack.method]
     n = SIZE[stack.dataset]
     deep = stack.model == "nonlinear"
-    step = 3 * n if deep else n
-    if method.loss == "split":
-        step += n
+    step = n * (1 + 2 * deep + (method.loss == "split"))
     if method.penalty == "keya_i":  # all pairs of patients
         step += n * n * (2.0 if deep else 0.5)
     return len(stack.grid()) * step * (2 if stack.repeat in TWICE else 1)
@@ -94,38 +91,29 @@ def machine() -> dict:
     }
 
 
-def _lock(file: TextIO) -> None:
-    """Lock a file or raise OSError; the system unlocks it whenever and however the process ends."""
-    if fcntl is None:
-        msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
-    else:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-
-
 @contextmanager
 def only_writer(out: Path) -> Iterator[None]:
     """Hold the lock of a store, or refuse.
+
+    It is SQLite's lock of an empty data base: of one kind on all systems, and the system ends it
+    however the process ends.
 
     Parameters
     ----------
     out : path
         Folder of the store; made if it does not exist.
     """
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        file = open(out / ".lock", "a+")
-    except OSError as error:
-        raise StoreError(
-            f"cannot write to {out} ({error.strerror}); give a folder of your own with --out"
-        ) from None
-    with file:
+    with ExitStack() as held:
         try:
-            _lock(file)
-        except OSError:
-            raise StoreError(
-                f"another sweep is writing to {out}; wait for it to end, or give "
-                "this one another folder with --out"
-            ) from None
+            out.mkdir(parents=True, exist_ok=True)
+            lock = held.enter_context(closing(sqlite3.connect(out / ".lock", timeout=0)))
+            lock.execute("BEGIN EXCLUSIVE")
+        except (OSError, sqlite3.Error) as error:
+            text = f"cannot write to {out} ({error}); give a folder of your own with --out"
+            if "locked" in str(error):
+                text = f"another sweep is writing to {out}; wait for it to end, or give this one "
+                text += "another folder with --out"
+            raise StoreError(text) from None
         yield
 
 
@@ -147,24 +135,12 @@ def _workers(scheduler: str | None) -> Iterator[None]:
 def _is_done(out: Path, stack: Stack) -> bool:
     """Whether a stack is stored; one of other code is refused, a damaged file named and redone."""
     if not store.part_path(out, stack).exists():
-        if stack.protocol not in store.load_provenance(out):
-            return False
-        current = store.is_current(stack.protocol, out)
-        made = f"{stack.protocol}.csv.gz"
-    else:
-        try:
-            header, _ = store.load_part(out, stack)
-        except StoreError as error:
-            print(f"recomputing: {error}", file=sys.stderr)
-            return False
-        current = store.is_current_part(stack, header)
-        made = store.part_path(out, stack).name
-    if not current:
-        advice = store.command(stack.protocol, out, "--revalidate")
-        raise StoreError(
-            f"{made} in {out} was made by other code or data; give another folder with --out, or "
-            f"check and keep what is there with: {advice}"
-        )
+        return False
+    try:
+        store.load_part(out, stack)
+    except store.DamagedError as error:
+        print(f"recomputing: {error}", file=sys.stderr)
+        return False
     return True
 
 
@@ -211,16 +187,14 @@ def sweep(
         raise ValueError(f"methods: protocol {protocol!r} has none of these; leave methods out")
     trained = 0
     with only_writer(out):
-        todo = [stack for stack in wanted if not _is_done(out, stack)]
-        todo.sort(key=cost, reverse=True)  # dearest first, so that no worker ends long after others
+        if store.is_finished(protocol, out):
+            store.load_runs(protocol, out=out)  # refuses those of other code, and a damaged file
+            return 0
+        # dearest first, so that no worker ends long after others
+        todo = sorted((s for s in wanted if not _is_done(out, s)), key=cost, reverse=True)
         whole = sum(map(cost, wanted))
-        bar = tqdm(
-            total=round(whole),
-            initial=round(whole - sum(map(cost, todo))),
-            disable=not progress,
-            smoothing=0.05,
-            bar_format="{desc} {percentage:3.0f}%|{bar}| {elapsed} passed, {remaining} left",
-        )
+        done = whole - sum(map(cost, todo))
+        bar = tqdm(total=whole, initial=done, disable=not progress, smoothing=0.05, bar_format=BAR)
         before = time.monotonic()
         with _workers(scheduler), bar:
             run = Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1)
@@ -230,42 +204,35 @@ def sweep(
                 before = now
                 trained += len(rows)
                 bar.set_description(f"{protocol} {stack.name[:40]:40s}")
-                bar.update(round(cost(stack)))
+                bar.update(cost(stack))
         if all(store.part_path(out, stack).exists() for stack in stacks(protocol)):
             store.finish(out, protocol, machine())
     return trained
 
 
-def _sample(stored: list[Stack], protocol: str, size: int) -> list[Stack]:
-    """Stored stacks that are cheap to repeat, chosen by the hash of the code.
+def _sample(stored: dict[Stack, pd.DataFrame], protocol: str, size: int) -> list[Stack]:
+    """Stored stacks to recompute: some with rows to compare, chosen by the hash of the code.
 
-    They are linear, because only those agree between machines, and of repeats in which stability
-    was measured. A store without linear models offers one of its cheapest.
+    They are linear and cheap; a store without linear models offers one of its cheapest.
     """
-    measured = [stack for stack in stored if stack.repeat in TWICE]
-    pool = [
-        stack
-        for stack in measured
-        if stack.model == "linear" and METHODS[stack.method].penalty != "keya_i"
-    ]
-    if not pool:
-        least = min(map(cost, measured), default=0.0)
-        pool = [stack for stack in measured if cost(stack) == least]
-        size = 1
-    draw = np.random.default_rng(int(store.code_hash(protocol), 16))
-    chosen = draw.choice(len(pool), min(size, len(pool)), replace=False) if pool else []
-    return [pool[i] for i in sorted(chosen)]
+    pool = [stack for stack, rows in stored.items() if (rows["moved"] <= HELD).any()]
+    linear = [s for s in pool if s.model == "linear" and METHODS[s.method].penalty != "keya_i"]
+    pool = linear or sorted(pool, key=cost)[: len(TWICE)]
+    draw = np.random.default_rng(int(store.code_hash(protocol), 16)).permutation(len(pool))
+    return [pool[i] for i in sorted(draw[: size if linear else 1])]
 
 
-def differences(stored: pd.DataFrame, new: pd.DataFrame, tolerance: float = 1e-6) -> list[str]:
-    """What differs between stored and recomputed rows of one stack, among those marked stable.
+def differences(stored: pd.DataFrame, new: pd.DataFrame) -> list[str]:
+    """What differs by more than 1e-6 between stored and recomputed rows of one stack.
+
+    Only rows with ``moved <= 1e-9`` are compared: the c-index of another run may be stable, but its
+    digits depend on the platform. Nor is a row compared whose stability was not measured.
 
     Parameters
     ----------
     stored, new : DataFrame
-        Rows of the same stack; the numeric columns of ``new`` are compared.
-    tolerance : float
-        Largest difference that is none, relative to values above 1.
+        Rows of the same stack; the numeric columns of ``new`` are compared, values above 1 by
+        relative difference.
 
     Returns
     -------
@@ -274,38 +241,35 @@ def differences(stored: pd.DataFrame, new: pd.DataFrame, tolerance: float = 1e-6
     """
     if len(stored) != len(new):
         return [f"{len(stored)} rows stored, {len(new)} computed"]
-    stable = stored["unstable"] == 0
+    held = stored["moved"] <= HELD  # not where it is NaN
     found = []
-    for column in new.columns[new.dtypes.map(pd.api.types.is_numeric_dtype)]:
-        a = stored.loc[stable, column].to_numpy(float)
-        b = new.loc[stable, column].to_numpy(float)
-        apart = np.abs(a - b) > tolerance * np.maximum(1, np.abs(b))
-        if (apart | (np.isnan(a) != np.isnan(b))).any():
-            found.append(f"{column}: {np.nanmax(np.abs(a - b)):.2g} apart")
+    for column in new.select_dtypes("number"):
+        a = stored.loc[held, column].to_numpy(float)
+        b = new.loc[held, column].to_numpy(float)
+        near = np.isclose(a, b, rtol=0, atol=1e-6, equal_nan=True)
+        apart = ~(near | np.isclose(a, b, rtol=1e-6, atol=0))
+        if apart.any():
+            found.append(f"{column}: {np.abs(a[apart] - b[apart]).max():.2g} apart")
     return found
 
 
 def _recompute(protocol: str, out: Path, size: int, progress: bool) -> list[str]:
     """Differences of a recomputed sample of the stored stacks."""
-    if protocol in store.load_provenance(out):
+    if store.is_finished(protocol, out):
         rows = store.by_stack(store.read_runs(protocol, out), protocol)
     else:
-        rows = {stack: part for stack, (_, part) in store.load_parts(protocol, out).items()}
-    sample = _sample(list(rows), protocol, size)
-    if not any((rows[stack]["unstable"] == 0).any() for stack in sample):
-        return [
-            f"nothing of {protocol!r} in {out} can be compared: that takes runs of repeats "
-            f"{TWICE[0]} to {TWICE[-1]}; run: {store.command(protocol, out)}"
-        ]
-    problems = []
-    for stack in tqdm(sample, disable=not progress, desc="recomputing"):
-        new = run_stack(stack)
-        if stack.model == "linear":
-            found = differences(rows[stack], new)
-        else:  # a stable network holds its c-index, not its digits
-            found = differences(rows[stack], new[["test_c_index"]], MOVED)
-        problems += [f"{stack.name}: {difference}" for difference in found]
-    return problems
+        parts = store.load_parts(protocol, out, any_code=True)
+        rows = {stack: part for stack, (_, part) in parts.items()}
+    sample = _sample(rows, protocol, size)
+    if not sample:
+        what = f"stable runs of repeats {TWICE[0]} to {TWICE[-1]}"
+        advice = f"that takes {what}; run: {store.command(protocol, out)}"
+        return [f"nothing of {protocol!r} in {out} can be compared: {advice}"]
+    return [
+        f"{stack.name}: {difference}"
+        for stack in tqdm(sample, disable=not progress, desc="recomputing")
+        for difference in differences(rows[stack], run_stack(stack))
+    ]
 
 
 def verify(
@@ -319,16 +283,16 @@ def verify(
     out : path, optional
         Folder of the store, by default the book's.
     size : int
-        Number of linear stacks to recompute.
+        Number of linear stacks to recompute; of a store without them, one stack is.
     progress : bool
         Whether to show a progress bar.
 
     Returns
     -------
     list of str
-        Empty if the file is whole, holds every model of the protocol once, and a recomputed sample
-        agrees: linear models to 1e-6; where a store has none, the c-index of one stack of networks
-        to 1e-3.
+        Empty if the file is whole, holds every model of the protocol once, and the stable runs of a
+        recomputed sample agree to 1e-6 (see :func:`differences`): linear ones, or networks where a
+        store has no others.
     """
     out = Path(out or store.DEFAULT)
     try:
@@ -361,7 +325,7 @@ def revalidate(
     out : path, optional
         Folder of the store, by default the one that :func:`sweep` writes to.
     size : int
-        Number of linear stacks to recompute.
+        Number of linear stacks to recompute; of a store without them, one stack is.
     progress : bool
         Whether to show a progress bar.
 

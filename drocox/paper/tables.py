@@ -15,63 +15,44 @@ import numpy as np
 import pandas as pd
 
 from drocox import _checks
+from drocox.paper import selection as choice
 from drocox.paper import store
 from drocox.paper.datasets import dataset_summary
 from drocox.paper.protocol import ATTRIBUTES, DRO, METHODS, MODELS, N2_SHARES, PROTOCOLS, SPLIT
-from drocox.paper.selection import (
-    RULES,
-    TUNE_BY,
-    add_f_a,
-    candidates,
-    plain_of,
-    rule_of,
-    select,
-    selected,
-)
 
-# name in the header, whether higher is better
-METRICS = {
-    "c_index": ("c-index", True),
-    "auc": ("AUC", True),
-    "lpl": ("LPL", True),
-    "ibs": ("IBS", False),
-    "f_i": ("F<sub>I</sub>", False),
-    "f_g": ("F<sub>G</sub>", False),
-    "f_cap": ("F<sub>∩</sub>", False),
-    "f_a": ("F<sub>A</sub>", False),
+Folder = Path | str | None  # of a store; None: the book's
+
+# fmt: off
+METRICS = {  # name in the header, whether higher is better
+    "c_index": ("c-index", True), "auc": ("AUC", True), "lpl": ("LPL", True),
+    "ibs": ("IBS", False), "f_i": ("F<sub>I</sub>", False), "f_g": ("F<sub>G</sub>", False),
+    "f_cap": ("F<sub>∩</sub>", False), "f_a": ("F<sub>A</sub>", False),
     "ci_percent": ("CI (%)", False),
 }
-EXHIBITS = {
-    "t2": ("flc", "age", "ci_percent"),
-    "t3": ("support", "gender", "ci_percent"),
-    "t4": ("seer", "race", "ci_percent"),
-    "t5": ("flc", "gender", "ci_percent"),
-    "t6": ("support", "age", "ci_percent"),
-    "t7": ("support", "race", "ci_percent"),
-    "t8": ("seer", "age", "ci_percent"),
-    "t9": ("flc", "age", "f_a"),
-    "t10": ("flc", "gender", "f_a"),
-    "t11": ("support", "age", "f_a"),
-    "t12": ("support", "race", "f_a"),
-    "t13": ("support", "gender", "f_a"),
-    "t14": ("seer", "age", "f_a"),
-    "t15": ("seer", "race", "f_a"),
-}  # data set, attribute, what the selection minimises
-EXHIBIT_OF = {
-    "t2": "general_performance_CI",
-    "t3": "general_performance_SUPPORT_gender_CI",
+EXHIBITS = {  # data set, attribute, what the selection minimises
+    "t2": ("flc", "age", "ci_percent"), "t3": ("support", "gender", "ci_percent"),
+    "t4": ("seer", "race", "ci_percent"), "t5": ("flc", "gender", "ci_percent"),
+    "t6": ("support", "age", "ci_percent"), "t7": ("support", "race", "ci_percent"),
+    "t8": ("seer", "age", "ci_percent"), "t9": ("flc", "age", "f_a"),
+    "t10": ("flc", "gender", "f_a"), "t11": ("support", "age", "f_a"),
+    "t12": ("support", "race", "f_a"), "t13": ("support", "gender", "f_a"),
+    "t14": ("seer", "age", "f_a"), "t15": ("seer", "race", "f_a"),
+}
+EXHIBIT_OF = {  # names in results.csv
+    "t2": "general_performance_CI", "t3": "general_performance_SUPPORT_gender_CI",
     "t4": "general_performance_SEER_race_CI",
-    "t16": "performance_of_diff_split",
-    "t17": "performance_of_one_side_split",
-}  # names in results.csv
+    "t16": "performance_of_diff_split", "t17": "performance_of_one_side_split",
+}
+# fmt: on
 SPLIT_EXHIBITS = ("t16", "t17")
 VIEWS = {
     "as published": {"protocol": "as_published", "selection": "recovered"},
     "stated rule": {"protocol": "as_published", "selection": "stated"},
     "corrected": {"protocol": "corrected", "selection": "stated"},
 }
-ROW = ["model", "method", "metric"]  # what a cell of a table is
+CELL = ["model", "method", "metric"]  # what a cell of a table is
 FIDELITY = ["exhibit", "where", "model", "method", "rule", "recovered"]
+T1 = ("samples", "features", "censoring rate", "sensitive attributes")
 PRINTED_T1 = {
     "flc": ("7,874", "6", "0.725", "age, gender"),
     "support": ("9,105", "14", "0.319", "age, race, gender"),
@@ -108,13 +89,18 @@ def published_figure() -> pd.DataFrame:
     return frame.assign(dataset=frame["dataset"].str.lower())
 
 
-def _runs(protocol: str, out: Path | str | None) -> pd.DataFrame:
+def _runs(protocol: str, out: Folder) -> pd.DataFrame:
     _checks.one_of(protocol, "protocol", PROTOCOLS)
     return store.load_runs(protocol, out=out)
 
 
-def _summary(rows: pd.DataFrame, by: list[str], protocol: str) -> pd.DataFrame:
-    """Mean and deviation of each metric over the repeats, long."""
+def _summary(
+    rows: pd.DataFrame, by: list[str], protocol: str, printed: pd.DataFrame, keys: list[str]
+) -> pd.DataFrame:
+    """Mean and deviation of each metric over the repeats, long, beside the published ones.
+
+    ``keys`` identify a published cell; where there is none, paper_mean and paper_std are NaN.
+    """
     columns = {f"test_{metric}": metric for metric in METRICS}
     if protocol == "as_published":
         del columns["test_ibs"]
@@ -123,11 +109,7 @@ def _summary(rows: pd.DataFrame, by: list[str], protocol: str) -> pd.DataFrame:
     grouped = values.groupby(by, sort=False)
     mean = grouped.mean().rename_axis(columns="metric").stack()
     std = grouped.std(ddof=0).rename_axis(columns="metric").stack()
-    return pd.DataFrame({"mean": mean, "std": std}).reset_index()
-
-
-def _beside_paper(table: pd.DataFrame, printed: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
-    """A table with the columns paper_mean and paper_std, NaN where nothing is published."""
+    table = pd.DataFrame({"mean": mean, "std": std}).reset_index()
     printed = printed.rename(columns={"mean": "paper_mean", "std": "paper_std"})
     return table.merge(printed[[*keys, "paper_mean", "paper_std"]], how="left", on=keys)
 
@@ -138,7 +120,7 @@ def chosen_runs(
     tune_by: str = "ci_percent",
     protocol: str = "as_published",
     selection: str = "stated",
-    out: Path | str | None = None,
+    out: Folder = None,
 ) -> pd.DataFrame:
     """The runs behind a main table: the chosen one of every method and repeat.
 
@@ -154,7 +136,7 @@ def chosen_runs(
         plain names.
     """
     runs = _runs(protocol, out)
-    return selected(runs, dataset, attribute, tune_by=tune_by, selection=selection)
+    return choice.selected(runs, dataset, attribute, tune_by=tune_by, selection=selection)
 
 
 def main_table(
@@ -164,7 +146,7 @@ def main_table(
     tune_by: str = "ci_percent",
     protocol: str = "as_published",
     selection: str = "stated",
-    out: Path | str | None = None,
+    out: Folder = None,
 ) -> pd.DataFrame:
     """Test scores of the 16 methods on one data set: T2 to T15.
 
@@ -191,10 +173,9 @@ def main_table(
     """
     dataset = _checks.one_of(str(dataset).lower(), "data set", ATTRIBUTES)
     _checks.one_of(attribute, "attribute", ATTRIBUTES[dataset])
-    _checks.one_of(tune_by, "tune_by", TUNE_BY)
     rows = chosen_runs(dataset, attribute, tune_by, protocol, selection, out)
     printed = published_table(exhibit_of(dataset, attribute, tune_by))
-    return _beside_paper(_summary(rows, ["model", "method"], protocol), printed, ROW)
+    return _summary(rows, ["model", "method"], protocol, printed, CELL)
 
 
 def exhibit_of(dataset: str, attribute: str, tune_by: str) -> str:
@@ -210,8 +191,7 @@ def exhibit_of(dataset: str, attribute: str, tune_by: str) -> str:
     str
         ``"t2"`` to ``"t15"``.
     """
-    ids = {what: exhibit for exhibit, what in EXHIBITS.items()}
-    return ids[dataset, attribute, tune_by]
+    return next(e for e, what in EXHIBITS.items() if what == (dataset, attribute, tune_by))
 
 
 def published_table(exhibit: str) -> pd.DataFrame:
@@ -232,28 +212,24 @@ def published_table(exhibit: str) -> pd.DataFrame:
 
 
 def _split_table(
-    model: str, exhibit: str, protocol: str, selection: str, out: Path | str | None
+    model: str, exhibit: str, protocol: str, selection: str, out: Folder
 ) -> pd.DataFrame:
     """T16 or T17: SPLIT on FLC (age), the choice made apart for each share or side."""
     _checks.one_of(model, "model", MODELS)
-    rule = rule_of("n2", SPLIT[model], selection)
+    rule = choice.rule_of("n2", SPLIT[model], selection)
     chosen = [
-        select(row.rows, row.plain, rule).assign(method=row.method)
-        for row in _published_rows(_runs(protocol, out), exhibit)
+        choice.select(row.rows, row.plain, rule).assign(method=row.method)
+        for row in _split_rows(_runs(protocol, out), exhibit)
         if row.model == model
     ]
     if not chosen:
         raise ValueError(f"the store holds no runs of {SPLIT[model]} on flc; train some first")
-    table = _summary(pd.concat(chosen), ["model", "method"], protocol)
-    return _beside_paper(table, published_table(exhibit), ROW)
+    rows = pd.concat(chosen)
+    return _summary(rows, ["model", "method"], protocol, published_table(exhibit), CELL)
 
 
 def split_share_table(
-    model: str,
-    *,
-    protocol: str = "as_published",
-    selection: str = "stated",
-    out: Path | str | None = None,
+    model: str, *, protocol: str = "as_published", selection: str = "stated", out: Folder = None
 ) -> pd.DataFrame:
     """T16 (Table E.12): SPLIT on FLC (age) with n2 = 0.1n to 0.5n.
 
@@ -272,11 +248,7 @@ def split_share_table(
 
 
 def one_side_table(
-    model: str,
-    *,
-    protocol: str = "as_published",
-    selection: str = "stated",
-    out: Path | str | None = None,
+    model: str, *, protocol: str = "as_published", selection: str = "stated", out: Folder = None
 ) -> pd.DataFrame:
     """T17 (Table E.13): SPLIT on FLC (age), one side against both.
 
@@ -294,8 +266,34 @@ def one_side_table(
     return _split_table(model, "t17", protocol, selection, out)
 
 
+def exhibit_table(
+    exhibit: str, *, protocol: str = "as_published", selection: str = "stated", out: Folder = None
+) -> pd.DataFrame:
+    """Any of T2 to T17 by its id; T16 and T17 with both models.
+
+    Parameters
+    ----------
+    exhibit : str
+        ``"t2"`` to ``"t17"``.
+    protocol, selection, out
+        As in :func:`main_table`.
+
+    Returns
+    -------
+    DataFrame
+        The columns of :func:`main_table`.
+    """
+    _checks.one_of(exhibit, "exhibit", [*EXHIBITS, *SPLIT_EXHIBITS])
+    how = {"protocol": protocol, "selection": selection, "out": out}
+    if exhibit in EXHIBITS:
+        dataset, attribute, tune_by = EXHIBITS[exhibit]
+        return main_table(dataset, attribute, tune_by=tune_by, **how)
+    make = split_share_table if exhibit == "t16" else one_side_table
+    return pd.concat([make(model, **how) for model in MODELS], ignore_index=True)
+
+
 def alpha_table(
-    dataset: str, *, protocol: str = "as_published", out: Path | str | None = None
+    dataset: str, *, protocol: str = "as_published", out: Folder = None
 ) -> pd.DataFrame:
     """The numbers behind F1: linear DRO-COX at learning rate 0.01, by alpha (attribute age).
 
@@ -311,15 +309,13 @@ def alpha_table(
         alpha, metric, mean, std, paper_mean, paper_std (NaN where unpublished).
     """
     dataset = _checks.one_of(str(dataset).lower(), "data set", ATTRIBUTES)
-    rows = candidates(_runs(protocol, out), dataset, "age")
-    rows = rows[(rows["method"] == DRO["linear"]) & (rows["learning_rate"] == 0.01)]
+    rows = choice.candidates(_runs(protocol, out), dataset, "age")
+    method = DRO["linear"]
+    rows = rows[(rows["method"] == method) & (rows["learning_rate"] == 0.01)]
     if rows.empty:
-        raise ValueError(
-            f"the store holds no runs of {DRO['linear']} on {dataset}; train some first"
-        )
-    printed = published_figure()
-    printed = printed[printed["dataset"] == dataset]
-    return _beside_paper(_summary(rows, ["alpha"], protocol), printed, ["alpha", "metric"])
+        raise ValueError(f"the store holds no runs of {method} on {dataset}; train some first")
+    printed = published_figure().query("dataset == @dataset")
+    return _summary(rows, ["alpha"], protocol, printed, ["alpha", "metric"])
 
 
 def dataset_table() -> pd.DataFrame:
@@ -331,16 +327,12 @@ def dataset_table() -> pd.DataFrame:
         dataset, quantity, ours, paper.
     """
     facts = dataset_summary()
-    names = ("samples", "features", "censoring rate", "sensitive attributes")
     rows = []
     for name, printed in PRINTED_T1.items():
         f = facts.loc[name]
         ours = (f"{f['rows']:,}", str(f["features"]), f"{f['censoring_rate']:.3f}", f["attributes"])
-        rows += [
-            {"dataset": name, "quantity": q, "ours": o, "paper": p}
-            for q, o, p in zip(names, ours, printed, strict=True)
-        ]
-    return pd.DataFrame(rows)
+        rows += [(name, *row) for row in zip(T1, ours, printed, strict=True)]
+    return pd.DataFrame(rows, columns=["dataset", "quantity", "ours", "paper"])
 
 
 class _Row(NamedTuple):
@@ -370,43 +362,32 @@ def one_side(model: str) -> str:
 
 def _split_rows(runs: pd.DataFrame, exhibit: str) -> Iterator[_Row]:
     """The rows of T16 (a share each) or T17 (one side, two sides), of both models."""
-    flc = add_f_a(runs[runs["dataset"] == "flc"], "age")
-    of = dict(list(flc.groupby("method", sort=False)))
+    flc = choice.add_f_a(runs[runs["dataset"] == "flc"], "age")
     for model in MODELS:
-        if SPLIT[model] not in of:
-            continue
-        split = of[SPLIT[model]]
-        plain = plain_of(of, model, "flc")
+        split = flc[flc["method"] == SPLIT[model]]
         if exhibit == "t16":
-            both = split[split["sides"] == 2]
-            parts = {f"{share:g}n": both[both["n2_share"] == share] for share in N2_SHARES}
+            parts = split[split["sides"] == 2].groupby("n2_share")
+            names = {share: f"{share:g}n" for share in N2_SHARES}
         else:
-            half = split[split["n2_share"] == 0.5]
+            parts = split[split["n2_share"] == 0.5].groupby("sides")
             names = {1: one_side(model), 2: SPLIT[model]}
-            parts = {name: half[half["sides"] == sides] for sides, name in names.items()}
-        for name, rows in parts.items():
-            yield _Row(exhibit, "n2", model, name, rows, plain)
+        for key, rows in parts:
+            yield _Row(exhibit, "n2", model, names[key], rows, choice.plain_of(flc, model))
 
 
-def _published_rows(runs: pd.DataFrame, *exhibits: str) -> Iterator[_Row]:
-    """The 62 published rows, or those of the named exhibits, as far as there are runs."""
-    for exhibit in exhibits or EXHIBIT_OF:
+def _published_rows(runs: pd.DataFrame) -> Iterator[_Row]:
+    """The 62 published rows, as far as there are runs."""
+    for exhibit in EXHIBIT_OF:
         if exhibit in SPLIT_EXHIBITS:
-            found = _split_rows(runs, exhibit)
-        else:
-            dataset, attribute, _ = EXHIBITS[exhibit]
-            of = dict(list(candidates(runs, dataset, attribute).groupby("method", sort=False)))
-            found = (
-                _Row(exhibit, dataset, m.model, name, of[name], plain_of(of, m.model, dataset))
-                for name, m in METHODS.items()
-                if name in of
-            )
-        yield from (row for row in found if len(row.rows))
+            yield from _split_rows(runs, exhibit)
+            continue
+        dataset, attribute, _ = EXHIBITS[exhibit]
+        candidates = choice.candidates(runs, dataset, attribute)
+        for method, rows, plain in choice.by_method(candidates):
+            yield _Row(exhibit, dataset, METHODS[method].model, method, rows, plain)
 
 
-def fidelity_cells(
-    protocol: str = "as_published", *, out: Path | str | None = None
-) -> pd.DataFrame:
+def fidelity_cells(protocol: str = "as_published", *, out: Folder = None) -> pd.DataFrame:
     """Every rule of the closed list against every one of the 558 published cells.
 
     Parameters
@@ -420,29 +401,25 @@ def fidelity_cells(
         exhibit, where, model, method, rule, recovered (whether the rule is the row's recovered
         one), metric, mean, paper_mean, paper_std, distance (in published SDs).
     """
-    runs = _runs(protocol, out)
     chosen = []
-    for row in _published_rows(runs):
+    for row in _published_rows(_runs(protocol, out)):
         name = SPLIT[row.model] if row.where == "n2" else row.method
-        recovered = rule_of(row.where, name, "recovered")
-        for rule in RULES:
-            found = select(row.rows, row.plain, rule)  # none where a rule does not apply
-            label = dict(zip(FIDELITY, (*row[:4], rule, rule == recovered), strict=True))
-            chosen.append(found.assign(**label))
+        recovered = choice.rule_of(row.where, name, "recovered")
+        for rule in choice.RULES:
+            found = choice.select(row.rows, row.plain, rule)  # none where a rule does not apply
+            label = (*row[:4], rule, rule == recovered)
+            chosen.append(found.assign(**dict(zip(FIDELITY, label, strict=True))))
     if not chosen:
         raise ValueError("the store holds no runs of a published row; train some first")
-    table = _summary(pd.concat(chosen), FIDELITY, protocol).drop(columns="std")
     exhibits = {name: exhibit for exhibit, name in EXHIBIT_OF.items()}
     printed = published()
     printed["exhibit"] = printed["table"].map(exhibits)
-    table = _beside_paper(table, printed, ["exhibit", *ROW])
+    table = _summary(pd.concat(chosen), FIDELITY, protocol, printed, ["exhibit", *CELL])
     gap = (table["mean"] - table["paper_mean"]) / table["paper_std"]
-    return table.assign(distance=gap.abs())
+    return table.drop(columns="std").assign(distance=gap.abs())
 
 
-def fidelity_table(
-    protocol: str = "as_published", *, out: Path | str | None = None
-) -> pd.DataFrame:
+def fidelity_table(protocol: str = "as_published", *, out: Folder = None) -> pd.DataFrame:
     """Distance of every rule's row to the published one, for the 62 published rows.
 
     Parameters
@@ -457,14 +434,25 @@ def fidelity_table(
         published SDs), worst (the largest of the nine), within (how many lie within 1 SD).
     """
     cells = fidelity_cells(protocol, out=out)
-    grouped = cells.groupby(FIDELITY, sort=False)["distance"]
-    table = grouped.agg(distance="mean", worst="max").reset_index()
-    within = cells["distance"].le(1).groupby([cells[k] for k in FIDELITY], sort=False).sum()
-    return table.assign(within=within.to_numpy())
+    cells["within"] = cells["distance"] <= 1
+    grouped = cells.groupby(FIDELITY, sort=False)
+    return grouped.agg(
+        distance=("distance", "mean"), worst=("distance", "max"), within=("within", "sum")
+    ).reset_index()
 
 
-def _signed(table: pd.DataFrame) -> pd.Series:
-    """Means with the sign that makes higher better."""
+def signed(table: pd.DataFrame) -> pd.Series:
+    """Means with the sign that makes higher better.
+
+    Parameters
+    ----------
+    table : DataFrame
+        With the columns metric and mean.
+
+    Returns
+    -------
+    Series
+    """
     return table["mean"].where(table["metric"].map(lambda m: METRICS[m][1]), -table["mean"])
 
 
@@ -480,7 +468,7 @@ def best_by(table: pd.DataFrame) -> pd.Series:
     -------
     Series of bool
     """
-    goal = _signed(table)
+    goal = signed(table)
     return goal == goal.groupby([table["model"], table["metric"]]).transform("max")
 
 
@@ -497,7 +485,7 @@ def wins(table: pd.DataFrame) -> pd.Series:
     Series of bool
         False throughout where a table has no baselines (T16, T17).
     """
-    goal = _signed(table)
+    goal = signed(table)
     ours = table["method"].str.contains("DRO-COX")
     bar = goal.where(~ours).groupby([table["model"], table["metric"]]).transform("max")
     return ours & (goal > bar)

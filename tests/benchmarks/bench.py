@@ -30,6 +30,7 @@ from drocox import regularizers
 from drocox.cox import cox_losses, risk_sets, split_cox_losses
 from drocox.dro import dual_constant
 from drocox.paper import protocol, run
+from drocox.paper.prepare import prepare
 from drocox.training import dro_objective, fit_stack, initial_parameters
 
 torch.set_num_threads(1)
@@ -265,14 +266,14 @@ def bench_model() -> None:
     dataset, steps = ("seer", 4) if QUICK else ("flc", 50)
     print(f"\nONE LINEAR DRO-COX (SPLIT) MODEL ON {dataset.upper()}, trained and evaluated")
     stack = protocol.Stack("as_published", dataset, "DRO-COX (SPLIT)", 1, n2_share=0.5, sides=2)
-    rate, _, alpha = stack.grid().iloc[0]
+    rate, _, alpha = stack.grid()[0]
     ready = prepare("as_published", dataset, 1, 0.5, 2)
     dense_fit(ready, dual_constant(alpha), rate, 1)
     took, w = timed(lambda: dense_fit(ready, dual_constant(alpha), rate, steps))
     scores = [X @ w for X in ready.X]
     rest, _ = timed(lambda: ready.judges[1].accuracy(*scores[::2], ready.baseline_X @ w))
     parts = took * 500 / steps, literal_time(ready, scores), rest
-    protocol.prepare.cache_clear()
+    prepare.cache_clear()
     fast, rows = timed(lambda: run.run_stack(stack))
     line(f"literal: 500 dense steps, scaled from {steps}", f"{parts[0]:.1f} s")
     line("literal: double loops; AUC, LPL, IBS as ours", f"{parts[1]:.1f} s; {parts[2]:.2f} s")

@@ -19,6 +19,7 @@ from sklearn.model_selection import train_test_split
 import drocox
 from drocox import accuracy, dual_constant, regularizers, training
 from drocox.evaluation import Judge, scaled_features
+from drocox.paper import prepare as preparation
 from drocox.paper import protocol, run
 from drocox.paper.prepare import prepare
 from drocox.paper.protocol import ATTRIBUTES, LEARNING_RATES, METHODS, Stack
@@ -43,6 +44,16 @@ def test_numbers_of_models(name):
     assert sum(count.values()) == 8280
 
 
+def test_forensic_runs_are_nonlinear_split_as_published_without_one_gradient():
+    found = list(protocol.stacks("forensic"))
+    assert sum(len(stack.grid()) for stack in found) == 1440
+    assert {stack.method for stack in found} == {"Deep DRO-COX (SPLIT)"}
+    published = [s for s in protocol.stacks("as_published") if s.method == "Deep DRO-COX (SPLIT)"]
+    assert [replace(s, protocol="as_published") for s in found] == published
+    as_published, forensic = (protocol.PROCEDURES[p] for p in ("as_published", "forensic"))
+    assert replace(forensic, reference_gradient=True) == as_published != forensic
+
+
 def test_sixteen_methods_and_their_grids():
     assert len(METHODS) == 16
     for name, method in METHODS.items():
@@ -50,7 +61,7 @@ def test_sixteen_methods_and_their_grids():
         assert method.model == ("nonlinear" if deep else "linear")
         stack = Stack("corrected", "seer", name, 1)
         assert stack.model == method.model
-        grid = stack.grid()
+        grid = pd.DataFrame(stack.grid(), dtype=float)
         assert not grid.duplicated().any()
         assert set(grid["learning_rate"]) == {0.01, 0.001, 0.0001}
         if "DRO" in name:
@@ -110,7 +121,7 @@ SCALAR_ARGSORT = platform.machine() == "aarch64"  # elsewhere NumPy may use vect
 @pytest.mark.parametrize("name", ORDERS)
 def test_order_of_ties_does_not_depend_on_the_machine(name):
     time = drocox.load_dataset(name).time
-    order = protocol.introsort_order(time)
+    order = preparation.introsort_order(time)
     assert hashlib.sha256(order.astype("<i8").tobytes()).hexdigest() == ORDERS[name]
     assert not np.array_equal(order, np.argsort(time, kind="stable"))  # so it matters
     if SCALAR_ARGSORT:
@@ -119,7 +130,7 @@ def test_order_of_ties_does_not_depend_on_the_machine(name):
 
 def test_order_of_forty_patients():
     values = [i * 7 % 5 for i in range(40)]  # eight of each value
-    assert protocol.introsort_order(values).tolist() == [
+    assert preparation.introsort_order(values).tolist() == [
         0, 20, 15, 30, 10, 25, 35, 5,
         23, 8, 33, 28, 13, 3, 38, 18,
         6, 21, 1, 36, 16, 26, 11, 31,
@@ -143,7 +154,7 @@ def test_order_sorts(n, distinct, shape, seed):
         "falling": rising[::-1],
         "up and down": np.concatenate([rising[::2], rising[1::2][::-1]]),
     }[shape]
-    order = protocol.introsort_order(values)
+    order = preparation.introsort_order(values)
     assert sorted(order.tolist()) == list(range(n))
     assert (np.diff(values[order.astype(int)]) >= 0).all()
     if n <= 16:
@@ -167,7 +178,7 @@ def tiny(name: str, keys: tuple, n: int = 24) -> drocox.SurvivalData:
 )
 def test_stacking_and_medians_of_groups(name, keys):
     data = tiny(name, ATTRIBUTES[name])
-    got = protocol.stacked(data)
+    got = preparation.stacked(data)
     rows = sorted(range(len(data)), key=lambda i: (*(data.groups[k][i] for k in keys), i))
     assert got.X["row"].tolist() == rows
     assert got.time.tolist() == data.time[rows].tolist()
@@ -236,12 +247,12 @@ def test_seeds_of_the_splits(which, repeat):
         else:  # descending time
             assert set(rows) == set(order[expected])
             assert (np.diff(part.time) <= 0).all()
-            by_time = protocol.introsort_order(data.time[order[expected]])[::-1]
+            by_time = preparation.introsort_order(data.time[order[expected]])[::-1]
             np.testing.assert_array_equal(rows, order[expected][by_time])
     assert set(rows_of(ready.train)[ready.first]) == set(order[d1])
     assert ready.weight_seed == (1 if which == "as_published" else repeat)
-    assert ready.ties == ("order" if which == "as_published" else "breslow")
-    assert ready.centre == (which == "corrected")
+    assert ready.procedure.ties == ("order" if which == "as_published" else "breslow")
+    assert ready.procedure.centred == (which == "corrected")
 
 
 @pytest.mark.parametrize("which", PROTOCOLS)
@@ -291,7 +302,7 @@ def test_corrected_features_know_nothing_of_test_rows(monkeypatch):
     outside = np.concatenate([rows_of(before.val), rows_of(before.test)])
     changed.iloc[outside] *= 3.0
     altered = replace(data, X=changed)
-    monkeypatch.setattr(protocol, "_whole", lambda *which: altered)
+    monkeypatch.setattr(preparation, "_whole", lambda *which: altered)
     after = prepare.__wrapped__("corrected", "flc", 1)
     np.testing.assert_array_equal(after.X[0], before.X[0])
     assert (after.X[2] != before.X[2]).all(axis=1).any()
@@ -301,7 +312,7 @@ def test_corrected_features_know_nothing_of_test_rows(monkeypatch):
     assert 200 < missing.sum() < 2000
     np.testing.assert_allclose(before.X[0], (raw - raw.mean(0)) / raw.std(0), atol=1e-10)
     # As published, medians come from all rows, and the same change is seen in training.
-    monkeypatch.setattr(protocol, "_whole", lambda *which: protocol.stacked(altered))
+    monkeypatch.setattr(preparation, "_whole", lambda *which: preparation.stacked(altered))
     leaked = prepare.__wrapped__("as_published", "flc", 1)
     where = data.X["creatinine"].isna().to_numpy()[rows_of(leaked.train)]
     now, then = (ready.train.X["creatinine"].to_numpy()[where] for ready in (leaked, published))
@@ -337,6 +348,7 @@ EXPECTED = {
             h, np.column_stack([codes_of(r, "age"), codes_of(r, "race")])), lam),
     ("DRO-COX", ""): lambda r, lam, c: dro_objective(r.risk, c, "order"),
     ("DRO-COX (SPLIT)", ""): lambda r, lam, c: split_objective(r.risk, r.first, c, 2),
+    ("Deep DRO-COX (SPLIT)", ""): lambda r, lam, c: split_objective(r.risk, r.first, c, 2),
     ("DeepSurv", ""): lambda r, lam, c: cox_objective(r.risk, "order"),
     ("Deep DRO-COX", ""): lambda r, lam, c: dro_objective(r.risk, c, "order"),
 }  # fmt: skip
@@ -347,7 +359,7 @@ def test_a_stack_trains_what_its_method_says(method, attribute):
     split = {"n2_share": 0.5, "sides": 2} if "SPLIT" in method else {}
     stack = Stack(*SEER[:2], method, SEER[2], attribute, **split)
     ready = prepare(*SEER, *split.values())
-    got, grid = run.fit(stack, ready, n_iter=4), stack.grid()
+    got, grid = run.fit(stack, ready, n_iter=4), pd.DataFrame(stack.grid(), dtype=float)
     assert got.theta.shape[0] == len(grid)  # more than one chunk for 18 models
     hidden = 24 if method.startswith("Deep") else None
     start = initial_parameters(ready.X[0].shape[1], hidden, 1)
@@ -361,8 +373,22 @@ def test_a_stack_trains_what_its_method_says(method, attribute):
     assert len(np.unique(got.theta.round(12), axis=0)) >= len(LEARNING_RATES)
 
 
+def test_forensic_training_cuts_the_gradient_of_the_reference_sum():
+    stack = Stack("forensic", "seer", "Deep DRO-COX (SPLIT)", 1, n2_share=0.5, sides=2)
+    ready = prepare("forensic", "seer", 1, 0.5, 2)
+    c = np.array([dual_constant(setting.alpha, rule="paper") for setting in stack.grid()[:1]])
+    cut = split_objective(ready.risk, ready.first, c, 2, reference_gradient=False)
+    start = initial_parameters(ready.X[0].shape[1], 24, 1)
+    alone = training.fit_stack(ready.X[0], cut, start, [0.01], hidden=24, n_iter=4)
+    got = run.fit(stack, ready, n_iter=4)
+    np.testing.assert_allclose(got.theta[0], alone.theta[0], atol=1e-10)
+    whole = run.fit(replace(stack, protocol="as_published"), prepare("as_published", "seer", 1,
+                    0.5, 2), n_iter=4)  # fmt: skip
+    assert np.abs(whole.theta[0] - got.theta[0]).max() > 1e-4
+
+
 def test_rows_of_a_corrected_run_equal_evaluate(monkeypatch):
-    monkeypatch.setattr(runs, "fit", partial(run.fit, n_iter=20))
+    monkeypatch.setattr(run, "fit", partial(run.fit, n_iter=20))
     stack = Stack("corrected", "seer", "Cox", 2)
     frame, ready = run.run_stack(stack), prepare("corrected", "seer", 2)
     models = run.fit(stack, ready)
@@ -385,12 +411,12 @@ def test_rows_of_a_corrected_run_equal_evaluate(monkeypatch):
 
 
 def test_rows_say_whether_they_are_stable(monkeypatch):
-    monkeypatch.setattr(runs, "fit", partial(run.fit, n_iter=3))
+    monkeypatch.setattr(run, "fit", partial(run.fit, n_iter=3))
     frame = run.run_stack(Stack("as_published", "seer", "DeepSurv", 1))
     assert frame["unstable"].tolist() == [0, 0, 0]  # three steps are not chaotic
     assert (frame["test_f_i_centred"] != frame["test_f_i"]).all()
     assert (frame["test_ibs_misaligned"] != frame["test_ibs"]).all()
-    monkeypatch.setattr(runs, "PERTURBATION", 0.5)
+    monkeypatch.setattr(run, "PERTURBATION", 0.5)
     frame = run.run_stack(Stack("as_published", "seer", "DeepSurv", 1))
     assert frame["unstable"].tolist() == [1, 1, 1]
     # The perturbed twins are judged for stability only: the rows are those of the given weights.
@@ -473,7 +499,7 @@ def test_evaluation_scales_by_the_training_part_only():
 def test_judge_of_all_attributes():
     train, test, train_scores, scores = two_parts(2)
     X = scaled_features(train, test)[1]
-    order = protocol.introsort_order(test.time)[::-1]
+    order = preparation.introsort_order(test.time)[::-1]
     judge = Judge(train, test, X, ties="order", order=order)
     train_scores = train_scores + 1.5
     fair = judge.fairness(train_scores, scores)

@@ -51,8 +51,8 @@ def test_support_dro_cox():
     rows = []
     for repeat in REPEATS:
         ready = prepare("as_published", "support", repeat)
-        start = initial_parameters(ready.X[0].shape[1], None, WEIGHT_SEED)
-        objective = dro_objective(ready.risk, dual_constant(0.5), ready.ties)
+        start = initial_parameters(ready.X[0].shape[1], None, ready.weight_seed)
+        objective = dro_objective(ready.risk, dual_constant(0.5), ready.procedure.ties)
         models = fit_stack(ready.X[0], objective, start, [0.01])
         train_scores, _, scores = (models.scores(X)[0] for X in ready.X)
         judge = ready.judges[1]
