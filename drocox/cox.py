@@ -39,7 +39,17 @@ class RiskSets:
     copies: dict = field(default_factory=dict, repr=False, compare=False)  # see on()
 
     def on(self, device: torch.device) -> tuple[torch.Tensor, ...]:
-        """Tensors of ``order``, its inverse, ``stop`` and ``event`` on a device, made once."""
+        """The arrays as tensors on a device, made once.
+
+        Parameters
+        ----------
+        device : torch.device
+
+        Returns
+        -------
+        tuple of tensors
+            ``order``, its inverse, ``stop`` and ``event``.
+        """
         if device not in self.copies:
             inverse = np.argsort(self.order, axis=-1, kind="stable")
             arrays = (self.order, inverse, self.stop, self.event)

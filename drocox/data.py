@@ -80,6 +80,7 @@ class SurvivalData:
 
         Parameters
         ----------
+        df : DataFrame
         time, event : str
             Columns with the observed time and the 0/1 event indicator; no missing values.
         groups : list of str, or mapping of str to labels
@@ -88,6 +89,12 @@ class SurvivalData:
         features : list of str, optional
             By default all columns but ``time`` and ``event``. Labels become one 0/1 column
             "column=label" for each label but the first; missing values stay NaN.
+        name : str
+            What the data set is called.
+
+        Returns
+        -------
+        SurvivalData
 
         Examples
         --------
@@ -125,7 +132,16 @@ class SurvivalData:
         )
 
     def subset(self, rows) -> SurvivalData:
-        """Return the patients that ``rows`` (indices, mask or slice) selects, in that order."""
+        """Some of the patients, in the given order.
+
+        Parameters
+        ----------
+        rows : indices, mask or slice
+
+        Returns
+        -------
+        SurvivalData
+        """
         try:
             index = np.arange(len(self))[list(rows) if isinstance(rows, tuple) else rows]
         except IndexError as error:

@@ -9,15 +9,15 @@ import torch
 from sklearn.base import BaseEstimator, _fit_context
 from sklearn.model_selection import train_test_split
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 from sksurv.base import SurvivalAnalysisMixin
 from sksurv.functions import StepFunction
 from sksurv.util import check_array_survival
 
 from drocox import _checks, accuracy, training
-from drocox.cox import cox_losses, risk_sets, split_cox_losses
-from drocox.dro import dual_constant, optimal_eta, worst_case_weights
+from drocox.cox import RiskSets, cox_losses, risk_sets, split_cox_losses
+from drocox.dro import RULES, dro_risk, dual_constant, optimal_eta, worst_case_weights
 
 
 class DROCox(SurvivalAnalysisMixin, BaseEstimator):
@@ -28,7 +28,7 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
     least a share :math:`\alpha` of the patients without knowing the groups:
 
     .. math:: \min_{\theta,\, \eta}\; C \sqrt{\tfrac1n \sum_i [\ell_i(\theta) - \eta]_+^2} + \eta,
-              \qquad C = \sqrt{2(1/\alpha - 1)^2 + 1},
+              \qquad C = 1/\sqrt\alpha,
 
     with :math:`\ell_i` the Cox loss of patient :math:`i` (Breslow's ties, 0 if censored). With
     ``split=True`` (DRO-COX (SPLIT), equations (8) and (9)) a random half :math:`D_1` is compared
@@ -42,6 +42,11 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
     ----------
     alpha : float in (0, 1]
         Smallest share of the patients to protect as a group; 1 is the ordinary Cox model.
+    rule : {"sharp", "paper", "definition", "cvar"}
+        What ``alpha`` means. "sharp", the constant above, protects every group of at least that
+        share and no smaller ones; "paper" is the printed :math:`C = \sqrt{2(1/\alpha - 1)^2 + 1}`,
+        which protects much smaller groups too; see :func:`drocox.dual_constant` and, for "cvar",
+        :func:`drocox.dro_risk`.
     split : bool
         Whether to split the sample, at random and stratified by event.
     hidden_units : int, optional
@@ -64,6 +69,8 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
         of the worst cases of :math:`D_1` and :math:`D_2`.
     first_ : bool array of shape (n_samples,)
         True for the patients of :math:`D_1`; only if ``split``.
+    c_ : float or None
+        The dual constant that was used; None with ``rule="cvar"``.
     loss_, n_iter_, unique_times_
         Risk after training (if split, the sum of both); steps taken; distinct training times.
 
@@ -81,6 +88,7 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
 
     _parameter_constraints: dict = {  # noqa: RUF012
         "alpha": [Interval(Real, 0, 1, closed="right")],
+        "rule": [StrOptions(set(RULES))],
         "hidden_units": [Interval(Integral, 1, None, closed="left"), None],
         "learning_rate": [Interval(Real, 0, np.inf, closed="neither")],
         "n_iter": [Interval(Integral, 1, None, closed="left")],
@@ -92,6 +100,7 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
     def __init__(
         self,
         alpha: float = 0.2,
+        rule: str = "sharp",
         split: bool = False,
         hidden_units: int | None = None,
         learning_rate: float = 0.01,
@@ -99,38 +108,81 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
         random_state=0,
         verbose: bool = False,
     ):
-        self.alpha, self.split, self.hidden_units = alpha, split, hidden_units
-        self.learning_rate, self.n_iter = learning_rate, n_iter
-        self.random_state, self.verbose = random_state, verbose
+        self.alpha = alpha
+        self.rule = rule
+        self.split = split
+        self.hidden_units = hidden_units
+        self.learning_rate = learning_rate
+        self.n_iter = n_iter
+        self.random_state = random_state
+        self.verbose = verbose
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X, y: np.ndarray) -> DROCox:
-        """Train on numeric features ``X`` without missing values and outcomes ``y``.
+        """Train the model.
 
-        ``y`` is a structured array of events (bool) and times, as ``sksurv.util.Surv`` makes it.
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_samples, n_features)
+            Numeric features without missing values.
+        y : structured array of shape (n_samples,)
+            Events (bool) and times, as ``sksurv.util.Surv`` makes it.
+
+        Returns
+        -------
+        DROCox
+            This object.
         """
-        c, hidden, seed = dual_constant(self.alpha), self.hidden_units, self.random_state
-        X = validate_data(
-            self,
-            X,
-            None if y is None else "no_validation",
-            dtype=None,
-            ensure_all_finite=False,
-            ensure_min_samples=2,
-        )
+        how = {"dtype": None, "ensure_all_finite": False, "ensure_min_samples": 2}
+        X = validate_data(self, X, None if y is None else "no_validation", **how)
         X = _checks.numbers(X, "X")
         time, event = _outcomes(X, y)
-        seed = seed if isinstance(seed, Integral) else check_random_state(seed).randint(2**31 - 1)
+        seed = self.random_state
+        if not isinstance(seed, Integral):
+            seed = check_random_state(seed).randint(2**31 - 1)
         first = _half(event, seed) if self.split else np.full(len(event), True)
+
         # Small alpha amplifies rounding: train in one order, whatever the order of the rows given
         order = np.lexsort((*X.T, event, time))
-        X, time, event = X[order], time[order], event[order]
-        risk, inside = risk_sets(time, event), first[order]
-        robust = (
-            training.split_objective(risk, inside, c)
-            if self.split
-            else training.dro_objective(risk, c)
-        )
+        X = X[order]
+        time = time[order]
+        event = event[order]
+        risk = risk_sets(time, event)
+        parts = [first[order], ~first[order]] if self.split else [first[order]]
+        objective = self._objective(risk, parts)
+        with np.errstate(over="ignore", invalid="ignore"):  # the objective reports it
+            model = training.fit_stack(
+                X,
+                objective,
+                training.initial_parameters(X.shape[1], self.hidden_units, int(seed)),
+                [self.learning_rate],
+                hidden=self.hidden_units,
+                n_iter=self.n_iter,
+                centre=self.hidden_units is not None,
+                verbose=self.verbose,
+            )
+            scores = torch.from_numpy(model.scores(X))
+            self.loss_ = float(objective(scores))
+        self._model = model
+        self.n_iter_ = self.n_iter
+        for name in ("coef_", "first_"):  # of an earlier fit
+            vars(self).pop(name, None)
+        if self.hidden_units is None:
+            self.coef_ = model.theta[0]
+        if self.split:
+            self.first_ = first
+        self._keep_worst_case(self._losses(scores[0], risk, parts), parts, order)
+        self._keep_baseline(scores[0], risk, time, event)
+        return self
+
+    def _losses(self, scores: torch.Tensor, risk: RiskSets, parts: list) -> torch.Tensor:
+        if self.split:
+            return split_cox_losses(scores, risk, first=parts[0])
+        return cox_losses(scores, risk)
+
+    def _objective(self, risk: RiskSets, parts: list) -> training.Objective:
+        """What is minimised, as a function of the scores (1, n)."""
+        self.c_ = None if self.rule == "cvar" else dual_constant(self.alpha, rule=self.rule)
 
         def objective(scores: torch.Tensor) -> torch.Tensor:
             if not torch.isfinite(scores).all():
@@ -138,66 +190,99 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
                     "training diverged to NaN or infinite scores; scale X (put a "
                     "StandardScaler in front) or lower learning_rate"
                 )
-            return robust(scores)
+            if self.c_ is not None:
+                return robust(scores)
+            losses = self._losses(scores, risk, parts)
+            return sum(dro_risk(losses[:, p], self.alpha, rule="cvar") for p in parts)
 
-        with np.errstate(over="ignore", invalid="ignore"):  # the objective reports it
-            model = training.fit_stack(
-                X,
-                objective,
-                training.initial_parameters(X.shape[1], hidden, int(seed)),
-                [self.learning_rate],
-                hidden=hidden,
-                n_iter=self.n_iter,
-                centre=hidden is not None,
-                verbose=self.verbose,
-            )
-            scores = torch.from_numpy(model.scores(X))
-            self.loss_ = float(objective(scores))
-        cox = cox_losses(scores[0], risk)
-        losses = split_cox_losses(scores[0], risk, first=inside) if self.split else cox
-        parts = [inside, ~inside] if self.split else [inside]
-        self.worst_case_weights_ = np.empty(len(order))
-        for part in parts:
-            weights = worst_case_weights(losses[part], self.alpha).numpy()
-            self.worst_case_weights_[order[part]] = weights / len(parts)
-        eta = [float(optimal_eta(losses[part], c)) for part in parts]
-        self.eta_ = np.array(eta) if self.split else eta[0]
-        self._model, self.n_iter_ = model, self.n_iter
-        for name in ("coef_", "first_"):  # of an earlier fit
-            vars(self).pop(name, None)
-        if hidden is None:
-            self.coef_ = model.theta[0]
         if self.split:
-            self.first_ = first
-        # Breslow's baseline, in logs: loss plus score of an event is the log sum over its risk set
-        steps = np.logaddexp.accumulate(-(cox + scores[0]).numpy()[event])
+            robust = training.split_objective(risk, parts[0], self.c_)
+        else:
+            robust = training.dro_objective(risk, self.c_)
+        return objective
+
+    def _keep_worst_case(self, losses: torch.Tensor, parts: list, order: np.ndarray) -> None:
+        """Minimiser and worst case of the trained model; patients in the order they were given."""
+        self.worst_case_weights_ = np.empty(len(order))
+        eta = []
+        for part in parts:
+            weights = worst_case_weights(losses[part], self.alpha, rule=self.rule)
+            self.worst_case_weights_[order[part]] = weights.numpy() / len(parts)
+            if self.c_ is None:  # the smallest loss in the tail
+                eta.append(float(losses[part][weights > 0].min()))
+            else:
+                eta.append(float(optimal_eta(losses[part], self.c_)))
+        self.eta_ = np.array(eta) if self.split else eta[0]
+
+    def _keep_baseline(self, scores: torch.Tensor, risk: RiskSets, time, event) -> None:
+        """Breslow's baseline: loss plus score of an event is the log sum over its risk set."""
+        log_sum = (cox_losses(scores, risk) + scores).numpy()[event]
+        steps = np.logaddexp.accumulate(-log_sum)
         self.unique_times_ = np.unique(time)
         self._grid = np.union1d(0.0, self.unique_times_)  # curves start at time 0
         happened = np.searchsorted(time[event], self._grid, side="right")
         self._log_baseline = np.append(-np.inf, steps)[happened]
-        return self
 
     def predict(self, X) -> np.ndarray:
-        """Return the scores of the rows of ``X``: the higher, the higher the risk."""
+        """Scores: the higher, the higher the risk.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n, n_features)
+
+        Returns
+        -------
+        array of shape (n,)
+        """
         check_is_fitted(self, "unique_times_")
         X = validate_data(self, X, reset=False, dtype=None, ensure_all_finite=False)
         return self._model.scores(_checks.numbers(X, "X"))[0]
 
     def score(self, X, y: np.ndarray) -> float:
-        """Return Harrell's concordance index of the predictions for ``X`` with outcomes ``y``."""
+        """Harrell's concordance index of the predictions.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n, n_features)
+        y : structured array of shape (n,)
+            Events and times.
+
+        Returns
+        -------
+        float
+        """
         scores = self.predict(X)
         return accuracy.concordance_index(scores, *_outcomes(scores, y))
 
     def predict_survival_function(self, X, return_array: bool = False) -> np.ndarray:
         r"""Survival :math:`S(t \mid x) = \exp(-H_0(t) e^{f(x)})`, a callable for each row of ``X``.
 
-        They are ``StepFunction``s, defined from 0 to the last training time. With ``return_array``,
-        an array of the values at ``unique_times_``, one row each, instead.
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n, n_features)
+        return_array : bool
+            Whether to return the values at ``unique_times_`` instead of functions.
+
+        Returns
+        -------
+        array of n StepFunctions, or of shape (n, len(unique_times_))
+            The functions are defined from 0 to the last training time.
         """
         return self._functions(X, lambda hazard: np.exp(-hazard), return_array)
 
     def predict_cumulative_hazard_function(self, X, return_array: bool = False) -> np.ndarray:
-        r"""Cumulative hazard :math:`H_0(t) e^{f(x)}`, Breslow's :math:`H_0`; otherwise the same."""
+        r"""Cumulative hazard :math:`H_0(t) e^{f(x)}`, with Breslow's :math:`H_0`.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n, n_features)
+        return_array : bool
+            Whether to return the values at ``unique_times_`` instead of functions.
+
+        Returns
+        -------
+        array of n StepFunctions, or of shape (n, len(unique_times_))
+        """
         return self._functions(X, lambda hazard: hazard, return_array)
 
     def _functions(self, X, transform, return_array: bool) -> np.ndarray:

@@ -146,6 +146,25 @@ def test_an_error_of_the_program_is_not_hidden(monkeypatch):
         cli.main(["sweep"])
 
 
+@pytest.mark.parametrize(
+    ("argv", "module", "package"),
+    [
+        (["claims"], "drocox.paper.claims", "yaml"),
+        (["figure", "f1"], "drocox.paper.figures", "matplotlib.pyplot"),
+    ],
+)
+def test_a_missing_extra_is_named_with_the_command_that_installs_it(
+    capsys, monkeypatch, tmp_path, argv, module, package
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, package, None)  # as if it were not installed
+    monkeypatch.delitem(sys.modules, module, raising=False)  # so that it is imported anew
+    assert cli.main(argv) == 2
+    answer = " ".join(capsys.readouterr().err.split())
+    assert package.partition(".")[0] in answer
+    assert answer.endswith('; run: pip install "drocox[paper]"')
+
+
 def test_names_in_any_spelling():
     method = paper._name("method", METHODS)
     assert method("cox_∩(keya)") == method("COX CAP KEYA") == "Cox_cap(Keya)"

@@ -52,7 +52,7 @@ def kinds(values=KINDS):
 def test_equals_the_models_of_a_stack(kind):
     alphas, hidden = (0.2, 0.5, 1.0), kind.get("hidden_units")
     models = [DROCox(alpha=a, n_iter=40, random_state=3, **kind).fit(X, Y) for a in alphas]
-    c = np.array([drocox.dual_constant(a) for a in alphas])
+    c = np.array([drocox.dual_constant(a, rule="sharp") for a in alphas])
     risk = drocox.risk_sets(TIME, EVENT)
     objective = (
         training.split_objective(risk, models[0].first_, c)
@@ -101,7 +101,7 @@ def test_reaches_the_minimum_of_the_printed_formula():
         return c * np.sqrt(np.mean(np.maximum(losses - eta, 0) ** 2)) + eta
 
     found = minimize(objective, np.zeros(3), tol=1e-12)
-    model = DROCox(alpha=0.5, n_iter=1000).fit(features, SMALL_Y)
+    model = DROCox(alpha=0.5, rule="paper", n_iter=1000).fit(features, SMALL_Y)
     assert model.loss_ == pytest.approx(found.fun, abs=1e-9)
     np.testing.assert_allclose([*model.coef_, model.eta_], found.x, atol=1e-4)
 
@@ -109,12 +109,13 @@ def test_reaches_the_minimum_of_the_printed_formula():
 def test_attributes_after_training():
     model = DROCox(alpha=0.2, n_iter=50).fit(X, Y)
     losses = drocox.cox_losses(torch.from_numpy(model.predict(X)), TIME, EVENT)
-    weights = drocox.worst_case_weights(losses, 0.2).numpy()
+    weights = drocox.worst_case_weights(losses, 0.2, rule="sharp").numpy()
     np.testing.assert_allclose(model.worst_case_weights_, weights, atol=1e-12)
     assert model.worst_case_weights_.sum() == pytest.approx(1)
     assert isinstance(model.eta_, float)
-    assert model.eta_ == pytest.approx(float(drocox.optimal_eta(losses, drocox.dual_constant(0.2))))
-    assert model.loss_ == pytest.approx(float(drocox.dro_risk(losses, 0.2)))
+    assert model.c_ == drocox.dual_constant(0.2, rule="sharp")
+    assert model.eta_ == pytest.approx(float(drocox.optimal_eta(losses, model.c_)))
+    assert model.loss_ == pytest.approx(float(drocox.dro_risk(losses, 0.2, rule="sharp")))
     assert model.loss_ == pytest.approx(float(losses.numpy() @ model.worst_case_weights_))
     assert model.n_iter_ == 50
     np.testing.assert_allclose(model.predict(X), X.to_numpy() @ model.coef_, atol=1e-14)
@@ -126,14 +127,37 @@ def test_attributes_after_training_with_a_split():
     assert abs(first.sum() - (~first).sum()) <= 1
     assert abs(EVENT[first].sum() - EVENT[~first].sum()) <= 1
     losses = drocox.split_cox_losses(scores, TIME, EVENT, first)
-    c, risk = drocox.dual_constant(0.2), 0.0
+    c, risk = drocox.dual_constant(0.2, rule="sharp"), 0.0
     for half, eta in zip((first, ~first), model.eta_, strict=True):
         assert eta == pytest.approx(float(drocox.optimal_eta(losses[half], c)))
-        weights = drocox.worst_case_weights(losses[half], 0.2).numpy()
+        weights = drocox.worst_case_weights(losses[half], 0.2, rule="sharp").numpy()
         np.testing.assert_allclose(2 * model.worst_case_weights_[half], weights, atol=1e-12)
-        risk += float(drocox.dro_risk(losses[half], 0.2))
+        risk += float(drocox.dro_risk(losses[half], 0.2, rule="sharp"))
     assert model.loss_ == pytest.approx(risk)
     assert model.worst_case_weights_.sum() == pytest.approx(1)
+
+
+@pytest.mark.parametrize("split", [False, True])
+@pytest.mark.parametrize("rule", ["sharp", "paper", "definition", "cvar"])
+def test_every_rule_is_the_risk_that_is_minimised(rule, split):
+    model = DROCox(alpha=0.3, rule=rule, split=split, n_iter=40).fit(X, Y)
+    scores = torch.from_numpy(model.predict(X))
+    losses, parts = drocox.cox_losses(scores, TIME, EVENT), [np.full(len(EVENT), True)]
+    if split:
+        losses = drocox.split_cox_losses(scores, TIME, EVENT, model.first_)
+        parts = [model.first_, ~model.first_]
+    risk = sum(float(drocox.dro_risk(losses[part], 0.3, rule=rule)) for part in parts)
+    assert model.loss_ == pytest.approx(risk)
+    assert model.c_ == (None if rule == "cvar" else drocox.dual_constant(0.3, rule=rule))
+    for part, eta in zip(parts, np.atleast_1d(model.eta_), strict=True):
+        above = np.maximum(losses[part].numpy() - eta, 0)
+        if rule == "cvar":
+            value = eta + above.mean() / 0.3
+        else:
+            value = eta + model.c_ * np.sqrt((above**2).mean())
+        assert value == pytest.approx(float(drocox.dro_risk(losses[part], 0.3, rule=rule)))
+    start = DROCox(alpha=0.3, rule=rule, split=split, n_iter=1).fit(X, Y)
+    assert model.loss_ < start.loss_
 
 
 def test_splits_like_the_corrected_protocol():
@@ -231,11 +255,13 @@ def test_params_clone_and_tags():
         "learning_rate",
         "n_iter",
         "random_state",
+        "rule",
         "split",
         "verbose",
     ]
     assert DROCox().get_params() == {
         "alpha": 0.2,
+        "rule": "sharp",
         "split": False,
         "hidden_units": None,
         "learning_rate": 0.01,
@@ -339,6 +365,7 @@ def test_example_of_the_documentation():
         ),
         *(({"hidden_units": h}, "hidden_units.*must be an int") for h in (0, 2.0, (4,))),
         ({"split": "yes"}, "split.*must be"),
+        ({"rule": "blunt"}, "rule.*must be a str among"),
         ({"random_state": -1}, "random_state.*must be"),
         ({"random_state": "seed"}, "random_state.*must be"),
     ],

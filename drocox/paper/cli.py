@@ -11,12 +11,8 @@ import difflib
 import textwrap
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from drocox.paper.protocol import ATTRIBUTES, METHODS, PROTOCOLS, REPEATS, SPLIT, STORES
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 WIDTH = 80
 EXHIBITS = [f"t{i}" for i in range(1, 18)]
@@ -89,9 +85,10 @@ def fill(text: str, first: str = "", indent: str = "") -> str:
 
 def _drop(args, why: str, *names: str) -> None:
     """Refuse those of the named arguments that were given: they would have no effect."""
-    given = [name for name in names if getattr(args, name.strip("-").replace("-", "_")) is not None]
+    given = [name for name in names if getattr(args, name) is not None]
     if given:
-        args.usage(f"{why}: drop {', '.join(given).replace('attribute', 'the attribute')}")
+        flags = [f"--{name.replace('_', '-')}" for name in given]
+        args.usage(f"{why}: drop {', '.join(flags).replace('--attribute', 'the attribute')}")
 
 
 def _data(args) -> None:
@@ -113,9 +110,9 @@ def _sweep(args) -> bool | None:
     """Train what is missing of a protocol; interrupt and resume at will."""
     if args.revalidate:
         whole = "--revalidate checks the whole store"
-        _drop(args, whole, "--dataset", "--method", "--repeats", "--jobs", "--scheduler")
+        _drop(args, whole, "dataset", "method", "repeats", "jobs", "scheduler")
     if args.protocol == "forensic":
-        _drop(args, f"the forensic runs have one method, {SPLIT['nonlinear']}", "--method")
+        _drop(args, f"the forensic runs have one method, {SPLIT['nonlinear']}", "method")
     from drocox.paper import sweep
 
     if args.revalidate:
@@ -149,9 +146,9 @@ def _verify(args) -> bool:
 def _check_table(args) -> None:
     """Refuse arguments of ``table`` that are missing, impossible or without effect."""
     if args.name not in ATTRIBUTES:
-        useless = ["--protocol", "--selection", "--out"] if args.name == "t1" else []
+        useless = ["protocol", "selection", "out"] if args.name == "t1" else []
         why = f"{args.name} is a table of the paper as it stands"
-        _drop(args, why, "--tune-by", *useless, "attribute")
+        _drop(args, why, "tune_by", *useless, "attribute")
         return
     choices = ", ".join(ATTRIBUTES[args.name])
     if args.attribute is None:
@@ -191,7 +188,7 @@ def _table(args) -> None:
         print("\n" + _block(table, block))
 
 
-def _block(table: pd.DataFrame, block: dict[str, str]) -> str:
+def _block(table, block: dict[str, str]) -> str:
     """Some metrics of a table in 80 columns, two lines for each method."""
     from drocox.paper.tables import METRICS
 
@@ -218,7 +215,7 @@ def _short(value: float) -> str:
     return f"{value:.{5 - digits}f}"
 
 
-def _spread(cell: pd.Series) -> str:
+def _spread(cell) -> str:
     """SD of a cell and, where published, its distance to the paper's mean."""
     gap = (cell["mean"] - cell["paper_mean"]) / cell["paper_std"]
     if gap != gap:  # NaN: unpublished
@@ -270,10 +267,10 @@ def add_commands(command: Callable[..., argparse.ArgumentParser]) -> None:
         example; returns the parser of the new command.
     """
 
-    def names(kind: str, known: Iterable[str], default: str, **aliases: str) -> dict:
+    def names(kind: str, known: Iterable[str], default: str) -> dict:
         """What argparse has to know of an argument that is a name."""
         words = f"{', '.join(known)} (default: {default})"
-        return {"type": _name(kind, known, **aliases), "metavar": "NAME", "help": words}
+        return {"type": _name(kind, known), "metavar": "NAME", "help": words}
 
     store = {"type": Path, "metavar": "DIR", "help": "folder of the runs (default: the book's)"}
     datasets = names("data set", ATTRIBUTES, "all") | {"nargs": "+"}
@@ -304,8 +301,9 @@ def add_commands(command: Callable[..., argparse.ArgumentParser]) -> None:
     known = _name("table", [*ATTRIBUTES, *EXHIBITS])
     add("name", type=known, metavar="NAME", help="a data set (flc, support, seer), or t1 to t17")
     add("attribute", nargs="?", type=str.lower, help="of a data set: age, gender or race")
-    metric = names("metric", TUNE_BY, "ci_percent", ci="ci_percent")
-    add("--tune-by", **metric | {"metavar": "METRIC"})
+    words = "what the selection minimises: ci_percent (default) or f_a"
+    metric = _name("metric", TUNE_BY, ci="ci_percent")
+    add("--tune-by", type=metric, metavar="METRIC", help=words)
     add("--protocol", **protocol)
     add("--selection", **names("selection", SELECTIONS, "stated"))
     add("--out", **store)

@@ -11,8 +11,6 @@ The people who check fill in: codechecker, summary, check_time, certificate, rep
 authors' ORCID identifiers.
 """
 
-from __future__ import annotations
-
 import yaml
 
 from drocox.paper.protocol import ATTRIBUTES
@@ -26,13 +24,13 @@ PAPER = {
 }
 TUNED_BY = {"ci_percent": "concordance imparity", "f_a": "the average of F_I, F_G and F_cap"}
 TITLES = {
+    exhibit: f"sixteen methods on {dataset.upper()} ({attribute}), tuned by {TUNED_BY[tune_by]}"
+    for exhibit, (dataset, attribute, tune_by) in EXHIBITS.items()
+} | {
     "t1": "characteristics of the three data sets",
     "t16": "DRO-COX (SPLIT) on FLC (age) with n2 = 0.1n to 0.5n",
     "t17": "DRO-COX (SPLIT) on FLC (age), one side and both sides",
 }
-for _exhibit, (_dataset, _attribute, _tune_by) in EXHIBITS.items():
-    _where = f"{_dataset.upper()} ({_attribute})"
-    TITLES[_exhibit] = f"sixteen methods on {_where}, tuned by {TUNED_BY[_tune_by]}"
 
 
 def entries() -> list[dict[str, str]]:

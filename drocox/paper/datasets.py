@@ -2,14 +2,14 @@
 
 Loading only encodes: rows keep the order of the original files, missing values stay NaN.
 Stacking, imputation and scaling are steps of the protocol, because that is where they can leak.
-Nothing is downloaded; ``results/sources.json`` says which package brings which file, and its hash.
+Nothing is downloaded; ``results/sources.toml`` says which package brings which file, and its hash.
 """
 
 from __future__ import annotations
 
 import hashlib
 import importlib.util
-import json
+import tomllib
 from collections import namedtuple
 from functools import cache
 from pathlib import Path
@@ -20,13 +20,9 @@ import pandas as pd
 from drocox import _checks
 from drocox.data import SurvivalData
 
-# the requirement that brings a file, its path inside site-packages, its hash, its terms, ...
 Source = namedtuple("Source", "package file sha256 licence citation doi note")
-_described = Path(__file__).with_name("results") / "sources.json"
-SOURCES = {
-    name: Source(**facts)
-    for name, facts in json.loads(_described.read_text(encoding="utf-8")).items()
-}
+_FILE = Path(__file__).with_name("results") / "sources.toml"
+SOURCES = {name: Source(**facts) for name, facts in tomllib.loads(_FILE.read_text("utf-8")).items()}
 # fmt: off
 LABELS = {
     "age": ("age <= 65", "age > 65"), "gender": ("female", "male"), "race": ("non-white", "white"),

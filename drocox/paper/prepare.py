@@ -25,6 +25,14 @@ def introsort_order(values) -> np.ndarray:
     Median of three, Hoare partition, insertion sort for runs of at most 16: NumPy's default
     ``argsort`` where it has no vector instructions. Its order of ties decides the fourth digit of
     published numbers, so it is spelt out here instead of depending on the machine.
+
+    Parameters
+    ----------
+    values : array of shape (n,)
+
+    Returns
+    -------
+    int array of shape (n,)
     """
     v = np.asarray(values, dtype=float).tolist()
     order = list(range(len(v)))

@@ -151,7 +151,13 @@ class Stack:
         return METHODS[self.method].model
 
     def grid(self) -> list[Setting]:
-        """Hyperparameters of the models, in the order in which they are stored."""
+        """Hyperparameters of the models.
+
+        Returns
+        -------
+        list of Setting
+            In the order in which the models are stored.
+        """
         method = METHODS[self.method]
         lambdas = (None,) if method.penalty is None else LAMBDAS
         alphas = ALPHAS if method.robust else (None,)

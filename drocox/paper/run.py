@@ -107,7 +107,13 @@ def fit(stack: Stack, ready: Prepared, scales=(1.0,), n_iter: int = N_ITER) -> S
 
 
 def columns() -> list[str]:
-    """Columns of the stored rows: keys, validation metrics, test metrics, mark of instability."""
+    """Columns of the stored rows.
+
+    Returns
+    -------
+    list of str
+        Keys, validation metrics, test metrics, what is known of stability.
+    """
     names = sorted({name for attributes in ATTRIBUTES.values() for name in attributes})
     val = ["c_index", "f_i", "f_cap", "f_i_centred", "f_cap_centred"]
     test = ["c_index", "auc", "lpl", "ibs", "ibs_misaligned", *val[1:]]

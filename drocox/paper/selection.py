@@ -9,9 +9,11 @@ The paper does not say whether this is done apart in each repeat (``"stated"``) 
 by the means over the repeats (``"one_setting"``); both readings are selections here.
 
 The other rules exist to find out which choice gives a published row back. Some of them look at
-test data: they explain numbers, and nothing in this project is concluded from them.
+test data: they explain numbers, and nothing in this project is concluded from them. All rules are
+written down in ``results/rules.toml``, with those that give published rows back.
 """
 
+import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -19,13 +21,13 @@ import numpy as np
 import pandas as pd
 
 from drocox import _checks
+from drocox.paper import store
 from drocox.paper.protocol import METHODS, PLAIN
 
 TOLERANCE = 0.95  # share of Cox's c-index that an eligible configuration keeps
 TUNE_BY = ("ci_percent", "f_a")
 SELECTIONS = ("stated", "one_setting", "recovered")
 NAMED = {"flc": 0.3, "support": 0.5, "seer": 0.15}  # alpha in the released instructions
-TEST_RATE = 0.01  # learning rate of the Cox that sets the bar on test data
 SETTING = ["learning_rate", "lam", "alpha"]
 
 
@@ -38,66 +40,23 @@ class Rule:
     """
 
     words: str
-    metric: str | None = "ci_percent"  # what is minimised; None: the largest c-index wins
-    part: str = "val"  # whose metrics decide: "val", or "test" with Cox at TEST_RATE as the bar
+    metric: str = "ci_percent"  # what is minimised; "c_index": the largest wins, without a bar
+    part: str = "val"  # whose metrics decide: "val" or "test"
     decimals: int | None = None  # of the rounded metric; ties then go to the smaller setting
     learning_rate: float | None = None  # configurations are restricted to it
     named_alpha: bool = False  # configurations are restricted to the alpha of NAMED
+    bar_learning_rate: float | None = None  # of the Cox that sets the bar; None: the best of all
     one_setting: bool = False  # one configuration for all repeats, by means over them
 
 
-# fmt: off
-# The closed list that every published row is held against.
-RULES = {
-    "stated CI": Rule("smallest validation CI, validation c >= 95 % of Cox's"),
-    "stated F_A": Rule("smallest validation F_A, validation c >= 95 % of Cox's", metric="f_a"),
-    "stated CI, 2 decimals": Rule(
-        "validation CI rounded to 2 decimals; ties to the smaller learning rate, "
-        "then the smaller lambda or alpha", decimals=2),
-    "validation c-index": Rule("largest validation c-index", metric=None),
-    "learning rate 0.01": Rule(
-        "learning rate 0.01; lambda or alpha by the stated rule", learning_rate=0.01),
-    "test CI": Rule(
-        "smallest test CI, test c >= 95 % of Cox's at learning rate 0.01", part="test"),
-    "test F_A": Rule(
-        "smallest test F_A, test c >= 95 % of Cox's at learning rate 0.01",
-        part="test", metric="f_a"),
-    "named setting": Rule(
-        "learning rate 0.01 and the alpha named in the released instructions",
-        metric=None, learning_rate=0.01, named_alpha=True),
+_file = tomllib.loads((store.DEFAULT / "rules.toml").read_text(encoding="utf-8"))
+RULES = {name: Rule(**fields) for name, fields in _file["rules"].items()}
+ONE_SETTING = {name: Rule(**fields) for name, fields in _file["one_setting"].items()}
+RECOVERED = {
+    (where, method): rule
+    for where, rows in _file["recovered"].items()
+    for method, rule in rows.items()
 }
-ONE_SETTING = {
-    "one setting CI": Rule(
-        "smallest mean validation CI, mean validation c >= 95 % of Cox's", one_setting=True),
-    "one setting F_A": Rule(
-        "smallest mean validation F_A, mean validation c >= 95 % of Cox's",
-        metric="f_a", one_setting=True),
-}
-# What a rule becomes when F_A is minimised.
-BY_F_A = {
-    "stated CI": "stated F_A", "stated CI, 2 decimals": "stated F_A",
-    "test CI": "test F_A", "one setting CI": "one setting F_A",
-}
-
-# Which published rows a rule gives back ("n2": T16 and T17): an inference, as no tuning code was
-# released. A row keeps the stated rule, with or without rounding, if that comes within 1 SD on
-# average over its nine cells; else it gets the closest rule within 1 SD, one that looks at test
-# data only if no other comes so near. All others keep the stated rule, though for some none fits.
-_GIVES_BACK = {
-    "learning rate 0.01": [("flc", "Cox"), ("flc", "DRO-COX (SPLIT)")],
-    "stated CI, 2 decimals": [
-        ("flc", "Cox_I(Keya)"), ("support", "Cox_I(Keya)"), ("support", "Cox_I(R&P)"),
-        ("support", "Cox_G(Keya)"), ("support", "Cox_G(R&P)"), ("seer", "Cox_cap(Keya)"),
-        ("seer", "DeepSurv_I(R&P)")],
-    "validation c-index": [
-        ("flc", "Cox_G(R&P)"), ("flc", "DeepSurv_I(R&P)"), ("flc", "DeepSurv_G(R&P)"),
-        ("flc", "Deep DRO-COX"), ("support", "DRO-COX"), ("support", "DeepSurv_G(R&P)")],
-    "test CI": [("flc", "DRO-COX"), ("seer", "DRO-COX"), ("seer", "Deep DRO-COX")],
-    "test F_A": [("flc", "DeepSurv_cap(Keya)")],
-    "stated F_A": [("n2", "DRO-COX (SPLIT)")],
-}
-# fmt: on
-RECOVERED = {row: rule for rule, rows in _GIVES_BACK.items() for row in rows}
 
 
 def add_f_a(runs: pd.DataFrame, attribute: str) -> pd.DataFrame:
@@ -199,15 +158,15 @@ def select(rows: pd.DataFrame, plain: pd.DataFrame, rule: str) -> pd.DataFrame:
         rows = rows[rows["alpha"] == rows["dataset"].map(NAMED)]
     if rows.empty:
         return rows
-    if how.part == "test":
-        plain = plain[plain["learning_rate"] == TEST_RATE]
+    if how.bar_learning_rate is not None:
+        plain = plain[plain["learning_rate"] == how.bar_learning_rate]
     pool = rows
     if how.one_setting:
         pool = _means(rows, how)
         plain = _means(plain[plain["repeat"].isin(rows["repeat"])], how)
     bar = None
     by_c_index = rows["method"].iloc[0] in PLAIN.values() and how.part == "val"
-    if how.metric is not None and not by_c_index:
+    if how.metric != "c_index" and not by_c_index:
         best = plain.groupby("repeat")[f"{how.part}_c_index"].max()
         bar = TOLERANCE * best.reindex(pool["repeat"]).to_numpy()
     chosen = _best(pool, bar, how)
@@ -239,7 +198,7 @@ def rule_of(where: str, method: str, selection: str, tune_by: str = "ci_percent"
     rule = "one setting CI" if selection == "one_setting" else "stated CI"
     if selection == "recovered":
         rule = RECOVERED.get((where, method), rule)
-    return BY_F_A.get(rule, rule) if tune_by == "f_a" else rule
+    return _file["by_f_a"].get(rule, rule) if tune_by == "f_a" else rule
 
 
 def plain_of(rows: pd.DataFrame, model: str) -> pd.DataFrame:

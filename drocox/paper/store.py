@@ -42,6 +42,8 @@ _TRAINING = (
 # fmt: on
 DECIDING = dict.fromkeys(STORES, _TRAINING)  # by store
 
+Part = tuple[dict, pd.DataFrame]  # of a finished stack: what its file begins with, and rows
+
 
 class StoreError(RuntimeError):
     """A store is incomplete, damaged, or made by other code; the message says what to do."""
@@ -51,19 +53,14 @@ class DamagedError(StoreError):
     """A file of a store is truncated or was edited."""
 
 
-class _Bare(ast.NodeTransformer):
-    """Drops docstrings, and what versions of Python write differently without meaning more."""
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
 
-    def visit_Expr(self, node: ast.Expr) -> ast.Expr | None:
-        is_text = isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
-        return None if is_text else self.generic_visit(node)
 
-    def generic_visit(self, node: ast.AST) -> ast.AST:
-        super().generic_visit(node)
-        for name, value in list(ast.iter_fields(node)):
-            if value == [] or name == "ctx":  # shown or not; follows from the place in the tree
-                delattr(node, name)
-        return node
+def _is_docstring(node: ast.AST | str) -> bool:
+    """Whether a part of a syntax tree is a statement that is a string and nothing else."""
+    value = node.value if isinstance(node, ast.Expr) else None
+    return isinstance(value, ast.Constant) and isinstance(value.value, str)
 
 
 def code_form(source: str) -> str:
@@ -80,7 +77,14 @@ def code_form(source: str) -> str:
     -------
     str
     """
-    return ast.dump(_Bare().visit(ast.parse(source)))
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        for name, value in list(ast.iter_fields(node)):
+            if isinstance(value, list):
+                value[:] = [part for part in value if not _is_docstring(part)]
+            if value == [] or name == "ctx":  # says nothing, and not every Python shows it
+                delattr(node, name)
+    return ast.dump(tree)
 
 
 @cache
@@ -97,11 +101,9 @@ def code_hash(name: str) -> str:
         16 hexadecimal digits.
     """
     package = Path(__file__).parents[1]
-    digest = hashlib.sha256()
-    for module in DECIDING[name]:
-        path = package.joinpath(*module.split(".")).with_suffix(".py")
-        digest.update(f"{module}\0{code_form(path.read_text(encoding='utf-8'))}\0".encode())
-    return digest.hexdigest()[:16]
+    files = [package / f"{module.replace('.', '/')}.py" for module in DECIDING[name]]
+    forms = [code_form(file.read_text(encoding="utf-8")) for file in files]
+    return _sha256("\0".join([*DECIDING[name], *forms]).encode())[:16]
 
 
 @cache
@@ -168,10 +170,6 @@ def _write(path: Path, content: bytes) -> None:
     os.replace(temporary, path)
 
 
-def _sha256(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
-
-
 def _damaged(path: Path, protocol: str, out: Path) -> DamagedError:
     advice = f"restore it, or delete it and run: {command(protocol, out)}"
     return DamagedError(f"{path} is truncated or was edited; {advice}")
@@ -226,7 +224,7 @@ def save_part(out: Path, stack: Stack, rows: pd.DataFrame, **spent: float | None
     _write(part_path(out, stack), b"# " + json.dumps(header).encode() + b"\n" + body)
 
 
-def load_part(out: Path, stack: Stack, *, any_code: bool = False) -> tuple[dict, pd.DataFrame]:
+def load_part(out: Path, stack: Stack, *, any_code: bool = False) -> Part:
     """Header and rows of a finished stack; a damaged file is refused by name.
 
     Parameters
@@ -256,9 +254,7 @@ def load_part(out: Path, stack: Stack, *, any_code: bool = False) -> tuple[dict,
     return header, _frame(body)
 
 
-def load_parts(
-    protocol: str, out: Path, *, any_code: bool = False
-) -> dict[Stack, tuple[dict, pd.DataFrame]]:
+def load_parts(protocol: str, out: Path, *, any_code: bool = False) -> dict[Stack, Part]:
     """Headers and rows of the finished stacks of an unfinished protocol.
 
     Parameters
@@ -278,7 +274,7 @@ def load_parts(
     return {stack: load_part(out, stack, any_code=any_code) for stack in there}
 
 
-def _join(parts: dict[Stack, tuple[dict, pd.DataFrame]]) -> pd.DataFrame:
+def _join(parts: dict[Stack, Part]) -> pd.DataFrame:
     return pd.concat([rows for _, rows in parts.values()], ignore_index=True)
 
 

@@ -26,7 +26,7 @@ from tqdm import tqdm
 from drocox.paper import store
 from drocox.paper.protocol import ATTRIBUTES, METHODS, REPEATS, Stack, stacks
 from drocox.paper.run import TWICE, run_stack
-from drocox.paper.store import StoreError
+from drocox.paper.store import DamagedError, StoreError
 
 try:
     import resource
@@ -111,8 +111,7 @@ def only_writer(out: Path) -> Iterator[None]:
         except (OSError, sqlite3.Error) as error:
             text = f"cannot write to {out} ({error}); give a folder of your own with --out"
             if "locked" in str(error):
-                text = f"another sweep is writing to {out}; wait for it to end, or give this one "
-                text += "another folder with --out"
+                text = f"another sweep is writing to {out}; wait, or give another folder with --out"
             raise StoreError(text) from None
         yield
 
@@ -138,7 +137,7 @@ def _is_done(out: Path, stack: Stack) -> bool:
         return False
     try:
         store.load_part(out, stack)
-    except store.DamagedError as error:
+    except DamagedError as error:
         print(f"recomputing: {error}", file=sys.stderr)
         return False
     return True
@@ -185,7 +184,6 @@ def sweep(
     wanted = list(stacks(protocol, datasets or ATTRIBUTES, methods or METHODS, repeats or REPEATS))
     if not wanted:
         raise ValueError(f"methods: protocol {protocol!r} has none of these; leave methods out")
-    trained = 0
     with only_writer(out):
         if store.is_finished(protocol, out):
             store.load_runs(protocol, out=out)  # refuses those of other code, and a damaged file
@@ -202,12 +200,11 @@ def sweep(
                 now = time.monotonic()
                 store.save_part(out, stack, rows, **spent, wall=round(now - before, 2))
                 before = now
-                trained += len(rows)
                 bar.set_description(f"{protocol} {stack.name[:40]:40s}")
                 bar.update(cost(stack))
         if all(store.part_path(out, stack).exists() for stack in stacks(protocol)):
             store.finish(out, protocol, machine())
-    return trained
+    return sum(len(stack.grid()) for stack in todo)
 
 
 def _sample(stored: dict[Stack, pd.DataFrame], protocol: str, size: int) -> list[Stack]:

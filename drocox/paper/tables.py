@@ -7,9 +7,7 @@ standard deviations (``ddof=0``, as published) over the ten repeats of the selec
 
 import html
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -60,12 +58,6 @@ PRINTED_T1 = {
 }
 
 
-@cache
-def _csv(name: str) -> pd.DataFrame:
-    """A file of published numbers; callers copy what they hand out."""
-    return pd.read_csv(store.DEFAULT / "published" / name)
-
-
 def published() -> pd.DataFrame:
     """The published cells of the tables.
 
@@ -74,7 +66,7 @@ def published() -> pd.DataFrame:
     DataFrame
         558 rows: table, model, method, metric, mean, std, bold, green.
     """
-    return _csv("results.csv").copy()
+    return pd.read_csv(store.DEFAULT / "published" / "results.csv")
 
 
 def published_figure() -> pd.DataFrame:
@@ -85,7 +77,7 @@ def published_figure() -> pd.DataFrame:
     DataFrame
         90 rows: dataset, alpha, metric, mean, std.
     """
-    frame = _csv("figure1.csv")
+    frame = pd.read_csv(store.DEFAULT / "published" / "figure1.csv")
     return frame.assign(dataset=frame["dataset"].str.lower())
 
 
@@ -207,7 +199,7 @@ def published_table(exhibit: str) -> pd.DataFrame:
     DataFrame
         Rows of :func:`published`; none if the exhibit's numbers are not known.
     """
-    cells = _csv("results.csv")
+    cells = published()
     return cells[cells["table"] == EXHIBIT_OF.get(exhibit)].copy()
 
 
@@ -218,9 +210,9 @@ def _split_table(
     _checks.one_of(model, "model", MODELS)
     rule = choice.rule_of("n2", SPLIT[model], selection)
     chosen = [
-        choice.select(row.rows, row.plain, rule).assign(method=row.method)
-        for row in _split_rows(_runs(protocol, out), exhibit)
-        if row.model == model
+        choice.select(rows, plain, rule).assign(method=method)
+        for (_, _, its_model, method), rows, plain in _split_rows(_runs(protocol, out), exhibit)
+        if its_model == model
     ]
     if not chosen:
         raise ValueError(f"the store holds no runs of {SPLIT[model]} on flc; train some first")
@@ -335,17 +327,6 @@ def dataset_table() -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["dataset", "quantity", "ours", "paper"])
 
 
-class _Row(NamedTuple):
-    """A published row: where it stands, and the runs it was chosen from."""
-
-    exhibit: str
-    where: str  # data set, or "n2" for T16 and T17: what the recovered rules go by
-    model: str
-    method: str
-    rows: pd.DataFrame
-    plain: pd.DataFrame  # runs of Cox (DeepSurv), which the stated rule compares with
-
-
 def one_side(model: str) -> str:
     """The name of one-sided SPLIT in T17.
 
@@ -360,8 +341,12 @@ def one_side(model: str) -> str:
     return SPLIT[model].replace(")", ", ONE SIDE)")
 
 
-def _split_rows(runs: pd.DataFrame, exhibit: str) -> Iterator[_Row]:
-    """The rows of T16 (a share each) or T17 (one side, two sides), of both models."""
+def _split_rows(runs: pd.DataFrame, exhibit: str) -> Iterator[tuple]:
+    """The rows of T16 (a share each) or T17 (one side, two sides), of both models.
+
+    Each is three things: exhibit, "n2", model and method; the runs it was chosen from; and those of
+    Cox (DeepSurv) to compare with.
+    """
     flc = choice.add_f_a(runs[runs["dataset"] == "flc"], "age")
     for model in MODELS:
         split = flc[flc["method"] == SPLIT[model]]
@@ -372,11 +357,11 @@ def _split_rows(runs: pd.DataFrame, exhibit: str) -> Iterator[_Row]:
             parts = split[split["n2_share"] == 0.5].groupby("sides")
             names = {1: one_side(model), 2: SPLIT[model]}
         for key, rows in parts:
-            yield _Row(exhibit, "n2", model, names[key], rows, choice.plain_of(flc, model))
+            yield (exhibit, "n2", model, names[key]), rows, choice.plain_of(flc, model)
 
 
-def _published_rows(runs: pd.DataFrame) -> Iterator[_Row]:
-    """The 62 published rows, as far as there are runs."""
+def _published_rows(runs: pd.DataFrame) -> Iterator[tuple]:
+    """The 62 published rows, as far as there are runs: as above, with a data set for "n2"."""
     for exhibit in EXHIBIT_OF:
         if exhibit in SPLIT_EXHIBITS:
             yield from _split_rows(runs, exhibit)
@@ -384,7 +369,7 @@ def _published_rows(runs: pd.DataFrame) -> Iterator[_Row]:
         dataset, attribute, _ = EXHIBITS[exhibit]
         candidates = choice.candidates(runs, dataset, attribute)
         for method, rows, plain in choice.by_method(candidates):
-            yield _Row(exhibit, dataset, METHODS[method].model, method, rows, plain)
+            yield (exhibit, dataset, METHODS[method].model, method), rows, plain
 
 
 def fidelity_cells(protocol: str = "as_published", *, out: Folder = None) -> pd.DataFrame:
@@ -402,13 +387,14 @@ def fidelity_cells(protocol: str = "as_published", *, out: Folder = None) -> pd.
         one), metric, mean, paper_mean, paper_std, distance (in published SDs).
     """
     chosen = []
-    for row in _published_rows(_runs(protocol, out)):
-        name = SPLIT[row.model] if row.where == "n2" else row.method
-        recovered = choice.rule_of(row.where, name, "recovered")
+    for row, rows, plain in _published_rows(_runs(protocol, out)):
+        _, where, model, method = row
+        name = SPLIT[model] if where == "n2" else method
+        recovered = choice.rule_of(where, name, "recovered")
         for rule in choice.RULES:
-            found = choice.select(row.rows, row.plain, rule)  # none where a rule does not apply
-            label = (*row[:4], rule, rule == recovered)
-            chosen.append(found.assign(**dict(zip(FIDELITY, label, strict=True))))
+            found = choice.select(rows, plain, rule)  # none where a rule does not apply
+            label = dict(zip(FIDELITY, (*row, rule, rule == recovered), strict=True))
+            chosen.append(found.assign(**label))
     if not chosen:
         raise ValueError("the store holds no runs of a published row; train some first")
     exhibits = {name: exhibit for exhibit, name in EXHIBIT_OF.items()}

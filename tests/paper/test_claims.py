@@ -21,7 +21,7 @@ def no_memory():
     """Forget the tables that other tests have read, and those of this one."""
 
     def forget():
-        claims._means.cache_clear()
+        claims._table.cache_clear()
         claims._alpha.cache_clear()
 
     forget()

@@ -164,6 +164,8 @@ def test_unknown_names_are_listed(runs):
         selection.selected(runs, "seer", "age", selection="mine")
     with pytest.raises(ValueError, match="age, race"):
         tables.main_table("seer", "gender")
+    with pytest.raises(ValueError, match="unknown exhibit 't1'; choose one of: t2, .*, t17"):
+        tables.exhibit_table("t1")
     for make in (
         lambda: tables.main_table("seer", "age", protocol="forensic"),
         lambda: tables.split_share_table("linear", protocol="forensic"),
@@ -254,6 +256,17 @@ def test_other_exhibits_have_their_rows(stored):
     figure = tables.alpha_table("SUPPORT")
     assert len(figure) == 6 * 9
     assert figure["paper_mean"].notna().sum() == 6 * 5
+
+
+def test_an_exhibit_by_its_id_is_the_table(stored):
+    how = {"protocol": "corrected", "selection": "one_setting"}
+    expected = tables.main_table("seer", "age", tune_by="f_a", **how)
+    pd.testing.assert_frame_equal(tables.exhibit_table("t14", **how), expected)
+    for exhibit, make in (("t16", tables.split_share_table), ("t17", tables.one_side_table)):
+        both = tables.exhibit_table(exhibit, **how).groupby("model")
+        for model, part in both:
+            pd.testing.assert_frame_equal(part.reset_index(drop=True), make(model, **how))
+        assert len(both) == 2
 
 
 def test_shares_and_sides_have_the_right_runs(stored, runs):

@@ -7,33 +7,23 @@ import sys
 import time
 from pathlib import Path
 
+import invented
 import numpy as np
 import pandas as pd
 import pytest
-from invented import rows_of as made_up
 
 from drocox.paper import store, sweep
 from drocox.paper.protocol import KEYS, Stack, stacks
 from drocox.paper.run import TWICE
 
 SMALL = {"datasets": ("seer",), "methods": ("Cox", "Cox_G(Keya)"), "repeats": (1, 2)}
-COMMAND = [
-    sys.executable,
-    "-m",
-    "drocox.cli",
-    "sweep",
-    "--dataset",
-    "seer",
-    "--method",
-    "Cox",
-    "Cox_G(Keya)",
-    "--repeats",
-    "1",
-    "2",
-    "--jobs",
-    "2",
-    "--out",
-]
+OPTIONS = "--dataset seer --method Cox Cox_G(Keya) --repeats 1 2 --jobs 2 --out"
+COMMAND = [sys.executable, "-m", "drocox.cli", "sweep", *OPTIONS.split()]
+
+
+def made_up(stack):
+    """Invented rows of a stack, of stable runs."""
+    return invented.rows_of(stack).assign(moved=0.0, unstable=0)
 
 
 def bodies(out):
@@ -128,10 +118,11 @@ def test_nothing_is_stamped_that_nobody_can_compare(tmp_path, monkeypatch):
     stack = Stack("as_published", "seer", "Cox", 4)
     with monkeypatch.context() as patch:
         patch.setattr(store, "code_hash", lambda name: "0" * 16)
-        store.save_part(tmp_path, stack, made_up(stack).assign(unstable=np.nan), **spent())
+        store.save_part(tmp_path, stack, made_up(stack).assign(moved=np.nan), **spent())
     problems = sweep.revalidate("as_published", out=tmp_path, progress=False)
     assert len(problems) == 1 and "repeats 1 to 3" in problems[0]
-    assert not store.is_current_part(stack, store.load_part(tmp_path, stack)[0])
+    with pytest.raises(store.StoreError, match="other code or data"):
+        store.load_part(tmp_path, stack)
 
 
 def test_parts_of_other_data_are_refused(undisturbed, tmp_path, monkeypatch):
@@ -175,30 +166,32 @@ def test_an_installed_package_says_where_it_writes(tmp_path, monkeypatch, capsys
     assert (tmp_path / "results" / ".lock").exists()
 
 
-class Msvcrt:
-    """The one function of Windows' msvcrt that is used: locks a file once."""
-
-    LK_NBLCK = 2
-
-    def __init__(self):
-        self.held = 0
-
-    def locking(self, descriptor, mode, size):
-        if self.held:
-            raise OSError("locked")
-        self.held += size
-
-
-def test_windows_has_a_lock_and_no_peak_memory(tmp_path, monkeypatch):
-    monkeypatch.setattr(sweep, "fcntl", None)
-    monkeypatch.setattr(sweep, "resource", None)
-    monkeypatch.setattr(sweep, "msvcrt", Msvcrt(), raising=False)
-    with (
-        sweep.only_writer(tmp_path),
-        pytest.raises(store.StoreError, match="another sweep"),
-        sweep.only_writer(tmp_path),
-    ):
+def test_a_lock_ends_with_the_sweep_and_an_error_in_it_passes(tmp_path):
+    with pytest.raises(KeyError), sweep.only_writer(tmp_path):
+        raise KeyError
+    with sweep.only_writer(tmp_path):
         pass
+
+
+def test_a_process_that_is_killed_lets_go_of_its_lock(tmp_path):
+    code = "import sys, pathlib; from drocox.paper.sweep import only_writer\n"
+    code += "with only_writer(pathlib.Path(sys.argv[1])): print('held', flush=True); input()"
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, tmp_path], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    with process:
+        assert process.stdout.readline() == b"held\n"
+        with pytest.raises(store.StoreError, match="another sweep"), sweep.only_writer(tmp_path):
+            pass
+        process.kill()
+        process.wait()
+        with sweep.only_writer(tmp_path):
+            pass
+
+
+def test_windows_tells_no_peak_memory(monkeypatch):
+    assert sweep._peak_gb() > 0
+    monkeypatch.setattr(sweep, "resource", None)
     assert sweep._peak_gb() is None
 
 
@@ -288,8 +281,8 @@ def test_verify_says_what_is_missing_or_different(finished, monkeypatch, protoco
     twice = pd.concat([runs, runs.tail(1)], ignore_index=True)
     monkeypatch.setattr(store, "read_runs", lambda protocol, out: twice)
     assert sweep.verify(protocol, out=finished, progress=False)
-    column = "test_auc" if protocol == "corrected" else "test_c_index"
-    changed = runs.assign(**{column: runs[column] + 2e-3})
+    column = "test_auc"
+    changed = runs.assign(**{column: runs[column] + 2e-6})
     monkeypatch.setattr(store, "read_runs", lambda protocol, out: changed)
     problems = sweep.verify(protocol, out=finished, progress=False)
     assert problems and all(column in p for p in problems)
@@ -337,28 +330,46 @@ def test_a_finished_store_can_be_revalidated(finished, tmp_path, monkeypatch):
 @pytest.mark.parametrize(("gap", "apart"), [(9e-7, False), (1.1e-6, True), (2e-5, True)])
 @pytest.mark.parametrize("size", [0.5, 30.0])
 def test_differences_are_those_beyond_a_millionth(gap, apart, size):
-    rows = pd.DataFrame({"a": [size, size], "unstable": [0, 0]})
-    moved = rows.assign(a=[size, size + gap * max(1, size)])
-    assert bool(sweep.differences(rows, moved)) is apart
+    rows = pd.DataFrame({"a": [size, size], "moved": [0.0, 1e-9]})
+    again = rows.assign(a=[size, size + gap * max(1, size)])
+    assert bool(sweep.differences(rows, again)) is apart
 
 
-def test_differences_ignore_unstable_runs():
-    rows = pd.DataFrame({"a": [1.0, 2.0], "unstable": [0, 1]})
-    moved = rows.assign(a=[1.0 + 1e-8, 5.0])
-    assert sweep.differences(rows, moved) == []
+@pytest.mark.parametrize("moved", [1.1e-9, np.nan])
+def test_differences_are_those_of_runs_that_hold_their_digits(moved):
+    """Not of one that moved, were its c-index stable, nor of one that was not measured."""
+    rows = pd.DataFrame({"a": [1.0, 2.0], "moved": [0.0, moved], "unstable": [0, 0]})
+    again = rows.assign(a=[1.0 + 1e-8, 5.0])
+    assert sweep.differences(rows, again) == []
     assert sweep.differences(rows, rows.assign(a=[1.1, 2.0])) == ["a: 0.1 apart"]
     assert sweep.differences(rows, rows.head(1)) == ["2 rows stored, 1 computed"]
 
 
+def test_differences_know_infinity_and_nothing():
+    rows = pd.DataFrame({"a": [np.inf, np.nan], "moved": [0.0, 0.0]})
+    assert sweep.differences(rows, rows) == []
+    assert sweep.differences(rows, rows.assign(a=[1.0, np.nan])) == ["a: inf apart"]
+    assert sweep.differences(rows, rows.assign(a=[np.inf, 1.0])) == ["a: nan apart"]
+
+
 def test_a_sample_is_linear_stable_and_follows_the_code(monkeypatch):
-    everything = list(stacks("corrected"))
-    sample = sweep._sample(everything, "corrected", 8)
+    rows = {stack: made_up(stack) for stack in stacks("corrected")}
+    for stack in rows:
+        if stack.repeat not in TWICE:
+            rows[stack]["moved"] = np.nan
+        elif stack.method == "DRO-COX":
+            rows[stack]["moved"] = 1e-8
+    sample = sweep._sample(rows, "corrected", 8)
     assert len(sample) == 8
-    assert all(s.model == "linear" and s.repeat in TWICE for s in sample)
+    everything = sweep._sample(rows, "corrected", 10**6)
+    assert all(s.model == "linear" and s.repeat in TWICE for s in everything)
+    assert "DRO-COX (SPLIT)" in {s.method for s in everything}
+    assert not {"DRO-COX", "Cox_I(Keya)"} & {s.method for s in everything}
     monkeypatch.setattr(store, "code_hash", lambda name: "1" * 16)
-    assert sweep._sample(everything, "corrected", 8) != sample
-    (network,) = sweep._sample(list(stacks("forensic")), "forensic", 8)
+    assert sweep._sample(rows, "corrected", 8) != sample
+    (network,) = sweep._sample({s: made_up(s) for s in stacks("forensic")}, "forensic", 8)
     assert network.dataset == "seer" and network.repeat in TWICE
+    assert sweep._sample({}, "forensic", 8) == []
 
 
 def test_the_dearest_stacks_come_first():
