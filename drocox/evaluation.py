@@ -118,12 +118,17 @@ class Judge:
         counts = concordance.count(scores, self.risk)
         out = {"c_index": counts.index()}
         for suffix, shift in (("", 0.0), ("_centred", np.mean(train_scores))):
-            hazards = np.exp(scores - shift)
-            out[f"f_i{suffix}"] = fairness.individual(hazards, self.pairs)  # checks hazards, too
+            with np.errstate(over="ignore"):
+                hazards = np.exp(scores - shift)
+                huge = not np.isfinite(hazards.sum())  # then so are the metrics made of hazards
             h = torch.from_numpy(hazards)
-            out[f"f_cap{suffix}"] = float(regularizers.log_range(h, self._cells))
+            out[f"f_i{suffix}"] = np.inf if huge else fairness.individual(h, self.pairs)
+            out[f"f_cap{suffix}"] = (
+                np.inf if huge else float(regularizers.log_range(h, self._cells))
+            )
             for name in names:
-                out[f"f_g{suffix}_{name}"] = float(regularizers.group_gap(h, self._members[name]))
+                gap = np.inf if huge else regularizers.group_gap(h, self._members[name])
+                out[f"f_g{suffix}_{name}"] = float(gap)
         for name in names:
             fractions = counts.fractions(self.part.groups[name], name)
             out[f"ci_percent_{name}"] = 100 * float(np.ptp(fractions))

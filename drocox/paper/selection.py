@@ -49,12 +49,12 @@ class Rule:
     one_setting: bool = False  # one configuration for all repeats, by means over them
 
 
-_file = tomllib.loads((store.DEFAULT / "rules.toml").read_text(encoding="utf-8"))
-RULES = {name: Rule(**fields) for name, fields in _file["rules"].items()}
-ONE_SETTING = {name: Rule(**fields) for name, fields in _file["one_setting"].items()}
+_WRITTEN = tomllib.loads((store.DEFAULT / "rules.toml").read_text(encoding="utf-8"))
+RULES = {name: Rule(**fields) for name, fields in _WRITTEN["rules"].items()}
+ONE_SETTING = {name: Rule(**fields) for name, fields in _WRITTEN["one_setting"].items()}
 RECOVERED = {
     (where, method): rule
-    for where, rows in _file["recovered"].items()
+    for where, rows in _WRITTEN["recovered"].items()
     for method, rule in rows.items()
 }
 
@@ -172,9 +172,9 @@ def select(rows: pd.DataFrame, plain: pd.DataFrame, rule: str) -> pd.DataFrame:
     chosen = _best(pool, bar, how)
     if not how.one_setting:
         return chosen
-    # pandas merges NaN with NaN: a method without lambda or alpha has NaN there
-    chosen = rows.reset_index().merge(chosen[SETTING], on=SETTING).set_index("index")
-    return chosen.sort_values("repeat", kind="stable")
+    setting = chosen[SETTING].fillna(-1).iloc[0]  # NaN, where a method has none, equals itself
+    same = (rows[SETTING].fillna(-1) == setting).all(axis=1)
+    return rows[same].sort_values("repeat", kind="stable")
 
 
 def rule_of(where: str, method: str, selection: str, tune_by: str = "ci_percent") -> str:
@@ -198,7 +198,7 @@ def rule_of(where: str, method: str, selection: str, tune_by: str = "ci_percent"
     rule = "one setting CI" if selection == "one_setting" else "stated CI"
     if selection == "recovered":
         rule = RECOVERED.get((where, method), rule)
-    return _file["by_f_a"].get(rule, rule) if tune_by == "f_a" else rule
+    return _WRITTEN["by_f_a"].get(rule, rule) if tune_by == "f_a" else rule
 
 
 def plain_of(rows: pd.DataFrame, model: str) -> pd.DataFrame:

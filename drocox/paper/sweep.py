@@ -110,7 +110,7 @@ def only_writer(out: Path) -> Iterator[None]:
             lock.execute("BEGIN EXCLUSIVE")
         except (OSError, sqlite3.Error) as error:
             text = f"cannot write to {out} ({error}); give a folder of your own with --out"
-            if "locked" in str(error):
+            if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_BUSY:
                 text = f"another sweep is writing to {out}; wait, or give another folder with --out"
             raise StoreError(text) from None
         yield
@@ -208,11 +208,11 @@ def sweep(
 
 
 def _sample(stored: dict[Stack, pd.DataFrame], protocol: str, size: int) -> list[Stack]:
-    """Stored stacks to recompute: some with rows to compare, chosen by the hash of the code.
+    """Stored stacks to recompute, chosen by the hash of the code, where stability is measured.
 
     They are linear and cheap; a store without linear models offers one of its cheapest.
     """
-    pool = [stack for stack, rows in stored.items() if (rows["moved"] <= HELD).any()]
+    pool = [stack for stack, rows in stored.items() if stack.repeat in TWICE and len(rows)]
     linear = [s for s in pool if s.model == "linear" and METHODS[s.method].penalty != "keya_i"]
     pool = linear or sorted(pool, key=cost)[: len(TWICE)]
     draw = np.random.default_rng(int(store.code_hash(protocol), 16)).permutation(len(pool))
@@ -222,14 +222,14 @@ def _sample(stored: dict[Stack, pd.DataFrame], protocol: str, size: int) -> list
 def differences(stored: pd.DataFrame, new: pd.DataFrame) -> list[str]:
     """What differs by more than 1e-6 between stored and recomputed rows of one stack.
 
-    Only rows with ``moved <= 1e-9`` are compared: the c-index of another run may be stable, but its
-    digits depend on the platform. Nor is a row compared whose stability was not measured.
+    Only rows that have just ``moved`` by at most 1e-9 are compared: the c-index of another run may
+    be stable, but its digits depend on the platform. Nor is a row compared whose stability was not
+    measured, nor a column that the stored rows do not have.
 
     Parameters
     ----------
     stored, new : DataFrame
-        Rows of the same stack; the numeric columns of ``new`` are compared, values above 1 by
-        relative difference.
+        Rows of the same stack; numeric columns are compared, values above 1 by relative difference.
 
     Returns
     -------
@@ -238,9 +238,12 @@ def differences(stored: pd.DataFrame, new: pd.DataFrame) -> list[str]:
     """
     if len(stored) != len(new):
         return [f"{len(stored)} rows stored, {len(new)} computed"]
-    held = stored["moved"] <= HELD  # not where it is NaN
+    held = new["moved"] <= HELD  # not where it is NaN
+    if not held.any():
+        return ["no row is stable enough to be compared"]
     found = []
-    for column in new.select_dtypes("number"):
+    shared = [name for name in new.select_dtypes("number") if name in stored and name != "moved"]
+    for column in shared:
         a = stored.loc[held, column].to_numpy(float)
         b = new.loc[held, column].to_numpy(float)
         near = np.isclose(a, b, rtol=0, atol=1e-6, equal_nan=True)

@@ -164,7 +164,7 @@ def test_unknown_names_are_listed(runs):
         selection.selected(runs, "seer", "age", selection="mine")
     with pytest.raises(ValueError, match="age, race"):
         tables.main_table("seer", "gender")
-    with pytest.raises(ValueError, match="unknown exhibit 't1'; choose one of: t2, .*, t17"):
+    with pytest.raises(ValueError, match=r"unknown exhibit 't1'; choose one of: t2, .*, t17"):
         tables.exhibit_table("t1")
     for make in (
         lambda: tables.main_table("seer", "age", protocol="forensic"),

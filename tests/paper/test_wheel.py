@@ -74,7 +74,7 @@ def test_the_wheel_has_the_data_and_nothing_else(wheel):
     results = ROOT / "drocox" / "paper" / "results"
     data = {
         p.relative_to(ROOT).as_posix()
-        for pattern in ("*.csv.gz", "*.json", "*.yml", "published/*.csv")
+        for pattern in ("*.csv.gz", "*.json", "*.toml", "*.yml", "published/*.csv")
         for p in results.glob(pattern)
     }
     assert package == sources | data | {"drocox/paper/seer_order.txt"}

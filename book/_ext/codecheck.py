@@ -1,4 +1,4 @@
-"""CODECHECK manifest, written by: python -m drocox.paper.codecheck > codecheck.yml
+"""CODECHECK manifest, written by: python book/_ext/codecheck.py > codecheck.yml
 
 The paper (PMLR 193:62-87, arXiv:2211.10508) has seventeen tables, T1 to T17, and a figure, F1,
 of three panels. A checker installs with `make setup`, makes the folder (`mkdir exhibits`) and

@@ -1,0 +1,243 @@
+"""The three data sets: rows, order, coding and origin."""
+
+import csv
+import gzip
+import hashlib
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from drocox.paper import datasets
+from drocox.paper.datasets import SOURCES, dataset_summary, load_dataset, original_seer_csv
+
+NAMES = ["flc", "support", "seer"]
+
+
+@pytest.fixture(scope="module")
+def loaded():
+    return {name: load_dataset(name) for name in NAMES}
+
+
+def test_table_1_of_the_paper():
+    table = dataset_summary()
+    assert list(table.index) == NAMES
+    assert table["rows"].tolist() == [7874, 9105, 4024]
+    assert table["events"].tolist() == [2169, 6201, 616]
+    assert table["features"].tolist() == [6, 14, 13]
+    assert [f"{rate:.3f}" for rate in table["censoring_rate"]] == ["0.725", "0.319", "0.847"]
+    assert table["attributes"].tolist() == ["age, gender", "age, gender, race", "age, race"]
+    assert table["missing"].tolist() == [1350, 284, 0]
+    assert table.loc["seer", "group_sizes"] == (
+        "age <= 65: 3,567 / age > 65: 457; non-white: 611 / white: 3,413"
+    )
+    for column in ("package", "file", "sha256", "licence", "citation", "doi", "note"):
+        assert table[column].str.len().min() > 0
+
+
+@pytest.mark.parametrize(
+    "name, digest",
+    [
+        # computed from the original files with the csv module alone (FLC: from a second package's
+        # copy): names, then features, time, event, groups of each patient as little-endian doubles
+        ("flc", "fbd65539c2c7f136a994d5de63504c4dd8aa98dac1ddb8d9a4c706033602c6cb"),
+        ("support", "9e1b3a8ee1ac236b1301f60c23a345e9853811ca66f56dae9573010bc52ad5ed"),
+        ("seer", "741aa53cf45cc54a7965064a509eb1f8930f58d3e4edb7b2ace0505fec9c6723"),
+    ],
+)
+def test_every_value_and_the_row_order_are_the_originals(loaded, name, digest):
+    d = loaded[name]
+    assert d.sha256 == digest
+    assert d.subset(np.arange(len(d))[::-1]).sha256 != digest
+
+
+@pytest.mark.parametrize(
+    "name, times, events",
+    [
+        ("flc", [85, 1281, 69, 115, 1039], [1, 1, 1, 1, 1]),
+        ("support", [2029, 4, 47, 133, 2029], [0, 1, 1, 1, 0]),
+        ("seer", [1, 2, 2, 2, 3], [0, 0, 1, 1, 1]),
+    ],
+)
+def test_first_rows(loaded, name, times, events):
+    assert loaded[name].time[:5].tolist() == times
+    assert loaded[name].event[:5].tolist() == events
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_types_and_names(loaded, name):
+    d = loaded[name]
+    assert d.name == name and d.feature_names == list(d.X.columns)
+    assert len(d) == len(d.X) == len(d.time) == len(d.event)
+    assert (d.X.dtypes == np.float64).all() and d.time.dtype == np.float64 and d.event.dtype == bool
+    for attribute, codes in d.groups.items():
+        assert codes.dtype == np.int64 and set(codes) == {0, 1}
+        assert len(d.group_labels[attribute]) == 2
+    assert np.array_equal(d.group_matrix, np.column_stack(list(d.groups.values())))
+    assert d.y.dtype.names == ("event", "time") and np.array_equal(d.y["time"], d.time)
+
+
+def test_features_stand_in_the_order_of_the_paper(loaded):
+    assert loaded["flc"].feature_names == "age creatinine flc.grp kappa lambda sex".split()
+    assert loaded["support"].feature_names == (
+        "age>65 male white num.co diabetes dementia ca meanbp hrt resp temp wblc sod crea".split()
+    )
+    assert loaded["seer"].feature_names == (
+        "age>65 white marital t_stage n_stage 6th_stage grade a_stage tumor_size estrogen "
+        "progesterone nodes_examined nodes_positive".split()
+    )
+
+
+def test_missing_values_are_kept(loaded):
+    def missing(name):
+        return loaded[name].X.isna().sum().loc[lambda counts: counts > 0].to_dict()
+
+    assert missing("flc") == {"creatinine": 1350}
+    assert missing("support") == {
+        "meanbp": 1,
+        "hrt": 1,
+        "resp": 1,
+        "temp": 1,
+        "wblc": 212,
+        "sod": 1,
+        "crea": 67,
+    }
+    assert missing("seer") == {}
+
+
+def test_groups(loaded):
+    sizes = {
+        name: {a: int(codes.sum()) for a, codes in d.groups.items()} for name, d in loaded.items()
+    }
+    assert sizes == {
+        "flc": {"age": 3277, "gender": 3524},
+        "support": {"age": 4513, "gender": 5125, "race": 7191},
+        "seer": {"age": 457, "race": 3413},
+    }
+    assert list(loaded["support"].groups) == ["age", "gender", "race"]
+    assert loaded["support"].group_labels == {
+        "age": ("age <= 65", "age > 65"),
+        "gender": ("female", "male"),
+        "race": ("non-white", "white"),
+    }
+    assert np.array_equal(loaded["flc"].groups["age"], loaded["flc"].X["age"] > 65)
+
+
+def test_coding_of_labels(loaded):
+    counts = {
+        f: loaded["seer"].X[f].value_counts().sort_index().tolist()
+        for f in ("marital", "t_stage", "n_stage", "6th_stage", "grade", "a_stage")
+    }
+    assert counts == {
+        "marital": [2643, 486, 615, 235, 45],
+        "t_stage": [1603, 1786, 533, 102],
+        "n_stage": [2732, 820, 472],
+        "6th_stage": [1305, 1130, 1050, 67, 472],
+        "grade": [2351, 1111, 543, 19],
+        "a_stage": [3932, 92],
+    }
+    assert loaded["support"].X["ca"].value_counts().sort_index().tolist() == [5995, 1252, 1858]
+
+
+def test_flc_has_three_deaths_at_time_zero(loaded):
+    flc = loaded["flc"]
+    assert flc.event[flc.time == 0].tolist() == [True] * 3
+
+
+def test_flc_equals_what_scikit_survival_loads(loaded):
+    from sksurv.datasets import load_flchain
+
+    raw, outcome = load_flchain()
+    flc = loaded["flc"]
+    numeric = ["age", "creatinine", "flc.grp", "kappa", "lambda"]
+    pd.testing.assert_frame_equal(flc.X[numeric], raw[numeric].astype(float))
+    assert np.array_equal(flc.X["sex"] == 1, raw["sex"] == "M")
+    assert np.array_equal(flc.time, outcome["futime"])
+    assert np.array_equal(flc.event, outcome["death"])
+
+
+def test_original_seer_file_is_rebuilt_byte_for_byte():
+    digest = hashlib.sha256(original_seer_csv()).hexdigest()
+    assert digest == "1d64363e87b306bdb241cb7e105271514f74564842c02e01dbce2f4884266d09"
+
+
+def test_seer_order_is_a_permutation():
+    order = np.loadtxt(Path(datasets.__file__).with_name("seer_order.txt"), dtype=int)
+    assert np.array_equal(np.sort(order), np.arange(4024))
+
+
+def test_support_columns_equal_those_of_the_original_file():
+    """The digest is of the original file (sha256 79621945...; its header lacks a first name).
+
+    It covers one line per patient: text as it is, numbers as ``repr(float)``, blanks empty.
+    """
+    text = ("sex", "race", "ca")
+    columns = [
+        *text,
+        "diabetes",
+        "dementia",
+        "age",
+        "num.co",
+        "meanbp",
+        "hrt",
+        "resp",
+        "temp",
+        "wblc",
+        "sod",
+        "crea",
+        "d.time",
+        "death",
+    ]
+    renamed = {"d.time": "time", "death": "event"} | {
+        c: f"fac_{c}" for c in (*text, "diabetes", "dementia")
+    }
+    coded = {
+        "diabetes": {"N": "0", "Y": "1"},
+        "dementia": {"N": "0", "Y": "1"},
+        "race": {"missing": ""},
+    }
+    path = Path(find_spec("survivors").origin).parent / "datasets/data/support2.csv.gz"
+    digest, races = hashlib.sha256(), []
+    with gzip.open(path, "rt", newline="") as file:
+        for row in csv.DictReader(file):
+            cells = []
+            for c in columns:
+                cell = row[renamed.get(c, "num_" + c.replace(".", "_"))]
+                cell = coded.get(c, {}).get(cell, cell)
+                cells.append(cell if c in text or not cell else repr(float(cell)))
+            races.append(cells[1])
+            digest.update((",".join(cells) + "\n").encode())
+    assert races.count("") == 42
+    assert digest.hexdigest() == "0a8a13001388d2688df2cb8fae62697e9222d9ba724405620b4802f0181d57b4"
+
+
+def test_another_file_is_refused_with_the_package_to_install(monkeypatch):
+    datasets._read_seer.cache_clear()
+    monkeypatch.setitem(datasets.SOURCES, "seer", SOURCES["seer"]._replace(sha256="0" * 64))
+    with pytest.raises(RuntimeError, match=r"pip install survivors==1\.8\.0"):
+        load_dataset("seer")
+    monkeypatch.setitem(
+        datasets.SOURCES, "seer", SOURCES["seer"]._replace(file="survivors/none.csv")
+    )
+    with pytest.raises(RuntimeError, match="found no file"):
+        load_dataset("seer")
+    monkeypatch.setitem(datasets.SOURCES, "seer", SOURCES["seer"]._replace(file="no_such_module/x"))
+    with pytest.raises(ModuleNotFoundError, match=r"pip install survivors==1\.8\.0"):
+        load_dataset("seer")
+
+
+def test_a_loaded_data_set_is_a_copy_of_what_is_kept_in_memory():
+    before = load_dataset("seer")
+    changed = load_dataset("seer")
+    changed.X.iloc[0, 0], changed.time[0], changed.event[0] = 7.0, 99.0, not changed.event[0]
+    changed.groups["age"][0] = 1 - changed.groups["age"][0]
+    assert changed.sha256 != before.sha256 == load_dataset("seer").sha256
+
+
+def test_names_in_any_case_and_unknown_ones():
+    assert load_dataset("SEER").name == "seer"
+    for wrong in ("flchain", None):
+        with pytest.raises(ValueError, match=r"unknown data set .*flc, support, seer"):
+            load_dataset(wrong)
