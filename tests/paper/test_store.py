@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from drocox.paper import store, sweep
-from drocox.paper.protocol import PROTOCOLS, stacks
+from drocox.paper.protocol import PROTOCOLS, STORES, stacks
 from drocox.paper.run import TWICE
 
 PACKAGE = Path(store.__file__).parents[1]
