@@ -265,7 +265,7 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
 
         Returns
         -------
-        array of n StepFunctions, or of shape (n, len(unique_times_))
+        array of n StepFunctions, or of shape (n, number of times)
             The functions are defined from 0 to the last training time.
         """
         return self._functions(X, lambda hazard: np.exp(-hazard), return_array)
@@ -281,7 +281,7 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
 
         Returns
         -------
-        array of n StepFunctions, or of shape (n, len(unique_times_))
+        array of n StepFunctions, or of shape (n, number of times)
         """
         return self._functions(X, lambda hazard: hazard, return_array)
 

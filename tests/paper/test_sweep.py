@@ -353,11 +353,9 @@ def test_differences_know_infinity_and_nothing():
     assert sweep.differences(rows, rows.assign(a=[np.inf, 1.0])) == ["a: nan apart"]
 
 
-def test_a_sample_is_linear_stable_and_follows_the_code(monkeypatch):
+def test_a_sample_is_linear_and_follows_the_code(monkeypatch):
     rows = {stack: made_up(stack) for stack in stacks("corrected")}
-    for stack in rows:
-        if stack.method == "DRO-COX" and stack.repeat in TWICE:
-            rows[stack]["moved"] = 1e-8
+    rows = {stack: part[:0] if stack.method == "DRO-COX" else part for stack, part in rows.items()}
     sample = sweep._sample(rows, "corrected", 8)
     assert len(sample) == 8
     everything = sweep._sample(rows, "corrected", 10**6)
