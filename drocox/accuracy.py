@@ -110,7 +110,7 @@ class CumulativeAUC:
         """
         scores = _checks.numbers(scores, "scores", 1)
         _checks.same_length(scores=scores, time=self.cases[:, 0])
-        order = np.argsort(-scores)
+        order = np.argsort(-scores, kind="stable")
         # A step of the ROC curve: scores whose distances to the next are within the tolerance.
         begins = -np.diff(scores[order]) > concordance.TOLERANCE
         steps = np.append(0, np.flatnonzero(begins) + 1)

@@ -373,6 +373,16 @@ def test_a_stack_trains_what_its_method_says(method, attribute):
     assert len(np.unique(got.theta.round(12), axis=0)) >= len(LEARNING_RATES)
 
 
+def test_scores_beyond_exp_make_hazards_and_their_metrics_infinite():
+    judge = prepare("as_published", "seer", 1).judges[1]
+    scores = np.linspace(0, 2000, len(judge.part))
+    found = judge.fairness(np.zeros(3), scores)
+    assert found["f_i"] == found["f_cap"] == found["f_g_age"] == found["f_i_centred"] == np.inf
+    rank = judge.fairness(np.zeros(3), scores / 1000)
+    assert found["c_index"] == rank["c_index"] and np.isfinite(rank["f_i"])
+    assert found["ci_percent_age"] == rank["ci_percent_age"]
+
+
 def test_forensic_training_cuts_the_gradient_of_the_reference_sum():
     stack = Stack("forensic", "seer", "Deep DRO-COX (SPLIT)", 1, n2_share=0.5, sides=2)
     ready = prepare("forensic", "seer", 1, 0.5, 2)
