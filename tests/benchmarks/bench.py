@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import literal
 
-from drocox import regularizers
+from drocox import accuracy, fairness, regularizers
 from drocox.cox import cox_losses, risk_sets, split_cox_losses
 from drocox.dro import dual_constant
 from drocox.paper import protocol, run
@@ -171,6 +171,32 @@ def bench_penalty() -> None:
         line(name, f"{ms(a)} (gradient alone {ms(b)})", "<= 25 ms", a <= 0.025)
 
 
+def bench_concordance() -> None:
+    print("\nCONCORDANCE, scores with ties, outcomes with and without")
+    for n in [1000] if QUICK else [10**4, 10**5, 10**6]:
+        for tied, name in TIMES.items():
+            scores, at, event, group = patients(n, tied)
+            scores = scores.round(2)
+            index, imparity = best(
+                lambda f=scores, t=at, e=event: accuracy.concordance_index(f, t, e),
+                lambda f=scores, t=at, e=event, g=group: fairness.concordance_imparity(f, t, e, g),
+            )
+            what = f"n = {n:>9,}, {name}"
+            last = n == 10**6
+            line(f"{what}: c-index", ms(index), "<= 3 s" if last else "", index <= 3)
+            line(f"{what}: CI", ms(imparity), "<= 5 s" if last else "", imparity <= 5)
+
+
+def bench_individual() -> None:
+    n = 1000 if QUICK else 20_000
+    print("\nF_I OF ONE MODEL, distances not kept")
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((n, 10))
+    hazards = np.exp(rng.standard_normal(n))
+    took, _ = timed(lambda: fairness.individual(hazards, X))
+    line(f"n = {n:>9,}, 10 features", ms(took))
+
+
 def bench_stack() -> None:
     ready, steps = prepare("as_published", "flc", 1), 5 if QUICK else 50
     X, start = ready.X[0], initial_parameters(6, None, 1)[None]
@@ -290,7 +316,10 @@ if __name__ == "__main__":
         f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, load {load}; "
         f"Python {platform.python_version()}, torch {torch.__version__}, one thread"
     )
-    for bench in (bench_cox, bench_split, bench_penalty, bench_stack, bench_metrics, bench_model):
+    for bench in (
+        bench_cox, bench_split, bench_penalty, bench_concordance, bench_individual, bench_stack,
+        bench_metrics, bench_model,
+    ):  # fmt: skip
         bench()
     print(f"\n{time.perf_counter() - started:.0f} s; missed: {', '.join(MISSED) or 'nothing'}")
     sys.exit(bool(MISSED))
