@@ -312,7 +312,8 @@ def cox_losses(scores, time, event=None, *, ties: str = "breslow", weights=None)
     Returns
     -------
     tensor of shape (..., n)
-        In the dtype and on the device of ``scores``, twice differentiable.
+        In the dtype and on the device of ``scores``, which must know float64; twice differentiable
+        by ``torch.autograd``.
 
     Examples
     --------

@@ -63,7 +63,8 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
     coef_ : array of shape (n_features,)
         Coefficients :math:`\beta`; linear models only.
     eta_ : float, or array of shape (2,) if ``split``
-        Minimiser :math:`\eta` after training; ``-inf`` with ``alpha=1``, whose mean is a limit.
+        Minimiser :math:`\eta` after training; ``-inf`` with ``alpha=1``, whose mean is a limit
+        (except for "cvar": the smallest loss in the tail).
     worst_case_weights_ : array of shape (n_samples,)
         Worst-case distribution over the training patients; sums to 1. If split, the even mixture
         of the worst cases of :math:`D_1` and :math:`D_2`.

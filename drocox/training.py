@@ -127,7 +127,8 @@ def cox_objective(risk: RiskSets, ties: str = "breslow", penalty=None, lam=None)
     Returns
     -------
     callable
-        Maps scores (models, n) to one differentiable value per model.
+        Maps scores (models, n) to one differentiable value per model. With pairs the value lacks
+        the margins of the penalty; its gradient is that of the whole.
     """
     events = int(risk.event[0].sum())
 

@@ -64,7 +64,8 @@ def cache_key(root=ROOT):
                 continue
             content = hashlib.sha256(file.read_bytes()).hexdigest()
             digest.update(f"{name} {content}\n".encode())
-    digest.update(f"python {platform.python_version()}\n".encode())
+    where = f"{platform.system()} {platform.machine()}"
+    digest.update(f"python {platform.python_version()} on {where}\n".encode())
     for name in PACKAGES:
         try:
             version = metadata.version(name)

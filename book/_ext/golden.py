@@ -223,8 +223,7 @@ def main(arguments=None):
         print(f"{twin.relative_to(ROOT)}: {state}")
     PICTURE.write_text(front_picture(), encoding="utf8")
     for path in orphans():
-        path.unlink()
-        print(f"{path.relative_to(ROOT)}: removed, no chapter of this name")
+        print(f"{path.relative_to(ROOT)}: no chapter of this name; delete it or move it away")
     return 1 if failed else 0
 
 

@@ -193,6 +193,7 @@ def sweep(
         whole = sum(map(cost, wanted))
         done = whole - sum(map(cost, todo))
         bar = tqdm(total=whole, initial=done, disable=not progress, smoothing=0.05, bar_format=BAR)
+        store.code_hash(protocol)  # of the code as it is now: an edit meanwhile is not in the runs
         before = time.monotonic()
         with _workers(scheduler), bar:
             run = Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1)
