@@ -6,7 +6,6 @@ standard deviations (``ddof=0``, as published) over the ten repeats of the selec
 """
 
 import html
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,17 +20,42 @@ from drocox.paper.protocol import ATTRIBUTES, DRO, METHODS, MODELS, N2_SHARES, P
 
 Folder = Path | str | None  # of a store; None: the book's
 
-_WRITTEN = tomllib.loads((store.DEFAULT / "exhibits.toml").read_text(encoding="utf-8"))
-# of T2 to T15: data set, attribute, what the selection minimises
-EXHIBITS = {exhibit: tuple(what) for exhibit, what in _WRITTEN["tables"].items()}
-EXHIBIT_OF = _WRITTEN["published"]  # names in results.csv
+# fmt: off
+METRICS = {  # name in the header, whether higher is better
+    "c_index": ("c-index", True), "auc": ("AUC", True), "lpl": ("LPL", True),
+    "ibs": ("IBS", False), "f_i": ("F<sub>I</sub>", False), "f_g": ("F<sub>G</sub>", False),
+    "f_cap": ("F<sub>∩</sub>", False), "f_a": ("F<sub>A</sub>", False),
+    "ci_percent": ("CI (%)", False),
+}
+EXHIBITS = {  # data set, attribute, what the selection minimises
+    "t2": ("flc", "age", "ci_percent"), "t3": ("support", "gender", "ci_percent"),
+    "t4": ("seer", "race", "ci_percent"), "t5": ("flc", "gender", "ci_percent"),
+    "t6": ("support", "age", "ci_percent"), "t7": ("support", "race", "ci_percent"),
+    "t8": ("seer", "age", "ci_percent"), "t9": ("flc", "age", "f_a"),
+    "t10": ("flc", "gender", "f_a"), "t11": ("support", "age", "f_a"),
+    "t12": ("support", "race", "f_a"), "t13": ("support", "gender", "f_a"),
+    "t14": ("seer", "age", "f_a"), "t15": ("seer", "race", "f_a"),
+}
+EXHIBIT_OF = {  # names in results.csv
+    "t2": "general_performance_CI", "t3": "general_performance_SUPPORT_gender_CI",
+    "t4": "general_performance_SEER_race_CI",
+    "t16": "performance_of_diff_split", "t17": "performance_of_one_side_split",
+}
+# fmt: on
 SPLIT_EXHIBITS = ("t16", "t17")
-VIEWS = _WRITTEN["views"]
-READINGS = _WRITTEN["readings"]
-METRICS = _WRITTEN["metrics"]  # name in the header, whether higher is better
+VIEWS = {
+    "as published": {"protocol": "as_published", "selection": "recovered"},
+    "stated rule": {"protocol": "as_published", "selection": "stated"},
+    "corrected": {"protocol": "corrected", "selection": "stated"},
+}
 CELL = ["model", "method", "metric"]  # what a cell of a table is
 FIDELITY = ["exhibit", "where", "model", "method", "rule", "recovered"]
 T1 = ("samples", "features", "censoring rate", "sensitive attributes")
+PRINTED_T1 = {
+    "flc": ("7,874", "6", "0.725", "age, gender"),
+    "support": ("9,105", "14", "0.319", "age, race, gender"),
+    "seer": ("4,024", "13", "0.847", "age, race"),
+}
 
 
 def published() -> pd.DataFrame:
@@ -57,32 +81,9 @@ def published_figure() -> pd.DataFrame:
     return frame.assign(dataset=frame["dataset"].str.lower())
 
 
-def _runs(protocol: str, out: Folder, forensic: bool = False) -> pd.DataFrame:
-    """Runs of a protocol; as published and on request, those of the forensic store below them."""
+def _runs(protocol: str, out: Folder) -> pd.DataFrame:
     _checks.one_of(protocol, "protocol", PROTOCOLS)
-    runs = store.load_runs(protocol, out=out)
-    if forensic and protocol == "as_published" and store.is_finished("forensic", out):
-        runs = pd.concat([runs, store.load_runs("forensic", out=out)], ignore_index=True)
-    return runs
-
-
-def scores(rows: pd.DataFrame, protocol: str) -> pd.DataFrame:
-    """The nine test metrics of runs under their plain names.
-
-    Parameters
-    ----------
-    rows : DataFrame
-        Of :func:`exhibit_runs`.
-    protocol : {"as_published", "corrected"}
-        Under ``as_published`` the metric ``ibs`` is the misaligned one.
-
-    Returns
-    -------
-    DataFrame
-    """
-    ibs = "ibs_misaligned" if protocol == "as_published" else "ibs"
-    names = {f"test_{ibs if metric == 'ibs' else metric}": metric for metric in METRICS}
-    return rows[list(names)].rename(columns=names)
+    return store.load_runs(protocol, out=out)
 
 
 def _summary(
@@ -92,7 +93,12 @@ def _summary(
 
     ``keys`` identify a published cell; where there is none, paper_mean and paper_std are NaN.
     """
-    grouped = scores(rows, protocol).groupby([rows[name] for name in by], sort=False)
+    columns = {f"test_{metric}": metric for metric in METRICS}
+    if protocol == "as_published":
+        del columns["test_ibs"]
+        columns["test_ibs_misaligned"] = "ibs"
+    values = rows[[*by, *columns]].rename(columns=columns)[[*by, *METRICS]]
+    grouped = values.groupby(by, sort=False)
     mean = grouped.mean().rename_axis(columns="metric").stack()
     std = grouped.std(ddof=0).rename_axis(columns="metric").stack()
     table = pd.DataFrame({"mean": mean, "std": std}).reset_index()
@@ -121,7 +127,7 @@ def chosen_runs(
         160 stored rows (fewer if the store has fewer), with F_G, CI and F_A of the attribute under
         plain names.
     """
-    runs = _runs(protocol, out, forensic=selection == "recovered")
+    runs = _runs(protocol, out)
     return choice.selected(runs, dataset, attribute, tune_by=tune_by, selection=selection)
 
 
@@ -148,7 +154,6 @@ def main_table(
     selection : {"stated", "one_setting", "recovered"}
         The paper's rule on validation data, applied repeat by repeat or once for all of them, or
         (forensic) the rule that gives the published row back: see :mod:`drocox.paper.selection`.
-        The last takes nonlinear SPLIT from the store ``forensic``, and leaves it out without that.
     out : path, optional
         Folder of the store, by default the book's. Of an unfinished store the table has what is
         there.
@@ -198,47 +203,20 @@ def published_table(exhibit: str) -> pd.DataFrame:
     return cells[cells["table"] == EXHIBIT_OF.get(exhibit)].copy()
 
 
-def exhibit_runs(
-    exhibit: str, *, protocol: str = "as_published", selection: str = "stated", out: Folder = None
-) -> pd.DataFrame:
-    """The runs behind any of T2 to T17: the chosen one of every row and repeat.
-
-    In T16 and T17 (SPLIT on FLC, age) the choice is made apart for each share or side.
-
-    Parameters
-    ----------
-    exhibit : str
-        ``"t2"`` to ``"t17"``.
-    protocol, selection, out
-        As in :func:`main_table`.
-
-    Returns
-    -------
-    DataFrame
-        Stored rows; ``method`` is the name of the table's row.
-    """
-    _checks.one_of(exhibit, "exhibit", [*EXHIBITS, *SPLIT_EXHIBITS])
-    if exhibit in EXHIBITS:
-        return chosen_runs(*EXHIBITS[exhibit], protocol, selection, out)
-    runs = _runs(protocol, out, forensic=selection == "recovered")
-    chosen = [
-        choice.select(rows, plain, choice.rule_of("n2", SPLIT[model], selection)).assign(
-            method=name
-        )
-        for (_, _, model, name), rows, plain in _split_rows(runs, exhibit)
-    ]
-    return pd.concat(chosen or [runs.head(0)], ignore_index=True)
-
-
 def _split_table(
     model: str, exhibit: str, protocol: str, selection: str, out: Folder
 ) -> pd.DataFrame:
-    """The rows of T16 or T17 that belong to one model."""
+    """T16 or T17: SPLIT on FLC (age), the choice made apart for each share or side."""
     _checks.one_of(model, "model", MODELS)
-    rows = exhibit_runs(exhibit, protocol=protocol, selection=selection, out=out)
-    rows = rows[rows["model"] == model]
-    if rows.empty:
+    rule = choice.rule_of("n2", SPLIT[model], selection)
+    chosen = [
+        choice.select(rows, plain, rule).assign(method=method)
+        for (_, _, its_model, method), rows, plain in _split_rows(_runs(protocol, out), exhibit)
+        if its_model == model
+    ]
+    if not chosen:
         raise ValueError(f"the store holds no runs of {SPLIT[model]} on flc; train some first")
+    rows = pd.concat(chosen)
     return _summary(rows, ["model", "method"], protocol, published_table(exhibit), CELL)
 
 
@@ -297,30 +275,13 @@ def exhibit_table(
     DataFrame
         The columns of :func:`main_table`.
     """
-    rows = exhibit_runs(exhibit, protocol=protocol, selection=selection, out=out)
-    return _summary(rows, ["model", "method"], protocol, published_table(exhibit), CELL)
-
-
-def alpha_runs(dataset: str, *, protocol: str = "as_published", out: Folder = None) -> pd.DataFrame:
-    """The runs behind F1: linear DRO-COX at learning rate 0.01.
-
-    Parameters
-    ----------
-    dataset : {"flc", "support", "seer"}
-    protocol, out
-        As in :func:`main_table`.
-
-    Returns
-    -------
-    DataFrame
-        Stored rows, with F_G, CI and F_A of age under plain names.
-    """
-    rows = choice.candidates(_runs(protocol, out), dataset, "age")
-    method = DRO["linear"]
-    rows = rows[(rows["method"] == method) & (rows["learning_rate"] == 0.01)]
-    if rows.empty:
-        raise ValueError(f"the store holds no runs of {method} on {dataset}; train some first")
-    return rows
+    _checks.one_of(exhibit, "exhibit", [*EXHIBITS, *SPLIT_EXHIBITS])
+    how = {"protocol": protocol, "selection": selection, "out": out}
+    if exhibit in EXHIBITS:
+        dataset, attribute, tune_by = EXHIBITS[exhibit]
+        return main_table(dataset, attribute, tune_by=tune_by, **how)
+    make = split_share_table if exhibit == "t16" else one_side_table
+    return pd.concat([make(model, **how) for model in MODELS], ignore_index=True)
 
 
 def alpha_table(
@@ -340,7 +301,11 @@ def alpha_table(
         alpha, metric, mean, std, paper_mean, paper_std (NaN where unpublished).
     """
     dataset = _checks.one_of(str(dataset).lower(), "data set", ATTRIBUTES)
-    rows = alpha_runs(dataset, protocol=protocol, out=out)
+    rows = choice.candidates(_runs(protocol, out), dataset, "age")
+    method = DRO["linear"]
+    rows = rows[(rows["method"] == method) & (rows["learning_rate"] == 0.01)]
+    if rows.empty:
+        raise ValueError(f"the store holds no runs of {method} on {dataset}; train some first")
     printed = published_figure().query("dataset == @dataset")
     return _summary(rows, ["alpha"], protocol, printed, ["alpha", "metric"])
 
@@ -355,7 +320,7 @@ def dataset_table() -> pd.DataFrame:
     """
     facts = dataset_summary()
     rows = []
-    for name, printed in _WRITTEN["table_1"].items():
+    for name, printed in PRINTED_T1.items():
         f = facts.loc[name]
         ours = (f"{f['rows']:,}", str(f["features"]), f"{f['censoring_rate']:.3f}", f["attributes"])
         rows += [(name, *row) for row in zip(T1, ours, printed, strict=True)]
@@ -422,7 +387,7 @@ def fidelity_cells(protocol: str = "as_published", *, out: Folder = None) -> pd.
         one), metric, mean, paper_mean, paper_std, distance (in published SDs).
     """
     chosen = []
-    for row, rows, plain in _published_rows(_runs(protocol, out, forensic=True)):
+    for row, rows, plain in _published_rows(_runs(protocol, out)):
         _, where, model, method = row
         name = SPLIT[model] if where == "n2" else method
         recovered = choice.rule_of(where, name, "recovered")
