@@ -3,7 +3,7 @@
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
-PYTHON ?= python3.11 python3
+PYTHON ?= python3.11 python3.12 python3.13 python3.14 python3
 PORT   ?= 8000
 ARGS   ?=
 NBVAL  ?= --nbval
@@ -54,16 +54,17 @@ clean:  ## Remove what was built (.venv/ and results stay)
 $(READY): requirements.lock pyproject.toml
 	@if [ ! -x $(BIN)/pip ]; then \
 	  for p in $(PYTHON); do \
-	    "$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && break; p=; \
+	    "$$p" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 15))' 2>/dev/null && break; p=; \
 	  done; \
 	  if [ -z "$$p" ]; then \
-	    echo "drocox needs Python 3.11 or newer, and none of these is: $(PYTHON)." >&2; \
-	    echo "Install it, or say where it is: make PYTHON=/path/to/python3.11 ..." >&2; \
+	    echo "drocox needs Python 3.11 to 3.14, and none of these is: $(PYTHON)." >&2; \
+	    echo "The versions in requirements.lock are built for no other." >&2; \
+	    echo "Install one of them, or say where it is: make PYTHON=/path/to/python3.11 ..." >&2; \
 	    exit 1; \
 	  fi; \
 	  "$$p" -m venv $(VENV) || exit 1; \
 	fi
-	@command -v cc >/dev/null || echo "Note: no C compiler (cc) found; some packages are compiled where no wheel exists (ecos, scikit-survival)." >&2
+	@command -v cc >/dev/null || echo "Note: no C compiler (cc) found; packages without a wheel are compiled (ecos on ARM and from Python 3.13 on, scikit-survival on ARM Linux)." >&2
 	@echo "Installing into $(VENV)/: a few minutes the first time."
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .

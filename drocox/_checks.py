@@ -41,7 +41,10 @@ def number_in(value: float, name: str, low: float, high: float) -> float:
 
 def array(values) -> np.ndarray:
     """Return ``values`` as an array; tensors may require gradients and live on any device."""
-    return values.detach().cpu().numpy() if hasattr(values, "detach") else np.asarray(values)
+    if not hasattr(values, "detach"):
+        return np.asarray(values)
+    values = values.detach().cpu()
+    return (values.double() if values.is_floating_point() else values).numpy()  # bfloat16 too
 
 
 def numbers(values, name: str, ndim: int | None = None) -> np.ndarray:
@@ -61,13 +64,12 @@ def numbers(values, name: str, ndim: int | None = None) -> np.ndarray:
 
 def outcomes(time, event, names=("time", "event"), ndim: int | None = 1):
     """Return observed times (float64, >= 0) and event indicators (bool) of equal shape."""
-    time, event = numbers(time, names[0], ndim), numbers(event, names[1], ndim)
+    time = numbers(time, names[0], ndim)
+    event = numbers(event, names[1], ndim)
     same_length(**{names[0]: time, names[1]: event})
     if time.shape != event.shape and min(time.ndim, event.ndim) > 1:
-        raise ValueError(
-            f"{names[0]} has shape {time.shape}, {names[1]} {event.shape}; pass both "
-            "as (n,) or in the shape of the scores"
-        )
+        said = f"{names[0]} has shape {time.shape}, {names[1]} {event.shape}"
+        raise ValueError(f"{said}; pass both as (n,) or in the shape of the scores")
     time, event = map(np.ascontiguousarray, np.broadcast_arrays(time, event))
     if (time < 0).any():
         raise ValueError(f"{names[0]} holds negative values; durations start at 0")
@@ -95,6 +97,8 @@ def floats(values, name: str) -> torch.Tensor:
         if values.dtype.kind not in "fiub":
             raise TypeError(f"{name} must be numeric, got {values.dtype} values")
         values = torch.from_numpy(values)
+    if values.device.type == "mps":  # Apple's GPU
+        raise TypeError(f"{name} is on {values.device}, which has no float64; pass {name}.cpu()")
     if not values.is_floating_point():
         values = values.to(torch.float64)
     if values.ndim == 0 or values.shape[-1] == 0:

@@ -71,23 +71,17 @@ class CumulativeAUC:
         time, event = _checks.outcomes(time, event)
         times = np.percentile(time, AUC_PERCENTILES)
         if not event[time <= times[0]].any():
-            raise ValueError(
-                f"no event up to the 5th percentile of time ({times[0]:g}), so the AUC "
-                "has no cases there; pass a larger test part"
-            )
+            said = f"no event up to the 5th percentile of time ({times[0]:g})"
+            raise ValueError(f"{said}, so no cases for the AUC; pass a larger test part")
         if times[-1] >= time.max():
-            raise ValueError(
-                f"the 81st percentile of time is its maximum ({time.max():g}), so the "
-                "AUC has no controls there; pass a test part with longer follow-up"
-            )
+            said = f"the 81st percentile of time is its maximum ({time.max():g})"
+            raise ValueError(f"{said}, so no controls for the AUC; pass longer follow-up")
         # G is unknown beyond the last training time, and 0 there if somebody is censored at it.
         last = train_time.max()
         known = time <= last if train_event[train_time == last].all() else time < last
         if not known[event].all():
-            raise ValueError(
-                f"time holds events at or beyond the last of train_time ({last:g}), where "
-                "no censoring distribution is known; censor them before that time"
-            )
+            said = f"time holds events at or beyond the last of train_time ({last:g})"
+            raise ValueError(f"{said}, where G is not known; censor them before that time")
         train = Surv.from_arrays(train_event, train_time)
         test = Surv.from_arrays(event, time)
         weights = CensoringDistributionEstimator().fit(train).predict_ipcw(test)  # 0 if censored
@@ -180,10 +174,8 @@ def brier_times(train_time, time) -> np.ndarray:
     start = max(train_time.min(), time.min())
     stop = time.max()
     if start >= stop:
-        raise ValueError(
-            f"no times between {start:g}, the larger smallest time of train_time and "
-            f"time, and {stop:g}, the largest of time; pass overlapping parts"
-        )
+        said = f"no times between {start:g}, where train_time and time have begun, and {stop:g}"
+        raise ValueError(f"{said}, the largest of time; pass overlapping parts")
     return np.linspace(start, stop, 50, endpoint=False)
 
 
@@ -208,21 +200,15 @@ class BrierScore:
         time, event = _checks.outcomes(time, event)
         times = _checks.numbers(times, "times", 1)
         if len(times) < 2 or (np.diff(times) <= 0).any():
-            raise ValueError(
-                "times must hold two or more increasing values; sort them together with "
-                "the columns of survival"
-            )
+            said = "times must hold two or more increasing values"
+            raise ValueError(f"{said}; sort them together with the columns of survival")
         if times[0] < time.min() or times[-1] >= time.max():
-            raise ValueError(
-                f"times must lie in [{time.min():g}, {time.max():g}), the range of time; "
-                "use brier_times(train_time, time)"
-            )
+            said = f"times must lie in [{time.min():g}, {time.max():g}), the range of time"
+            raise ValueError(f"{said}; use brier_times(train_time, time)")
         last = train_time.max()
         if time.max() > last and train_event[train_time == last].all():
-            raise ValueError(
-                f"time goes beyond the last of train_time ({last:g}), where no censoring "
-                "distribution is known; end the test follow-up there"
-            )
+            said = f"time goes beyond the last of train_time ({last:g}), where G is not known"
+            raise ValueError(f"{said}; end the test follow-up there")
         censoring = CensoringDistributionEstimator().fit(Surv.from_arrays(train_event, train_time))
         G_time = censoring.predict_proba(time)[:, None]
         G_times = censoring.predict_proba(times)
@@ -246,14 +232,11 @@ class BrierScore:
         """
         survival = _checks.numbers(survival, "survival", 2)
         if survival.shape != self.died.shape:
-            raise ValueError(
-                f"survival has shape {survival.shape}; pass one row per test patient "
-                f"({len(self.died)}) and one column for each of times ({len(self.times)})"
-            )
+            wanted = f"one row per test patient ({len(self.died)})"
+            wanted += f" and one column for each of times ({len(self.times)})"
+            raise ValueError(f"survival has shape {survival.shape}; pass {wanted}")
         if survival.min() < 0 or survival.max() > 1:
-            raise ValueError(
-                "survival must lie in [0, 1]; pass probabilities, not scores or hazards"
-            )
+            raise ValueError("survival must lie in [0, 1]; pass probabilities, not scores")
         score = (survival**2 * self.died + (1 - survival) ** 2 * self.alive).mean(axis=0)
         return float(np.trapezoid(score, self.times) / (self.times[-1] - self.times[0]))
 
@@ -300,8 +283,6 @@ def misaligned_brier_score(train_time, train_event, survival, time, event, times
     survival = _checks.numbers(survival, "survival", 2)
     order = _checks.array(order)
     if order.dtype.kind not in "iu" or not np.array_equal(np.sort(order), range(len(survival))):
-        raise ValueError(
-            f"order must hold each row number, 0 to {len(survival) - 1}, once; pass "
-            "an argsort of time"
-        )
+        said = f"order must hold each row number, 0 to {len(survival) - 1}, once"
+        raise ValueError(f"{said}; pass an argsort of time")
     return integrated_brier_score(train_time, train_event, survival[order], time, event, times)

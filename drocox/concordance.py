@@ -16,8 +16,10 @@ tied scores                       at most 1e-8 apart            equal
 ================================  ============================  ==================================
 
 Patients enter a Fenwick tree over the ranks of their scores in the order of their times; how many
-of those inside have a lower score is then a sum of :math:`\log_2 n` entries. The counts are whole
-and half numbers, equal to those of a loop over the pairs.
+of those inside have a lower score is then a sum of :math:`\log_2 n` entries. One walk from the
+latest patient gives each event its pairs with patients observed longer, another from the earliest
+gives each patient its pairs with earlier events; pairs at one time are then set right. The counts
+are whole and half numbers, equal to those of a loop over the pairs.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ import numpy as np
 from numba import njit
 
 from drocox import _checks
-from drocox.cox import RiskSets, risk_sets
+from drocox.cox import RiskSets, _prepared
 
 TOLERANCE = 1e-8  # of tied scores in Harrell's index, as in scikit-survival
 
@@ -52,10 +54,7 @@ class Counts:
             ``(concordant + tied / 2) / comparable``.
         """
         if self.comparable == 0:
-            raise ValueError(
-                "time and event hold no comparable pair, as nobody is observed beyond "
-                "the first event; pass more patients"
-            )
+            raise ValueError("time and event hold no comparable pair; pass more patients")
         return (self.concordant + 0.5 * self.tied) / self.comparable
 
     def fractions(self, codes, name: str = "codes") -> np.ndarray:
@@ -76,10 +75,7 @@ class Counts:
         codes = _checks.codes(codes, name, len(self.pairs))
         pairs = np.bincount(codes, self.pairs)
         if (pairs == 0).any():
-            raise ValueError(
-                f"a group of {name} has no comparable pair, so its concordance "
-                "fraction does not exist; merge groups or use more patients"
-            )
+            raise ValueError(f"a group of {name} has no comparable pair; merge it or add patients")
         return np.bincount(codes, self.points) / pairs
 
 
@@ -98,14 +94,11 @@ def scored(scores, time, event=None) -> tuple[np.ndarray, RiskSets]:
     scores, risk : array of shape (n,), RiskSets
     """
     scores = np.ascontiguousarray(_checks.numbers(scores, "scores", 1))
-    if isinstance(time, RiskSets) == (event is not None):
-        raise TypeError("event: pass either time and event, or risk_sets(time, event) alone")
-    if not isinstance(time, RiskSets):
-        time = risk_sets(*_checks.outcomes(time, event))
-    if len(time.order) > 1:
+    risk = _prepared(time, event)
+    if len(risk.order) > 1:
         raise ValueError("time holds risk sets of several data sets; pass those of one")
-    _checks.same_length(scores=scores, time=time.order)
-    return scores, time
+    _checks.same_length(scores=scores, time=risk.order)
+    return scores, risk
 
 
 def count(scores, time, event=None) -> Counts:
@@ -121,13 +114,40 @@ def count(scores, time, event=None) -> Counts:
     Counts
     """
     scores, risk = scored(scores, time, event)
-    order, stop, died = risk.order[0], risk.stop[0], risk.event[0]
-    rank, low, high = _ranks(scores, np.argsort(scores, kind="stable"))
-    halves = np.zeros(len(scores), np.int64)  # half points: whole numbers only
-    pairs = np.zeros(len(scores), np.int64)
-    harrell = _compare_with_later(rank[order], low, high, order, stop, died, halves, pairs)
-    _compare_with_earlier(rank[order], len(low), order, stop, died, halves, pairs)
-    return Counts(halves / 2, pairs, *harrell)
+    value, rank = np.unique(scores, return_inverse=True)
+    low, high = _tied(value)
+    n = len(scores)
+    size = len(value)
+    # Sort by time, latest first; at one time the censored before the events, as if they were later;
+    # and by score. A block is one time's censored, or its events.
+    key = (2 * risk.stop[0] + risk.event[0]) * size + rank[risk.order[0]]
+    place = np.argsort(key, kind="stable")
+    key = key[place]
+    block, rank = np.divmod(key, size)
+    died = block % 2 == 1
+    everybody = np.ones(n, dtype=bool)
+    begin, end = (np.searchsorted(block, block, side) for side in ("left", "right"))
+    limits = np.stack([rank, rank + 1, low[rank], high[rank]])
+    (lower, upto, concordant, with_tied), longer = _walk(rank, limits, end, died, everybody)
+    # the same from the other end: earlier events, the highest score first
+    back = size - 1 - rank[::-1]
+    limits = np.stack([back, back + 1])
+    ends = n - begin[::-1]
+    (higher, downto), earlier = _walk(back, limits, ends, everybody, died[::-1].copy())
+    halves = lower + upto + (higher + downto)[::-1]  # two for a right pair, one for a tied one
+    pairs = longer + earlier[::-1]
+    # Pairs at one time are worth one half at least. An event and a censored patient whose score is
+    # higher: where that score stands in the other's block says how many there are.
+    at = np.searchsorted(key, np.where(died, key + 1 - size, key + size))
+    halves += np.where(died, begin - at, at - end)
+    # Two events: one half more if their scores tie.
+    same = np.searchsorted(key, key, "right") - np.searchsorted(key, key)
+    others = end - begin - 1
+    halves += np.where(died, others + same - 1, 0)
+    pairs += np.where(died, others, 0)
+    harrell = (int(counted.sum()) for counted in (concordant, with_tied - concordant, longer))
+    by_patient = np.argsort(risk.order[0][place])
+    return Counts(halves[by_patient] / 2, pairs[by_patient], *harrell)
 
 
 def pair_counts(scores, time, event) -> tuple[np.ndarray, np.ndarray]:
@@ -154,45 +174,14 @@ def pair_counts(scores, time, event) -> tuple[np.ndarray, np.ndarray]:
     return counts.points, counts.pairs
 
 
-# A Fenwick tree: tree[k] counts the members with ranks k - (k & -k), ..., k - 1.
-
-
 @njit(cache=True)
-def _add(tree, rank):
-    k = rank + 1
-    while k < len(tree):
-        tree[k] += 1
-        k += k & -k
+def _tied(value):
+    """Ranks ``low[r]``, ..., ``high[r] - 1`` of the ascending values within the tolerance of ``r``.
 
-
-@njit(cache=True)
-def _below(tree, rank):
-    """Members with a rank lower than ``rank``."""
-    total = 0
-    k = rank
-    while k > 0:
-        total += tree[k]
-        k -= k & -k
-    return total
-
-
-@njit(cache=True)
-def _ranks(scores, ascending):
-    """Rank of each patient's score among the distinct ones, and what is tied with each rank.
-
-    Scores of ranks ``low[r]``, ..., ``high[r] - 1`` are within the tolerance of rank ``r``. Rounded
-    differences keep the order of the scores, so the tied ranks have no gap, and both ends only move
-    up with ``r``.
+    Rounded differences keep the order of the values, so there is no gap in between, and both ends
+    only move up with ``r``.
     """
-    n = len(scores)
-    rank = np.empty(n, np.int64)
-    value = np.empty(n)
-    size = 0
-    for i in ascending:
-        if size == 0 or scores[i] != value[size - 1]:
-            value[size] = scores[i]
-            size += 1
-        rank[i] = size - 1
+    size = len(value)
     low = np.empty(size, np.int64)
     high = np.empty(size, np.int64)
     first = 0
@@ -204,83 +193,37 @@ def _ranks(scores, ascending):
             end += 1
         low[r] = first
         high[r] = end
-    return rank, low, high
+    return low, high
 
 
 @njit(cache=True)
-def _compare_with_later(rank, low, high, order, stop, event, halves, pairs):
-    """Add each event's pairs with patients no earlier, and count Harrell's pairs.
+def _walk(rank, limits, stop, asks, enters):
+    """Block by block, whoever asks is told of those who entered before: how many, and of what rank.
 
-    ``rank`` and ``event`` stand latest first, as do ``order``, the patient at each position, and
-    ``stop``, one past the last position with the same time.
+    ``stop`` is one past the last position of each block. Returned are the counts of ranks below
+    each of the ``limits`` (k, n), and of all.
     """
-    tree = np.zeros(len(low) + 1, np.int64)  # who is observed longer
-    same = np.zeros(len(low), np.int64)  # how many of them have each score
-    concordant = 0
-    tied = 0
-    comparable = 0
+    n = len(rank)
+    tree = np.zeros(rank.max() + 2, np.int64)  # tree[k] counts ranks k - (k & -k), ..., k - 1
+    below = np.zeros(limits.shape, np.int64)
+    before = np.zeros(n, np.int64)
+    entered = 0
     start = 0
-    while start < len(rank):
-        end = stop[start]
-        for q in range(start, end):
-            if event[q]:
-                # half a point for each lower score and for each tie, ...
-                halves[order[q]] += _below(tree, rank[q]) + same[rank[q]]
-        censored = 0
-        for q in range(start, end):
-            if not event[q]:
-                _add(tree, rank[q])
-                same[rank[q]] += 1
-                censored += 1
-        deaths = end - start - censored
-        for q in range(start, end):
-            if event[q]:
-                # ... the other half for a lower score, and both for one censored at this time
-                halves[order[q]] += _below(tree, rank[q]) + censored
-                lower = _below(tree, low[rank[q]])
-                concordant += lower
-                tied += _below(tree, high[rank[q]]) - lower
-                comparable += start + censored
-                pairs[order[q]] += start + censored + deaths - 1
-                # another event at this time: half a point, and half more if the scores tie;
-                # those are what `same` gains by this time's events, less the patient's own
-                halves[order[q]] += (deaths - 1) - (same[rank[q]] + 1)
-        for q in range(start, end):
-            if event[q]:
-                _add(tree, rank[q])
-                same[rank[q]] += 1
-        for q in range(start, end):
-            if event[q]:
-                halves[order[q]] += same[rank[q]]
-        start = end
-    return concordant, tied, comparable
-
-
-@njit(cache=True)
-def _compare_with_earlier(rank, size, order, stop, event, halves, pairs):
-    """Add each patient's pairs with events that are earlier, or at the time of a censoring."""
-    tree = np.zeros(size + 1, np.int64)  # earlier events, highest score first
-    same = np.zeros(size, np.int64)  # how many of them have each score
-    top = size - 1
-    before = 0  # how many they are
-    end = len(rank)
-    while end > 0:
-        start = end - 1
-        while start > 0 and stop[start - 1] == end:
-            start -= 1
-        for q in range(start, end):
-            higher = _below(tree, top - rank[q])
-            halves[order[q]] += (2 if event[q] else 1) * higher + same[rank[q]]
-            pairs[order[q]] += before
-        deaths = 0
-        for q in range(start, end):
-            if event[q]:
-                _add(tree, top - rank[q])
-                same[rank[q]] += 1
-                deaths += 1
-        before += deaths
-        for q in range(start, end):
-            if not event[q]:  # both halves for a higher score at this time, else one
-                halves[order[q]] += _below(tree, top - rank[q]) + deaths
-                pairs[order[q]] += deaths
-        end = start
+    while start < n:
+        for q in range(start, stop[start]):
+            if asks[q]:
+                before[q] = entered
+                for limit in range(len(limits)):
+                    k = limits[limit, q]
+                    while k > 0:
+                        below[limit, q] += tree[k]
+                        k -= k & -k
+        for q in range(start, stop[start]):
+            if enters[q]:
+                entered += 1
+                k = rank[q] + 1
+                while k < len(tree):
+                    tree[k] += 1
+                    k += k & -k
+        start = stop[start]
+    return below, before

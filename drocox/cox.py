@@ -7,12 +7,11 @@ which compares patient :math:`i` with itself and with the patients of the *other
           -\delta_i \Big[f_i - \log\Big(e^{f_i} + \sum_{j \in D' \cap R_i} w_j e^{f_j}\Big)\Big],
 
 with case weights :math:`w_j = 1` unless given. Latest patients first, a risk set is a prefix, so
-every sum is a value of one running sum: linear time, no matrix. The sum is taken relative to the
-largest score, or to the running maximum where scores spread so far that it could vanish. The
-gradient is the same scan backwards.
+every sum is a value of one running sum: linear time, no matrix. It is a linear map of the hazards,
+so its gradient is the same scan backwards. Hazards are relative to the largest; where scores spread
+so far that they could vanish, torch's running log-sum takes over.
 
-On the CPU the scans are compiled kernels. The same sums in plain torch operations serve tensors on
-other devices, and second derivatives.
+On the CPU the scan is a compiled kernel, on other devices torch's running sum.
 """
 
 from __future__ import annotations
@@ -35,7 +34,6 @@ class RiskSets:
     stop: np.ndarray  # one past the last position with the same time
     event: np.ndarray  # event and time: the outcomes in this order
     time: np.ndarray
-    died: torch.Tensor  # the event indicators in the order of the patients
     copies: dict = field(default_factory=dict, repr=False, compare=False)  # see on()
 
     def on(self, device: torch.device) -> tuple[torch.Tensor, ...]:
@@ -51,9 +49,11 @@ class RiskSets:
             ``order``, its inverse, ``stop`` and ``event``.
         """
         if device not in self.copies:
-            inverse = np.argsort(self.order, axis=-1, kind="stable")
-            arrays = (self.order, inverse, self.stop, self.event)
-            self.copies[device] = tuple(torch.from_numpy(a).to(device) for a in arrays)
+            arrays = (self.order, self.stop, self.event)
+            order, stop, event = (torch.from_numpy(a).to(device) for a in arrays)
+            index = torch.arange(order.shape[-1], device=device).expand_as(order)
+            inverse = torch.empty_like(order).scatter_(-1, order, index)
+            self.copies[device] = (order, inverse, stop, event)
         return self.copies[device]
 
 
@@ -80,7 +80,6 @@ def risk_sets(time, event) -> RiskSets:
     time = time.reshape(-1, n)
     event = event.reshape(-1, n)
     order = np.argsort(-time, axis=-1, kind="stable")
-    died = torch.from_numpy(event)
     time = np.take_along_axis(time, order, -1)
     event = np.take_along_axis(event, order, -1)
     # the last position of each block of equal times knows where the block stops; earlier positions
@@ -88,205 +87,136 @@ def risk_sets(time, event) -> RiskSets:
     last = np.ones(time.shape, dtype=bool)
     last[:, :-1] = time[:, 1:] != time[:, :-1]
     stop = np.where(last, np.arange(1, n + 1), n)
-    stop = np.minimum.accumulate(stop[:, ::-1], axis=-1)[:, ::-1]
-    return RiskSets(order, np.ascontiguousarray(stop), event, time, died)
-
-
-@dataclass(frozen=True)
-class _Sums:
-    """Which sums over risk sets are wanted: all that defines them but the scores."""
-
-    risk: RiskSets
-    stop: np.ndarray
-    member: np.ndarray | None = None  # who is summed, (1 or rows, n); None: everybody
-    others: bool = False  # whether members' own events are left out
-
-    def forward(self, scores: torch.Tensor) -> tuple[np.ndarray, ...]:
-        """The compiled scan: log-sums and what the way back needs."""
-        rows = scores.detach().reshape(-1, scores.shape[-1]).numpy()
-        member = self.member
-        if member is None:
-            member = np.ones((1, scores.shape[-1]), dtype=bool)
-        risk = self.risk
-        return kernels.sums_forward(rows, risk.order, self.stop, risk.event, member, self.others)
-
-    def plain(self, scores: torch.Tensor) -> torch.Tensor:
-        """The same in torch operations: any device, any number of derivatives."""
-        device = scores.device
-        order, inverse, stop, event = self.risk.on(device)
-        if self.stop is not self.risk.stop:
-            stop = torch.from_numpy(self.stop).to(device)
-        x = _take(scores.reshape(-1, scores.shape[-1]), order)
-        counts = event
-        inside = None
-        if self.member is not None:
-            inside = _take(torch.from_numpy(self.member).to(device), order)
-            counts = event & ~inside if self.others else event
-        reached = _take(_running_log_sum(x, inside), stop - 1)
-        return _take(torch.where(counts, reached, 0.0), inverse).reshape(scores.shape)
-
-
-def _running_log_sum(x: torch.Tensor, inside: torch.Tensor | None = None) -> torch.Tensor:
-    """Logarithm of the running sum of exp(x) over those inside; very small where nobody is yet."""
-    high = x.detach().amax(-1, keepdim=True)
-    low = x.detach().amin(-1, keepdim=True)
-    if (high - low).max() < kernels.SAFE_SPREAD:
-        hazard = torch.exp(x - high)
-        total = torch.cumsum(hazard if inside is None else torch.where(inside, hazard, 0.0), -1)
-        somebody = total > 0
-        nothing = -kernels.SAFE_SPREAD - 60.0  # adds nothing to a score, and its exp is a number
-        return torch.where(somebody, torch.where(somebody, total, 1.0).log(), nothing) + high
-    if inside is not None:  # so small that it adds nothing, and finite
-        x = torch.where(inside, x, low - 1000.0)
-    return torch.logcumsumexp(x, -1)
+    stop = np.minimum.accumulate(stop[:, ::-1], axis=-1)[:, ::-1].copy()
+    return RiskSets(order, stop, event, time)
 
 
 def _take(rows: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
-    """Columns of each row by an index of shape (1 or rows, n)."""
-    if len(index) == 1:
-        return rows.index_select(-1, index[0])
-    return rows.expand(len(index), -1).gather(-1, index)
+    """Columns of each row by an index; both of shape (1 or rows, n)."""
+    size = max(len(rows), len(index))
+    return rows.expand(size, -1).gather(-1, index.expand(size, -1))
 
 
-class _LogSums(torch.autograd.Function):
-    """Log-sum-exp of the scores over the members of each event's risk set; 0 where left out."""
+class _Sums(torch.autograd.Function):
+    """Sums over risk sets by a compiled scan: linear, so the gradient is the scan backwards."""
 
     @staticmethod
-    def forward(ctx, scores, sums):
-        log_sum, *saved = sums.forward(scores)
-        ctx.save_for_backward(scores)
-        ctx.sums = sums
-        ctx.saved = saved
-        return torch.from_numpy(log_sum).reshape(scores.shape)
+    def forward(ctx, values, arrays, scans):
+        ctx.arrays = arrays
+        ctx.scans = scans
+        return torch.from_numpy(scans[0](values.detach().contiguous().numpy(), *arrays))
 
     @staticmethod
     def backward(ctx, upstream):
-        sums = ctx.sums
-        if torch.is_grad_enabled():  # second derivatives are wanted: the plain form has them
-            (scores,) = ctx.saved_tensors
-            if not (scores.amax(-1) - scores.amin(-1)).max() < kernels.SAFE_SPREAD:
-                raise RuntimeError(
-                    "second derivatives need scores that spread by less than "
-                    f"{kernels.SAFE_SPREAD:g}; centre or shrink them"
-                )
-            return *torch.autograd.grad(
-                sums.plain(scores), scores, upstream, create_graph=True
-            ), None
-        rows = upstream.reshape(-1, upstream.shape[-1]).contiguous().numpy()
-        risk = sums.risk
-        grad = kernels.sums_backward(rows, risk.order, sums.stop, risk.event, *ctx.saved)
-        return torch.from_numpy(grad).reshape(upstream.shape), None
+        return _Sums.apply(upstream, ctx.arrays, ctx.scans[::-1]), None, None
 
 
-def _log_sums(scores: torch.Tensor, sums: _Sums) -> torch.Tensor:
-    """Sums over risk sets, unchecked; ``scores`` in float64, on any device."""
-    return _LogSums.apply(scores, sums) if scores.device.type == "cpu" else sums.plain(scores)
+def _sums(values: torch.Tensor, stop: torch.Tensor, first: torch.Tensor | None) -> torch.Tensor:
+    """Sum over each patient's risk set, or over what of it is in the other half."""
+    if values.device.type != "cpu":
+        return _plain_sums(values, stop, first, torch.cumsum, 0.0)
+    enters = torch.zeros_like(stop) if first is None else first.long()
+    meets = enters if first is None else 1 - enters
+    arrays = (stop.numpy(), enters.numpy(), meets.numpy())
+    return _Sums.apply(values, arrays, (kernels.risk_sums, kernels.risk_sums_back))
 
 
-def _like(values: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
-    """Values of shape (1 or rows, n) on the device of the scores, in a shape that broadcasts."""
-    return (values[0] if len(values) == 1 else values.reshape(scores.shape)).to(scores.device)
+def _plain_sums(values, stop, first, running, nothing) -> torch.Tensor:
+    """The same for any kind of running sum, in torch operations; ``nothing`` adds nothing to it."""
+    if first is None:
+        return _take(running(values, -1), stop - 1)
+    own = [running(torch.where(half, values, nothing), -1) for half in (first, ~first)]
+    return torch.where(first, _take(own[1], stop - 1), _take(own[0], stop - 1))
 
 
-def _tied_deaths(risk: RiskSets) -> tuple[torch.Tensor, ...]:
-    """For each patient: its block of equal times, the deaths in it, and Efron's fraction k/d.
+def _refuse_second_derivatives(upstream: torch.Tensor) -> None:
+    """Hook of a gradient that torch cannot differentiate again without NaN."""
+    if torch.is_grad_enabled():
+        said = f"second derivatives need scores that spread by less than {kernels.SAFE_SPREAD:g}"
+        raise RuntimeError(f"{said}; centre or shrink them")
+
+
+def _efron(x: torch.Tensor, log_sum: torch.Tensor, stop, died) -> torch.Tensor:
+    """What Efron adds to a risk set's log-sum: mean of log(1 - k/d * share of the tied deaths).
 
     Of the d deaths at one time, the k-th (k = 0, 1, ...) meets a risk set from which the share k/d
     of those deaths is taken away.
     """
-    so_far = np.cumsum(risk.event, -1)  # deaths up to each position
-    begins = np.ones(so_far.shape, dtype=bool)
-    begins[:, 1:] = risk.stop[:, 1:] != risk.stop[:, :-1]
-    earlier = np.maximum.accumulate(np.where(begins, so_far - risk.event, 0), -1)
-    deaths = np.maximum(np.take_along_axis(so_far, risk.stop - 1, -1) - earlier, 1)
-    fraction = np.where(risk.event, (so_far - 1 - earlier) / deaths, 0.0)
-    by_patient = []
-    for at_position in (risk.stop - 1, deaths, fraction):
-        values = np.empty_like(at_position)
-        np.put_along_axis(values, risk.order, at_position, -1)
-        by_patient.append(torch.from_numpy(values))
-    return tuple(by_patient)
-
-
-def _efron(scores: torch.Tensor, log_sum: torch.Tensor, risk: RiskSets) -> torch.Tensor:
-    """What Efron adds to a risk set's log-sum: mean of log(1 - k/d * share of the tied deaths)."""
-    block, deaths, fraction = (_like(values, scores) for values in _tied_deaths(risk))
-    block = block.expand(scores.shape)
-    died = _like(risk.died, scores)
+    block = (stop - 1).expand(x.shape)
+    so_far = died.cumsum(-1)
+    k = (_take(so_far, stop - 1) - so_far) * died  # which of them is which does not matter
 
     def block_sum(values):
         """Sum over the deaths of each patient's block."""
-        return torch.zeros_like(scores).scatter_add(-1, block, values * died).gather(-1, block)
+        return torch.zeros_like(x).scatter_add(-1, block, values * died).gather(-1, block)
 
-    share = block_sum(torch.exp(torch.where(died, scores - log_sum, 0.0)))
-    return block_sum(torch.log1p(-fraction * share)) / deaths
+    deaths = block_sum(torch.ones_like(x)).clamp(min=1)
+    share = block_sum(torch.exp(torch.where(died, x - log_sum, 0.0)))
+    return block_sum(torch.log1p(-k / deaths * share)) / deaths
 
 
 def _losses(
-    scores: torch.Tensor, risk: RiskSets, ties: str = "breslow", weights: np.ndarray | None = None
+    scores: torch.Tensor, risk: RiskSets, ties="breslow", weights=None, first=None, through=True
 ) -> torch.Tensor:
-    """Cox losses without checks; ``scores`` in float64."""
-    stop = risk.stop
+    """Cox losses, or split ones if ``first`` (1 or rows, n) is given, unchecked; float64.
+
+    ``through`` says whether the logarithm of a sum passes a gradient.
+    """
+    n = scores.shape[-1]
+    order, inverse, stop, died = risk.on(scores.device)
     if ties == "order":  # everybody is a block of its own
-        stop = np.tile(np.arange(1, stop.shape[-1] + 1), (len(stop), 1))
-    died = _like(risk.died, scores)
-    if weights is None:
-        log_sum = _log_sums(scores, _Sums(risk, stop))
-    else:
-        summed, here = _weighted(scores, weights)
-        log_sum = _log_sums(summed, _Sums(risk, stop, here.numpy()[None]))
-        died = died & here.to(scores.device)
-    if ties == "efron":
-        log_sum = log_sum + _efron(scores, log_sum, risk)
-    return torch.where(died, log_sum - scores, 0.0)
-
-
-def _weighted(scores: torch.Tensor, weights: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
-    """Scores whose exponential carries the weight, and who is there: a weight of 0 is nobody."""
-    weights = torch.from_numpy(weights)
-    here = weights > 0
-    log_weight = torch.where(here, weights, 1.0).log()
-    return scores + log_weight.to(scores.device), here
-
-
-def _split_losses(
-    scores: torch.Tensor, risk: RiskSets, first: np.ndarray, weights: np.ndarray | None = None
-) -> torch.Tensor:
-    """Split losses without checks; ``scores`` in float64, ``first`` of shape (1 or rows, n)."""
-    summed = scores
-    died = _like(risk.died, scores)
-    halves = (first, ~first)
+        stop = torch.arange(1, n + 1, device=scores.device)[None]
+    x = _take(scores.reshape(-1, n), order)  # latest first from here on
+    high = x.detach().amax(-1, keepdim=True)
+    spread = (high - x.detach()).amax()
     if weights is not None:
-        summed, here = _weighted(scores, weights)
-        died = died & here.to(scores.device)
-        halves = (first & here.numpy(), ~first & here.numpy())
-    sums = [_log_sums(summed, _Sums(risk, risk.stop, half, others=True)) for half in halves]
-    # each is 0 for the events of its own half, so that the sum is that over the other half
-    others = sums[0] + sums[1]
-    others = torch.maximum(others, scores.detach() - 300.0)  # adds nothing, and is finite
-    return torch.where(died, torch.logaddexp(scores, others) - scores, 0.0)
+        mass = _take(torch.from_numpy(weights).to(x)[None], order)
+        died = died & (mass > 0)  # a weight of 0 is nobody
+        spread = spread + np.abs(np.log(weights[weights > 0])).max()
+    if first is not None:
+        first = _take(torch.from_numpy(first).to(x.device), order)
+    if spread < kernels.SAFE_SPREAD:
+        x = x - high  # a constant changes no loss
+        hazard = x.exp()
+        total = _sums(hazard if weights is None else hazard * mass, stop, first)
+        if first is not None:
+            total = total + hazard
+        log_sum = torch.where(died, total, 1.0).log()
+    else:
+        nothing = x.detach().amin() - spread - 1000.0
+        summed = x if weights is None else torch.where(mass > 0, x + mass.log(), nothing)
+        log_sum = _plain_sums(summed, stop, first, torch.logcumsumexp, nothing)
+        if first is not None:
+            log_sum = torch.logaddexp(x, log_sum)
+        if log_sum.requires_grad:
+            log_sum.register_hook(_refuse_second_derivatives)
+    if ties == "efron":
+        log_sum = log_sum + _efron(x, log_sum, stop, died)
+    losses = torch.where(died, (log_sum if through else log_sum.detach()) - x, 0.0)
+    return _take(losses, inverse).reshape(scores.shape)
+
+
+def _prepared(time, event) -> RiskSets:
+    """Risk sets of outcomes, or those given as ``time``."""
+    if isinstance(time, RiskSets) == (event is not None):
+        raise TypeError("event: pass either time and event, or risk_sets(time, event) alone")
+    return time if event is None else risk_sets(time, event)
 
 
 def _prepare(scores, time, event, name: str = "scores") -> tuple[torch.Tensor, RiskSets]:
     """Check scores against outcomes; return both in the form the functions above take."""
     scores = _checks.floats(scores, name)
-    n = scores.shape[-1]
-    if isinstance(time, RiskSets) == (event is not None):
-        raise TypeError("event: pass either time and event, or risk_sets(time, event) alone")
-    if not isinstance(time, RiskSets):
-        if np.ndim(time) > 1 and np.shape(time) != tuple(scores.shape):
-            raise ValueError(
-                f"time has shape {tuple(np.shape(time))}, {name} {tuple(scores.shape)}"
-                "; pass time of shape (n,) or of the scores' shape"
-            )
-        time = risk_sets(time, event)
-    rows = len(time.order)
-    if time.order.shape[-1] != n or rows not in (1, scores.numel() // n):
-        raise ValueError(
-            f"lengths differ: {name} has shape {tuple(scores.shape)}, time "
-            f"{time.order.shape}; pass one score per patient"
-        )
-    return scores, time
+    shape = tuple(scores.shape)
+    given = () if isinstance(time, RiskSets) else tuple(np.shape(time))
+    if len(given) > 1 and given != shape:
+        said = f"time has shape {given}, {name} {shape}"
+        raise ValueError(f"{said}; pass time of shape (n,) or of the scores' shape")
+    risk = _prepared(time, event)
+    rows, n = risk.order.shape
+    if n != shape[-1] or rows not in (1, scores.numel() // n):
+        said = f"{name} has shape {shape}, time {rows, n}"
+        raise ValueError(f"lengths differ: {said}; pass one score per patient")
+    return scores, risk
 
 
 def cox_losses(scores, time, event=None, *, ties: str = "breslow", weights=None) -> torch.Tensor:
@@ -324,10 +254,8 @@ def cox_losses(scores, time, event=None, *, ties: str = "breslow", weights=None)
     scores, risk = _prepare(scores, time, event)
     if weights is not None:
         if ties != "breslow":
-            raise ValueError(
-                f"weights need ties='breslow', not {ties!r}: only there do whole "
-                "numbers equal repeated rows; leave weights out or change ties"
-            )
+            said = f"weights need ties='breslow', not {ties!r}: only there are they repeated rows"
+            raise ValueError(f"{said}; leave weights out or change ties")
         weights = _checks.weights(weights, scores.shape[-1])
     return _losses(scores.double(), risk, ties, weights).to(scores.dtype)
 
@@ -361,11 +289,10 @@ def split_cox_losses(scores, time, event=None, first=None, *, weights=None) -> t
     """
     scores, risk = _prepare(scores, time, event)
     first = _checks.array(False if first is None else first)
-    if first.shape not in (scores.shape[-1:], tuple(scores.shape)):
-        raise ValueError(
-            f"first has shape {first.shape}, scores {tuple(scores.shape)}; pass one "
-            "boolean per patient, True for D1"
-        )
+    shape = tuple(scores.shape)
+    if first.shape not in (shape[-1:], shape):
+        said = f"first has shape {first.shape}, scores {shape}"
+        raise ValueError(f"{said}; pass one boolean per patient, True for D1")
     if not np.isin(first, (0, 1)).all():
         raise ValueError("first must be boolean or 0/1 (True for the patients of D1)")
     first = np.ascontiguousarray(first.reshape(-1, first.shape[-1]).astype(bool))
@@ -373,7 +300,8 @@ def split_cox_losses(scores, time, event=None, first=None, *, weights=None) -> t
         raise ValueError("first leaves one side of the split empty; put patients on both sides")
     if weights is not None:
         weights = _checks.weights(weights, scores.shape[-1])
-    return _split_losses(scores.double(), risk, first, weights).to(scores.dtype)
+    losses = _losses(scores.double(), risk, weights=weights, first=first)
+    return losses.to(scores.dtype)
 
 
 def breslow_survival(train_scores, time, event, scores, times) -> torch.Tensor:
@@ -404,11 +332,10 @@ def breslow_survival(train_scores, time, event, scores, times) -> torch.Tensor:
     if len(risk.order) > 1:
         raise ValueError("time must have shape (n,): a baseline comes from one training set")
     if scores.shape[:-1] != train_scores.shape[:-1]:
-        raise ValueError(
-            f"scores has shape {tuple(scores.shape)}, train_scores "
-            f"{tuple(train_scores.shape)}; pass the same stack of models"
-        )
-    log_sum = _log_sums(train_scores.double(), _Sums(risk, risk.stop))
+        said = f"scores has shape {tuple(scores.shape)}, train_scores {tuple(train_scores.shape)}"
+        raise ValueError(f"{said}; pass the same stack of models")
+    exact = train_scores.double()
+    log_sum = _losses(exact, risk) + exact  # of the risk set, where there is an event
     at = np.flatnonzero(risk.event[0])[::-1]  # earliest event first
     steps = _running_log_sum(-log_sum[..., torch.from_numpy(risk.order[0][at])])
     log_baseline = torch.cat([torch.full_like(steps[..., :1], -torch.inf), steps], -1)
@@ -416,3 +343,11 @@ def breslow_survival(train_scores, time, event, scores, times) -> torch.Tensor:
     log_hazard = scores.double()[..., :, None] + log_baseline[..., happened][..., None, :]
     kept = torch.promote_types(train_scores.dtype, scores.dtype)
     return torch.exp(-torch.exp(log_hazard)).to(kept)
+
+
+def _running_log_sum(x: torch.Tensor) -> torch.Tensor:
+    """Logarithm of the running sum of exp(x)."""
+    high = x.detach().amax(-1, keepdim=True)
+    if (high - x.detach()).max() < kernels.SAFE_SPREAD:
+        return torch.cumsum(torch.exp(x - high), -1).log() + high
+    return torch.logcumsumexp(x, -1)

@@ -40,28 +40,26 @@ class SurvivalData:
         if not self.X.columns.is_unique:
             raise ValueError("X has repeated column names; rename them first")
         if odd := [str(c) for c in self.X if not is_numeric_dtype(self.X[c])]:
-            raise TypeError(
-                f"X has non-numeric columns: {', '.join(odd)}; encode them first, "
-                "or let SurvivalData.from_frame do it"
-            )
+            said = f"X has non-numeric columns: {', '.join(odd)}"
+            raise TypeError(f"{said}; encode them, or let SurvivalData.from_frame do it")
         X = self.X.astype(np.float64)
         if np.isinf(X.to_numpy()).any():
             raise ValueError("X holds infinite values; replace them, or use NaN for missing ones")
         _checks.same_length(X=X.iloc[:, 0], time=time)
         if extra := set(self.group_labels) - set(self.groups):
             raise ValueError(f"group_labels names {sorted(extra)}, which groups lacks; add them")
-        groups, labels = {}, {}
+        groups = {}
+        labels = {}
         for a, values in self.groups.items():
             title = f"groups[{a!r}]"
             codes = _checks.numbers(values, title, ndim=1)
             _checks.same_length(**{title: codes, "time": time})
             default = [f"{a} = {code}" for code in range(int(codes.max()) + 1)]
-            groups[a], labels[a] = codes.astype(int), tuple(self.group_labels.get(a, default))
+            groups[a] = codes.astype(int)
+            labels[a] = tuple(self.group_labels.get(a, default))
             if not np.isin(codes, np.arange(len(labels[a]))).all():
-                raise ValueError(
-                    f"{title} must hold codes 0, 1, ... below its number of labels; "
-                    "SurvivalData.from_frame makes such codes"
-                )
+                said = f"{title} must hold codes 0, 1, ... below its number of labels"
+                raise ValueError(f"{said}; SurvivalData.from_frame makes such codes")
         # the object is frozen, so the checked copies go past it
         vars(self).update(X=X, time=time.copy(), event=event, groups=groups, group_labels=labels)
 
@@ -112,24 +110,20 @@ class SurvivalData:
             features = [c for c in df.columns if c not in (time, event)]
         outcomes = {}
         for argument, c in (("time", time), ("event", event)):
-            column, title = _column(df, c, argument), f"{argument} column {c!r}"
+            column = _column(df, c, argument)
+            title = f"{argument} column {c!r}"
             if not is_numeric_dtype(column):
-                raise TypeError(
-                    f"{title} must be numeric, not {column.dtype}; convert it (time: "
-                    "number of days, event: 0/1)"
-                )
+                said = f"{title} must be numeric, not {column.dtype}"
+                raise TypeError(f"{said}; convert it (time: number of days, event: 0/1)")
             outcomes[title] = column.to_numpy(dtype=float, na_value=np.nan)
         checked = _checks.outcomes(*outcomes.values(), names=list(outcomes))
-        coded = {a: _group_codes(a, values, df.index) for a, values in groups.items()}
+        codes = {}
+        labels = {}
+        for a, values in groups.items():
+            codes[a], labels[a] = _group_codes(a, values, df.index)
         encoded = [_encode(_column(df, c, "features", (time, event))) for c in features]
         X = pd.concat(encoded, axis=1) if encoded else df[[]]
-        return cls(
-            name,
-            X,
-            *checked,
-            {a: codes for a, (codes, _) in coded.items()},
-            {a: labels for a, (_, labels) in coded.items()},
-        )
+        return cls(name, X, *checked, codes, labels)
 
     def subset(self, rows) -> SurvivalData:
         """Some of the patients, in the given order.
@@ -145,18 +139,13 @@ class SurvivalData:
         try:
             index = np.arange(len(self))[list(rows) if isinstance(rows, tuple) else rows]
         except IndexError as error:
-            raise IndexError(
-                f"rows must be integers below {len(self)} or a mask of that many patients: {error}"
-            ) from error
+            said = f"rows must be integers below {len(self)} or a mask of that many patients"
+            raise IndexError(f"{said}: {error}") from error
         if index.ndim != 1 or index.size == 0:
             raise ValueError("rows selects nobody; pass a list with at least one index, or a mask")
-        return replace(
-            self,
-            X=self.X.iloc[index],
-            time=self.time[index],
-            event=self.event[index],
-            groups={a: codes[index] for a, codes in self.groups.items()},
-        )
+        groups = {a: codes[index] for a, codes in self.groups.items()}
+        outcomes = {"time": self.time[index], "event": self.event[index]}
+        return replace(self, X=self.X.iloc[index], groups=groups, **outcomes)
 
     @property
     def feature_names(self) -> list[str]:
@@ -195,10 +184,8 @@ class SurvivalData:
 def _column(df: pd.DataFrame, column: str, argument: str, outcomes: tuple = ()) -> pd.Series:
     """A column of a user's frame; refuse unknown names, and outcomes used as input."""
     if column not in df.columns:
-        raise ValueError(
-            f"{argument}: df has no column {column!r}; its columns are: "
-            + ", ".join(map(str, df.columns))
-        )
+        known = ", ".join(map(str, df.columns))
+        raise ValueError(f"{argument}: df has no column {column!r}; its columns are: {known}")
     if column in outcomes:
         raise ValueError(f"{argument}: {column!r} is the outcome; leave it out")
     return df[column].infer_objects()
@@ -215,10 +202,8 @@ def _group_codes(name: str, values, index: pd.Index) -> tuple[np.ndarray, tuple[
     labels = found.categories
     measured = is_numeric_dtype(labels) and not is_bool_dtype(labels)
     if len(labels) > (MAX_NUMERIC_GROUPS if measured else MAX_LABELS):
-        raise ValueError(
-            f"{title} has {len(labels)} distinct values; bin measurements, for "
-            f"example groups={{{name!r}: df[{name!r}] > 65}}"
-        )
+        binned = f"groups={{{name!r}: df[{name!r}] > 65}}"
+        raise ValueError(f"{title} has {len(labels)} distinct values; bin them, as in {binned}")
     return found.codes, tuple(f"{name} = {label}" for label in labels)
 
 
@@ -226,18 +211,14 @@ def _encode(column: pd.Series) -> pd.DataFrame:
     """Numeric feature columns of one column of a user's frame."""
     if is_numeric_dtype(column):
         return column.astype(np.float64).to_frame()
+    title = f"feature column {column.name!r}"
+    rest = "leave it out with features=[...], or make it numeric (dates: days since entry)"
     labelled = isinstance(column.dtype, pd.CategoricalDtype | pd.StringDtype)
     if not labelled and column.dtype != object:
-        raise TypeError(
-            f"feature column {column.name!r} has dtype {column.dtype}; convert it to a "
-            "number (dates: days since entry) or leave it out with features=[...]"
-        )
+        raise TypeError(f"{title} has dtype {column.dtype}; {rest}")
     found = column.astype("category").cat.remove_unused_categories()
-    if not 2 <= len(found.cat.categories) <= MAX_LABELS:
-        raise ValueError(
-            f"feature column {column.name!r} has {len(found.cat.categories)} distinct "
-            f"labels (2 to {MAX_LABELS} can be encoded); leave it out with "
-            "features=[...], or make it numeric"
-        )
+    size = len(found.cat.categories)
+    if not 2 <= size <= MAX_LABELS:
+        raise ValueError(f"{title} has {size} distinct labels, not 2 to {MAX_LABELS}; {rest}")
     out = pd.get_dummies(found, prefix=str(column.name), prefix_sep="=", dtype=float).iloc[:, 1:]
     return out.mask(column.isna())

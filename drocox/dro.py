@@ -55,9 +55,7 @@ def dual_constant(alpha: float, *, rule: str = "paper") -> float:
     """
     alpha = _checks.number_in(alpha, "alpha", 0, 1)
     if rule == "cvar":
-        raise ValueError(
-            "rule 'cvar' has no dual constant; call dro_risk(losses, alpha, rule='cvar')"
-        )
+        raise ValueError("rule 'cvar' has no constant; call dro_risk(losses, alpha, rule='cvar')")
     _checks.one_of(rule, "rule", CONSTANTS)
     if rule == "sharp":
         return float(1 / np.sqrt(alpha))
@@ -65,29 +63,25 @@ def dual_constant(alpha: float, *, rule: str = "paper") -> float:
     return float(np.hypot(1, np.sqrt(times) * (1 / alpha - 1)))
 
 
-def _rows(losses: torch.Tensor) -> np.ndarray:
-    """Losses (..., n) as rows for the kernels."""
-    return losses.detach().to("cpu", torch.float64).reshape(-1, losses.shape[-1]).numpy()
-
-
-def _solve(losses: torch.Tensor, c, weights=None) -> tuple[torch.Tensor, ...]:
+def _solve(losses: torch.Tensor, c, weights: np.ndarray) -> list[torch.Tensor]:
     """Minimiser, risk and worst case for losses (..., n), ``c`` a number or one for each row."""
-    stack = losses.shape[:-1]
-    c = np.broadcast_to(np.asarray(c, dtype=float), stack).reshape(-1)
-    weights = np.ones(losses.shape[-1]) if weights is None else weights
-    eta, risk, worst = kernels.worst_cases(_rows(losses), weights[None], c)
-    shapes = (stack, stack, losses.shape)
-    return tuple(
+    rows = losses.detach().to("cpu", torch.float64).reshape(-1, losses.shape[-1]).numpy()
+    found = kernels.worst_cases(rows, weights[None], np.ones(len(rows)) * np.ravel(c))
+    shapes = (losses.shape[:-1], losses.shape[:-1], losses.shape)
+    return [
         torch.from_numpy(array).reshape(shape).to(losses)
-        for array, shape in zip((eta, risk, worst), shapes, strict=True)
-    )
+        for array, shape in zip(found, shapes, strict=True)
+    ]
 
 
-def _plain_risk(losses: torch.Tensor, c, weights: torch.Tensor) -> torch.Tensor:
-    """The risk in torch operations alone: for other devices, and for second derivatives. float64.
+def _plain_risk(losses: torch.Tensor, c, weights: np.ndarray) -> torch.Tensor:
+    """The risk in torch operations alone: for other devices, and for second derivatives.
 
     The same passes as in the kernel find the active set; on it the risk is a smooth function.
     """
+    given = losses.dtype
+    losses = losses.double()
+    weights = torch.from_numpy(weights).to(losses)
     square = torch.as_tensor(c, dtype=torch.float64, device=losses.device).square()[..., None]
     here = weights > 0
     whole = weights.sum(-1, keepdim=True)
@@ -112,7 +106,7 @@ def _plain_risk(losses: torch.Tensor, c, weights: torch.Tensor) -> torch.Tensor:
     mean, variance, spare = _moments((losses - top) / size, weights * active, whole, square)
     inside = torch.where(settled, 1.0, variance * spare)
     risk = mean + torch.where(settled | (inside <= 0), 0.0, inside.clamp(min=1e-300).sqrt())
-    return (top + risk * size).squeeze(-1)
+    return (top + risk * size).squeeze(-1).to(given)
 
 
 def _moments(values, mass, whole, square) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -139,34 +133,24 @@ class _DRORisk(torch.autograd.Function):
         losses, worst = ctx.saved_tensors
         if not torch.is_grad_enabled():  # first derivatives only
             return upstream[..., None] * worst, None, None
-        exact = losses.double()
-        risk = _plain_risk(exact, ctx.c, _tensor_weights(ctx.weights, exact)).to(losses.dtype)
+        risk = _plain_risk(losses, ctx.c, ctx.weights)
         return *torch.autograd.grad(risk, losses, upstream, create_graph=True), None, None
 
 
-def _tensor_weights(weights: np.ndarray | None, losses: torch.Tensor) -> torch.Tensor:
-    if weights is None:
-        return losses.new_ones(losses.shape[-1])
-    return torch.from_numpy(weights).to(losses)
-
-
-def _chi_square_risk(losses: torch.Tensor, c, weights: np.ndarray | None = None) -> torch.Tensor:
+def _chi_square_risk(losses: torch.Tensor, c, weights: np.ndarray) -> torch.Tensor:
     """Risk for the dual constant ``c``, unchecked: a kernel on the CPU, torch elsewhere."""
-    if losses.device.type != "cpu":
-        exact = losses.double()
-        return _plain_risk(exact, c, _tensor_weights(weights, exact)).to(losses.dtype)
-    return _DRORisk.apply(losses, c, weights)
+    how = _DRORisk.apply if losses.device.type == "cpu" else _plain_risk
+    return how(losses, c, weights)
 
 
-def _tail(losses: torch.Tensor, alpha: float, weights: np.ndarray | None) -> torch.Tensor:
+def _tail(losses: torch.Tensor, alpha: float, weights: np.ndarray) -> torch.Tensor:
     """Worst case of the rule "cvar": 1/alpha times the weight of the largest losses.
 
     Losses that tie at the edge of the tail share what is left, so the order of patients does not
     matter.
     """
     with torch.no_grad():
-        mass = _tensor_weights(weights, losses)
-        mass = (mass / mass.sum()).expand(losses.shape)
+        mass = torch.from_numpy(weights / weights.sum()).to(losses).expand(losses.shape)
         ordered, order = losses.sort(dim=-1, descending=True)
         reached = mass.gather(-1, order).cumsum(-1) >= alpha * (1 - 1e-12)
         # the first patient at which the tail is full; the last one, should rounding miss it
@@ -198,9 +182,11 @@ def optimal_eta(losses, c: float) -> torch.Tensor:
     tensor(0.6340)
     """
     losses = _checks.floats(losses, "losses")
-    if not 1 <= _checks.number_in(c, "c", 0, np.inf) < np.inf:
-        raise ValueError(f"c must be a finite number >= 1, got {c:g}; use dual_constant(alpha)")
-    return _solve(losses, c)[0]
+    if not _checks.is_number(c):
+        raise TypeError(f"c must be a number >= 1, got {c!r}")
+    if not 1 <= c < np.inf:
+        raise ValueError(f"c must be a finite number >= 1, got {c!r}; use dual_constant(alpha)")
+    return _solve(losses, c, np.ones(losses.shape[-1]))[0]
 
 
 def dro_risk(losses, alpha: float, *, rule: str = "paper", weights=None) -> torch.Tensor:
@@ -256,11 +242,10 @@ def worst_case_weights(losses, alpha: float, *, rule: str = "paper", weights=Non
     return _solve(losses, dual_constant(alpha, rule=rule), weights)[2]
 
 
-def _prepare(losses, alpha: float, rule: str, weights) -> tuple[torch.Tensor, np.ndarray | None]:
+def _prepare(losses, alpha: float, rule: str, weights) -> tuple[torch.Tensor, np.ndarray]:
     """Check the arguments of a risk; return losses and weights as the functions above take them."""
     losses = _checks.floats(losses, "losses")
     _checks.number_in(alpha, "alpha", 0, 1)
     _checks.one_of(rule, "rule", RULES)
-    if weights is not None:
-        weights = _checks.weights(weights, losses.shape[-1])
-    return losses, weights
+    n = losses.shape[-1]
+    return losses, np.ones(n) if weights is None else _checks.weights(weights, n)

@@ -53,13 +53,7 @@ class Judge:
     """
 
     def __init__(
-        self,
-        train: SurvivalData,
-        part: SurvivalData,
-        X,
-        ties: str = "breslow",
-        order=None,
-        keep: bool = True,
+        self, train: SurvivalData, part: SurvivalData, X, ties="breslow", order=None, keep=True
     ):
         self.train = train
         self.part = part
@@ -71,19 +65,13 @@ class Judge:
         self.train_risk = risk_sets(train.time, train.event)
 
     @cached_property
-    def _members(self) -> dict[str, torch.Tensor]:
-        """Members of the groups of each attribute."""
-        members = {}
-        for name, values in self.part.groups.items():
-            codes = _checks.codes(values, name, len(self.part))
-            members[name] = regularizers.membership(codes, codes.max() + 1)
+    def _members(self) -> dict[str | None, torch.Tensor]:
+        """Members of the groups of each attribute; None: of their intersections."""
+        n = len(self.part)
+        codes = {a: _checks.codes(values, a, n) for a, values in self.part.groups.items()}
+        members = {a: regularizers.membership(c, c.max() + 1) for a, c in codes.items()}
+        members[None] = regularizers.membership(*regularizers.cells(self.part.group_matrix, n))
         return members
-
-    @cached_property
-    def _cells(self) -> torch.Tensor:
-        """Members of the intersectional groups."""
-        part = self.part
-        return regularizers.membership(*regularizers.cells(part.group_matrix, len(part)))
 
     @cached_property
     def _auc(self) -> accuracy.CumulativeAUC:
@@ -120,15 +108,14 @@ class Judge:
         for suffix, shift in (("", 0.0), ("_centred", np.mean(train_scores))):
             with np.errstate(over="ignore"):
                 hazards = np.exp(scores - shift)
-                huge = not np.isfinite(hazards.sum())  # then so are the metrics made of hazards
-            h = torch.from_numpy(hazards)
-            out[f"f_i{suffix}"] = np.inf if huge else fairness.individual(h, self.pairs)
-            out[f"f_cap{suffix}"] = (
-                np.inf if huge else float(regularizers.log_range(h, self._cells))
-            )
+                huge = not np.isfinite(hazards.sum())
+            h = torch.from_numpy(np.ones_like(hazards) if huge else hazards)
+            found = {f"f_i{suffix}": fairness.individual(h, self.pairs)}
+            found[f"f_cap{suffix}"] = float(regularizers.log_range(h, self._members[None]))
             for name in names:
-                gap = np.inf if huge else regularizers.group_gap(h, self._members[name])
-                out[f"f_g{suffix}_{name}"] = float(gap)
+                gap = regularizers.group_gap(h, self._members[name])
+                found[f"f_g{suffix}_{name}"] = float(gap)
+            out |= dict.fromkeys(found, np.inf) if huge else found
         for name in names:
             fractions = counts.fractions(self.part.groups[name], name)
             out[f"ci_percent_{name}"] = 100 * float(np.ptp(fractions))
@@ -139,14 +126,8 @@ class Judge:
         return out
 
     def _curves(self, baseline_scores, scores) -> np.ndarray:
-        curves = breslow_survival(
-            torch.as_tensor(baseline_scores),
-            self.train_risk,
-            None,
-            torch.as_tensor(scores),
-            self.times,
-        )
-        return curves.numpy()
+        how = (baseline_scores, self.train_risk, None, scores, self.times)
+        return breslow_survival(*how).numpy()
 
     def accuracy(self, train_scores, scores, published_baseline=None) -> dict[str, float]:
         """AUC, log partial likelihood and Brier scores.

@@ -62,10 +62,8 @@ def individual(hazards, X, gamma: float = GAMMA) -> float:
     0.146447
     """
     if isinstance(X, Pairs) and gamma not in (GAMMA, X.gamma):
-        raise ValueError(
-            f"gamma is {gamma:g}, but the prepared pairs have {X.gamma:g}; leave it "
-            "out or prepare the pairs with it"
-        )
+        said = f"gamma is {gamma:g}, but the prepared pairs have {X.gamma:g}"
+        raise ValueError(f"{said}; leave it out or prepare the pairs with it")
     pairs = X if isinstance(X, Pairs) else regularizers.all_pairs(X, gamma, keep=False)
     return float(regularizers.hinge_penalty(_tensor(hazards), pairs))
 

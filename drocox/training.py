@@ -13,13 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import torch
 from tqdm import tqdm
 
 from drocox import kernels
-from drocox.cox import RiskSets, _losses, _split_losses
+from drocox.cox import RiskSets, _losses
 from drocox.dro import _chi_square_risk
 from drocox.regularizers import Pairs, hinge_gradient
 
@@ -42,41 +43,34 @@ class _Objective(torch.autograd.Function):
         return upstream[:, None] * ctx.gradient, None
 
 
-def _one_model(slow, scores: torch.Tensor, c) -> tuple[torch.Tensor, torch.Tensor]:
-    """Value and gradient of the objective of one model, by automatic differentiation."""
-    with torch.enable_grad():
-        leaf = scores[None].clone().requires_grad_()
-        value = slow(leaf, c)
-        (gradient,) = torch.autograd.grad(value.sum(), leaf)
-    return value.detach()[0], gradient[0]
-
-
-def _fused(
-    risk: RiskSets,
-    slow: Callable,
-    c=None,
-    *,
-    ties: str = "breslow",
-    first: np.ndarray | None = None,
-    sides: int = 1,
-    through: bool = True,
+def _objective(
+    risk: RiskSets, parts: np.ndarray, c=1.0, ties="breslow", first=None, through=True
 ) -> Objective:
-    """The objective ``slow(scores, c)`` from compiled passes over the patients: the same, faster.
+    """Sum of the risks of some parts of the patients, from compiled passes over all of them.
 
-    ``c`` (models,) holds dual constants, None for the mean loss of the events; ``first`` marks D1;
-    ``through`` says whether the logarithm of a sum passes a gradient. Models whose scores spread
-    too far for one shift of the exponent take the slow way, and so do all with Efron's ties.
+    Each row of ``parts`` (k, n) marks a part, in time order. ``c`` (models,) holds dual constants;
+    1 is the mean. ``first`` marks D1 of split losses; ``through`` says whether the logarithm of a
+    sum passes a gradient. Models whose scores spread too far for one shift of the exponent take the
+    slow way of differentiable losses, and so do all with Efron's ties.
     """
-    if ties == "efron":
-        return lambda scores: slow(scores, c)
-    n = risk.order.shape[1]
     order = risk.order[0]
     event = risk.event[0]
-    stop = np.arange(1, n + 1) if ties == "order" else risk.stop[0]
+    n = len(order)
     split = first is not None
-    side = np.where(first[order], 0, 1) if split else np.zeros(n, int)
-    parts = [np.flatnonzero(side == s) for s in range(sides)]
-    mean = event / event.sum()
+    parts = parts.astype(float)
+    unordered = np.empty_like(parts)
+    unordered[:, order] = parts
+
+    def slow(scores: torch.Tensor, c) -> torch.Tensor:
+        halves = first[None] if split else None
+        losses = _losses(scores, risk, ties, first=halves, through=through)
+        return sum(_chi_square_risk(losses, c, part) for part in unordered)
+
+    if ties == "efron":
+        return lambda scores: slow(scores, c)
+    stop = np.arange(1, n + 1)[None] if ties == "order" else risk.stop
+    enters = first[order].astype(int)[None] if split else np.zeros((1, n), int)
+    sets = (stop, enters, 1 - enters if split else enters)
 
     def evaluate(scores: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         # patients in time order, latest first, from here on
@@ -85,26 +79,35 @@ def _fused(
         unsafe = ~(x.min(axis=1) > -kernels.SAFE_SPREAD)
         x[unsafe] = 0.0  # left to the slow way below
         hazard = np.exp(x)
-        total = kernels.totals(hazard, stop, event, side, split)
+        total = kernels.risk_sums(hazard, *sets)
+        if split:
+            total += hazard  # the patient's own term of its sum
         losses = np.log(total)
         losses -= x
         losses *= event
         value = np.zeros(len(x))
         pull = np.zeros_like(x)  # what each loss weighs in the objective
-        constants = None if c is None else np.broadcast_to(np.asarray(c, dtype=float), len(x))
-        if constants is None:
-            pull += mean
-            value += losses @ mean
-        else:
-            for part in parts:
-                kernels.add_worst_cases(losses, part, constants, value, pull)
+        constants = np.ones(len(x)) * c
+        for part in parts:
+            _, worst_mean, worst = kernels.worst_cases(losses, part[None], constants)
+            value += worst_mean
+            pull += worst
         pull *= event
+        # an event pulls its own score up, and pushes everybody in its sum down by their hazard
         push = pull / total if through else np.zeros_like(x)
+        slope = kernels.risk_sums_back(push, *sets)
+        if split:
+            slope += push
+        slope *= hazard
+        slope -= pull
         gradient = np.empty_like(x)
-        gradient[:, order] = kernels.pull_back(hazard, pull, push, stop, side, split)
+        gradient[:, order] = slope
         for m in np.flatnonzero(unsafe):
-            constant = None if constants is None else constants[m]
-            value[m], gradient[m] = _one_model(slow, scores[m], constant)
+            with torch.enable_grad():
+                leaf = scores[m : m + 1].clone().requires_grad_()
+                alone = slow(leaf, constants[m])
+                gradient[m] = torch.autograd.grad(alone.sum(), leaf)[0].numpy()
+            value[m] = float(alone)
         return torch.from_numpy(value), torch.from_numpy(gradient)
 
     return lambda scores: _Objective.apply(scores, evaluate)
@@ -130,12 +133,7 @@ def cox_objective(risk: RiskSets, ties: str = "breslow", penalty=None, lam=None)
         Maps scores (models, n) to one differentiable value per model. With pairs the value lacks
         the margins of the penalty; its gradient is that of the whole.
     """
-    events = int(risk.event[0].sum())
-
-    def slow(scores: torch.Tensor, c) -> torch.Tensor:
-        return _losses(scores, risk, ties).sum(-1) / events
-
-    cox = _fused(risk, slow, ties=ties)
+    cox = _objective(risk, risk.event[:1], ties=ties)
     if penalty is None:
         return cox
     weight = torch.as_tensor(lam, dtype=torch.float64)
@@ -166,11 +164,7 @@ def dro_objective(risk: RiskSets, c, ties: str = "breslow") -> Objective:
     callable
         Maps scores (models, n) to one differentiable value per model.
     """
-
-    def slow(scores: torch.Tensor, c) -> torch.Tensor:
-        return _chi_square_risk(_losses(scores, risk, ties), c)
-
-    return _fused(risk, slow, c, ties=ties)
+    return _objective(risk, np.ones((1, risk.order.shape[1])), c, ties)
 
 
 def split_objective(
@@ -197,16 +191,8 @@ def split_objective(
         Maps scores (models, n) to one differentiable value per model.
     """
     first = np.asarray(first, dtype=bool)
-
-    def slow(scores: torch.Tensor, c) -> torch.Tensor:
-        losses = _split_losses(scores, risk, first[None])
-        if not reference_gradient:
-            died = risk.died[0]
-            losses = torch.where(died, (losses + scores).detach() - scores, losses)
-        halves = (first, ~first)[:sides]
-        return sum(_chi_square_risk(losses[:, torch.from_numpy(half)], c) for half in halves)
-
-    return _fused(risk, slow, c, first=first, sides=sides, through=reference_gradient)
+    halves = np.stack([first, ~first])[:sides, risk.order[0]]
+    return _objective(risk, halves, c, first=first, through=reference_gradient)
 
 
 def initial_parameters(n_features: int, hidden: int | None, seed: int) -> np.ndarray:
@@ -226,13 +212,9 @@ def initial_parameters(n_features: int, hidden: int | None, seed: int) -> np.nda
     """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        if hidden is None:
-            layers = [torch.nn.Linear(n_features, 1, bias=False, dtype=torch.float32)]
-        else:
-            layers = [
-                torch.nn.Linear(n_features, hidden, dtype=torch.float32),
-                torch.nn.Linear(hidden, 1, dtype=torch.float32),
-            ]
+        widths = pairwise([n_features, *([hidden] if hidden else []), 1])
+        how = {"bias": hidden is not None, "dtype": torch.float32}
+        layers = [torch.nn.Linear(*width, **how) for width in widths]
     weights = [p.detach().reshape(-1) for layer in layers for p in layer.parameters()]
     return torch.cat(weights).double().numpy()
 
@@ -257,14 +239,8 @@ class ScoreStack:
         -------
         array of shape (models, rows)
         """
-        layers = _layers(self.theta, self.n_features, self.hidden)
-        X = np.ascontiguousarray(X, dtype=float)
-        if self.hidden is None:
-            return layers[0] @ X.T - self.offset[:, None]
-        out = np.empty((len(self.theta), len(X)))
-        for m, (w1, b1, w2, b2) in enumerate(zip(*layers, strict=True)):
-            out[m] = w2 @ np.maximum(w1 @ X.T + b1[:, None], 0.0) + b2
-        return out - self.offset[:, None]
+        network = _Network(np.asarray(X, dtype=float), len(self.theta), self.hidden)
+        return network.scores(self.theta) - self.offset[:, None]
 
 
 def _layers(theta: np.ndarray, d: int, hidden: int | None) -> list[np.ndarray]:

@@ -72,6 +72,33 @@
     return [...found];
   },
 
+  // Boxes that scroll and cannot be reached by keyboard.
+  unreachable() {
+    return [...document.querySelectorAll("article .output, article pre, article .wide-picture, article .pst-scrollable-table-container")]
+      .filter((e) => ["auto", "scroll"].includes(getComputedStyle(e).overflowX))
+      .filter((e) => e.scrollWidth > e.clientWidth + 1 && e.tabIndex < 0 && !e.querySelector("[tabindex='0']"))
+      .map((e) => e.outerHTML.slice(0, 120));
+  },
+
+  // Ids that two elements have.
+  twice() {
+    const ids = [...document.querySelectorAll("article [id]")].map((e) => e.id);
+    return ids.filter((id, place) => ids.indexOf(id) < place);
+  },
+
+  // On paper: what is cut off, tabs that are not printed, solutions that are.
+  paper() {
+    const seen = (e) => e.checkVisibility({ visibilityProperty: true });
+    const all = (what) => [...document.querySelectorAll(what)];
+    const cut = all("article .output, article pre, article .wide-picture, article mjx-container").filter(
+      (e) => seen(e) && getComputedStyle(e).overflowX !== "visible" && e.scrollWidth > e.clientWidth + 2,
+    );
+    const low = all("article .output").filter((e) => seen(e) && getComputedStyle(e).maxHeight !== "none");
+    const tabs = all("article .sd-tab-content").filter((e) => !seen(e) && seen(e.parentElement));
+    const open = all("article div.solution > :not(.admonition-title)").filter(seen);
+    return [...cut, ...low, ...tabs, ...open].map((e) => e.outerHTML.slice(0, 120));
+  },
+
   // Tables whose head or first column does not stay when their box is scrolled to its far corner.
   loose() {
     return [...document.querySelectorAll("article .output.text_html table")]

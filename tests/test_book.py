@@ -3,17 +3,25 @@
 That the outputs are what the code prints today is for nbval to check: ``make test`` runs it too.
 """
 
+import html
+import json
+import os
 import re
 import subprocess
 import sys
+import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 import nbformat
+import numpy as np
 import pytest
+import torch
 import yaml
 from jupyter_cache import get_cache
 from myst_nb.core.read import read_myst_markdown_notebook
 from myst_parser.config.main import MdParserConfig
+
+import drocox
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "book" / "_ext"))
@@ -151,6 +159,128 @@ def test_mathematics_is_local():
     script = ROOT / "book" / "_static" / config["mathjax_path"]
     assert script.stat().st_size > 1_000_000
     assert (script.parent / "LICENSE").exists()
+
+
+SMALL_BOOK = """\
+# The choice of α
+
+:::{note}
+Not the description.
+:::
+
+Each patient has a *loss* $\\ell_i(\\theta)$ & a weight. MORE
+
+## A table
+
+::::{tab-set}
+:::{tab-item} Corrected
+<table class="results"><tr><td>1</td></tr></table>
+:::
+::::
+
+```{figure} wide.svg
+:alt: wide
+A wide picture.
+```
+
+![narrow](narrow.svg)
+
+```{prf:proof}
+First.
+```
+
+```{prf:proof}
+Second.
+```
+
+```{exercise}
+First.
+```
+
+```{exercise}
+Second.
+```
+"""
+
+
+@pytest.fixture(scope="module")
+def small_site(tmp_path_factory):
+    """A page with one of each thing that ``bookpages`` looks after, and one without anything."""
+    source = tmp_path_factory.mktemp("small")
+    extensions = ["myst_parser", "sphinx_design", "sphinx_proof", "sphinx_exercise", "bookpages"]
+    settings = {
+        "extensions": extensions,
+        "project": "Small book",
+        "html_title": "Small book",
+        "html_theme": "sphinx_book_theme",
+        "html_theme_options": {"extra_footer": "drocox {version}."},
+        "myst_enable_extensions": ["colon_fence", "dollarmath"],
+        "html_baseurl": "https://example.org/",
+    }
+    lines = [f"{key} = {value!r}\n" for key, value in settings.items()]
+    (source / "conf.py").write_text("".join(lines))
+    text = SMALL_BOOK.replace("MORE", 20 * "A second sentence. ")
+    (source / "alpha.md").write_text(text, encoding="utf8")
+    (source / "index.md").write_text("# Small book\n\n```{toctree}\nalpha\n```\n")
+    for label, points in (("wide", 620), ("narrow", 400)):
+        head = f'xmlns="http://www.w3.org/2000/svg" width="{points}pt" height="9pt"'
+        (source / f"{label}.svg").write_text(f"<svg {head}/>")
+    done = subprocess.run(
+        [sys.executable, "-m", "sphinx", "-W", "-q", source, source / "built"],
+        env=os.environ | {"PYTHONPATH": str(ROOT / "book" / "_ext")},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    return source / "built"
+
+
+def test_a_page_describes_itself(small_site):
+    page = (small_site / "alpha.html").read_text(encoding="utf8")
+    tags = re.findall(r'<meta (?:name|property)="([\w:]+)" content="([^"]*)"', page)
+    tags = {key: html.unescape(text) for key, text in tags}
+    assert tags["description"] == tags["og:description"]
+    assert tags["description"].startswith("Each patient has a loss ℓ_i(θ) & a weight. A second")
+    assert 150 < len(tags["description"]) <= 200
+    assert tags["description"].endswith("sentence.")
+    assert (tags["og:title"], tags["og:site_name"]) == ("The choice of α", "Small book")
+    assert tags["og:url"] == "https://example.org/alpha.html"
+    version = re.search(r'^version = "(.*)"', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
+    assert f"drocox {version.group(1)}." in page
+    assert "<title>Small book</title>" in (small_site / "index.html").read_text(encoding="utf8")
+
+
+def test_ids_are_unique_and_wide_things_marked(small_site):
+    page = (small_site / "alpha.html").read_text(encoding="utf8")
+    article = page[page.index("<article") : page.index("</article>")]
+    ids = re.findall(r'\sid="([^"]+)"', article)
+    assert {"proof", "proof-2", "exercise-content", "exercise-content-2"} <= set(ids)
+    assert len(ids) == len(set(ids))
+    assert re.search(r'class="[^"]*wide-picture[^"]*">\s*<img alt="wide"', article)
+    assert article.count("wide-picture") == 1
+    assert re.search(r'class="sd-tab-set[^"]* full-width', article)
+
+
+def test_search_knows_greek_letters_and_the_order_of_chapters(small_site):
+    text = (small_site / "searchindex.js").read_text(encoding="utf8")
+    index = json.loads(text.removeprefix("Search.setIndex(").removesuffix(")"))
+    assert index["docnames"][index["titleterms"]["alpha"]] == "alpha"
+    scorer = (ROOT / "book" / "_static" / "scorer.js").read_text(encoding="utf8")
+    assert scorer in (small_site / "_static" / "language_data.js").read_text(encoding="utf8")
+
+
+def test_the_picture_of_the_method_is_drawn_to_scale():
+    """Bars of the six patients' losses and of their worst-case weights, as the package has them."""
+    time = np.array([2.0, 4, 4, 5, 5, 8])
+    event = np.array([1, 1, 0, 1, 1, 0])
+    hazards = torch.tensor([8.0, 1, 3, 2, 1, 1], dtype=torch.float64)
+    losses = drocox.cox_losses(hazards.log(), time, event)
+    weights = drocox.worst_case_weights(losses, 0.5, rule="sharp")
+    picture = ElementTree.parse(ROOT / "book" / "_static" / "method.svg").getroot()
+    assert {"title", "desc"} <= {element.tag.split("}")[1] for element in picture}
+    for kind, values, scale in (("loss", losses, 20), ("weight", weights, 90)):
+        bars = [float(e.get("height")) for e in picture.iter() if e.get("class") == kind]
+        np.testing.assert_allclose(bars, scale * values.numpy(), atol=0.006)
 
 
 RESULTS = Path("drocox", "paper", "results")

@@ -27,6 +27,7 @@ FLAGS = [
     "--no-first-run",
 ]
 SCREENS = {"desktop": (1280, 900), "phone": (390, 844)}
+PAPER = {"width": 718, "height": 1047}  # A4 in pixels, without margins of 1 cm
 PAGES = [page.relative_to(ROOT).with_suffix(".html").as_posix() for page in golden.pages()]
 CHECKS = Path(__file__).with_name("browser.js").read_text(encoding="utf8")
 
@@ -113,9 +114,17 @@ def test_page(visit, address):
         page.emulate_media(color_scheme=scheme)
         page.wait_for_function(f"() => document.documentElement.dataset.theme === '{scheme}'")
         bad[f"faint when {scheme}"] = check("faint")
+    screen = page.viewport_size
+    page.set_viewport_size(PAPER)
+    page.emulate_media(media="print", color_scheme="light")
+    bad["lost in print"] = check("paper") + check("wide")
+    page.emulate_media(media="screen")
+    page.set_viewport_size(screen)
     open_everything(page)
     bad["wider than the screen"] = check("wide")
     bad["pictures"] = check("pictures")
+    bad["ids used twice"] = check("twice")
+    bad["out of the keyboard's reach"] = check("unreachable")
     bad["tables that do not hold still"] = check("loose")
     bad["sliders without effect"] = idle_sliders(page)
     bad["while loading"] = visit.trouble
@@ -151,8 +160,15 @@ def idle_sliders(page):
 
 
 def test_search_works_without_a_server_of_its_own(visit):
-    page = visit("search.html?q=survival")
-    page.locator("#search-results li").first.wait_for(timeout=10_000)
+    page = visit("search.html?q=alpha")
+    first = page.locator("#search-results li").first
+    first.wait_for(timeout=10_000)
+    assert "α" in first.inner_text()
+    page.get_by_text("Search finished").wait_for()
+    found = page.locator("#search-results li > a").evaluate_all(
+        "all => all.map(a => [-Math.round(a.dataset.score), parseFloat(a.textContent) || 0])"
+    )
+    assert found == sorted(found)  # by score, then by chapter
     assert not visit.trouble
 
 

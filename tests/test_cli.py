@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import invented
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -81,18 +82,19 @@ def test_version_and_help_with_an_example(capsys, monkeypatch):
         (["table", "t2", "race"], "drop the attribute"),
         (["table", "t16", "age", "--tune-by", "CI"], "drop --tune-by, the attribute"),
         (["table", "t1", "--protocol", "corrected"], "drop --protocol"),
-        (["table", "flc"], "which attribute? flc has: age, gender"),
-        (["table", "FLC", "race"], "flc has no attribute 'race'; choose one of: age, gender"),
+        (["table", "flc"], "which attribute? flc has age, gender"),
+        (["table", "FLC", "race"], "no attribute 'race': flc has age, gender"),
         (["table", "flc", "age", "--protocol", "forensic"], "one of: as_published, corrected"),
         (["table", "flc", "age", "--selection", "best"], "stated, one_setting, recovered"),
         (["figure", "beta"], "choose one of: alpha"),
         (["figure", "alpha", "--dataset", "sear"], "did you mean 'seer'?"),
         (["sweep", "--method", "dro-cocks"], "did you mean 'DRO-COX'? choose one of: Cox, Cox_I("),
-        (["sweep", "--repeats", "11"], "'11' is not a repeat: choose from 1 to 10"),
-        (["sweep", "--jobs", "0"], "'0' is not a number of processes: choose 1 or more"),
+        (["sweep", "--repeats", "11"], "--repeats: invalid choice: 11 (choose from 1, 2, 3"),
+        (["sweep", "--jobs", "0"], "--jobs is 0; choose 1 or more"),
+        (["sweep", "--jobs", "many"], "argument --jobs: invalid int value: 'many'"),
+        (["sweep", "--jobs", "2", "--scheduler", "tcp://host:1"], "at once: drop --jobs"),
         (["sweep", "--protocol", "published"], "as_published, corrected, forensic"),
         (["sweep", "--revalidate", "--jobs", "2"], "drop --jobs"),
-        (["sweep", "--protocol", "forensic", "--method", "Cox"], "Deep DRO-COX (SPLIT)"),
         (["verify", "--protocol", "as_publish"], "did you mean 'as_published'?"),
     ],
 )
@@ -183,22 +185,21 @@ def test_the_names_known_before_pandas_is_are_those_of_the_tables():
 def test_sweep_passes_its_arguments_on(capsys, monkeypatch, tmp_path):
     got = []
     monkeypatch.setattr(sweep, "sweep", lambda *args, **how: got.append((args, how)) or 7)
-    argv = "--protocol Corrected --dataset SEER flc --method dro-cox cox --repeats 1 10 --jobs 3"
-    out = printed(capsys, "sweep", *argv.split(), "--scheduler", "tcp://x", "--out", str(tmp_path))
-    assert got == [
-        (
-            ("corrected",),
-            {
-                "datasets": ["seer", "flc"],
-                "methods": ["DRO-COX", "Cox"],
-                "repeats": [1, 10],
-                "jobs": 3,
-                "scheduler": "tcp://x",
-                "out": tmp_path,
-            },
-        )
-    ]
-    assert "trained 7 models" in out
+    argv = "--protocol Corrected --dataset SEER flc --method dro-cox cox --repeats 1 10"
+    parts = {"datasets": ["seer", "flc"], "methods": ["DRO-COX", "Cox"], "repeats": [1, 10]}
+    for workers, how in (
+        (["--jobs", "3"], {"jobs": 3, "scheduler": None}),
+        (["--scheduler", "tcp://x"], {"jobs": -1, "scheduler": "tcp://x"}),
+    ):
+        out = printed(capsys, "sweep", *argv.split(), *workers, "--out", str(tmp_path))
+        assert got.pop() == (("corrected",), {**parts, **how, "out": tmp_path})
+        assert "trained 7 models" in out
+
+
+def test_a_method_that_the_forensic_runs_lack_is_refused(capsys, tmp_path):
+    argv = ["sweep", "--protocol", "forensic", "--method", "Cox", "--out", str(tmp_path)]
+    assert cli.main(argv) == 2
+    assert "protocol 'forensic' has none of these; leave methods out" in capsys.readouterr().err
 
 
 def test_verify_and_revalidate_fail_on_problems(capsys, monkeypatch, tmp_path):
@@ -232,8 +233,8 @@ def test_data_describes_each_data_set_in_a_block(capsys):
     for block, name in zip(blocks, ("flc", "support", "seer"), strict=True):
         facts = tables.dataset_summary().loc[name]
         words = " ".join(block.split())
-        assert f"rows {facts['rows']}" in words and f"doi {facts['doi']}" in words
-        assert f"sha256 {facts['sha256']}" in words and facts["licence"] in words
+        assert f"rows: {facts['rows']}" in words and f"doi: {facts['doi']}" in words
+        assert f"sha256: {facts['sha256']}" in words and facts["licence"] in words
 
 
 def test_a_table_has_title_directions_means_deviations_and_distances(capsys, asked):
@@ -323,17 +324,19 @@ def test_a_store_of_ones_own_is_tabulated_and_drawn(capsys, tmp_path, monkeypatc
 def test_claims_are_wrapped_and_percentages_look_like_it(capsys, monkeypatch, tmp_path):
     made = pd.DataFrame(
         [
-            ("C2", "printed", 3, 3, "flc age linear, " * 6, "reproduced"),
-            ("C6", "corrected", 100 * 26 / 54, 54, "DRO-COX better in 28, SPLIT in 26", "partly"),
+            ("C2", "printed", 3, 3, "flc age linear, " * 6, "reproduced", np.nan, False, ""),
+            ("C2", "corrected, one setting", 1, 3, "", "not", 0.75, True, "0.9 to 1.4"),
+            ("C6", "corrected", 100 * 26 / 54, 54, "SPLIT in 26", "partly", 1.0, False, ""),
         ],
-        columns=["id", "view", "value", "of", "where", "verdict"],
+        columns=["id", "view", *claims.Count._fields[:3], "verdict", *claims.MARKS],
     )
     asked = []
     monkeypatch.setattr(claims, "ledger", lambda out=None: asked.append(out) or made)
     out = printed(capsys, "claims", "--out", str(tmp_path))
     assert asked == [tmp_path]
     words = " ".join(out.split())
-    assert "corrected partly 48.1 % DRO-COX better in 28" in words and "48.1481" not in out
+    assert "corrected partly 48.1 % 100 % SPLIT in 26" in words and "48.1481" not in out
+    assert "one setting not, undecided 1 of 3 75 % detectable: 0.9 to 1.4" in words
     assert "reproduced from 25 %, partly from 10 %" in words
     assert "printed reproduced 3 of 3 flc age linear," in words
     assert "see book/experiments/main-tables.md" in words

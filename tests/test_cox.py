@@ -160,20 +160,37 @@ def test_sides_for_another_number_of_rows_are_refused(rows):
         drocox.split_cox_losses(torch.zeros(rows, 3), [1, 2, 3], [1, 1, 1], first)
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32, torch.float64])
 def test_dtype_is_kept(dtype):
     rng, scores, time, event = draw(3, 25, 0.8, 1.0)
     first = random_sides(rng, 25)
     low, tolerance = scores.to(dtype), 4 * torch.finfo(dtype).eps
     calls = {k: lambda f, k=k: drocox.cox_losses(f, time, event, ties=k) for k in TIES}
     calls["split"] = lambda f: drocox.split_cox_losses(f, time, event, first)
-    if dtype != torch.float16:
+    if dtype in (torch.float32, torch.float64):
         calls["survival"] = lambda f: drocox.breslow_survival(f, time, event, f, [1.0, 3.0])
     for call in calls.values():
         got, exact = call(low), call(low.double())
         assert got.dtype == dtype and exact.dtype == torch.float64
         assert torch.allclose(got.double(), exact, rtol=tolerance, atol=tolerance)
         assert gradient(call, low).dtype == dtype
+
+
+class OnApple(torch.Tensor):
+    """A tensor that says it is on a device without float64."""
+
+    device = torch.device("mps")
+
+
+def test_a_device_without_float64_is_refused():
+    scores = torch.zeros(3).as_subclass(OnApple)
+    for call, name in (
+        (lambda: drocox.cox_losses(scores, [1, 2, 3], [1, 1, 1]), "scores"),
+        (lambda: drocox.dro_risk(scores, 0.5), "losses"),
+        (lambda: drocox.regularizers.group_keya(scores, [0, 1, 0]), "hazards"),
+    ):
+        with pytest.raises(TypeError, match=rf"{name} is on mps.*float64; pass {name}\.cpu\(\)"):
+            call()
 
 
 def test_lists_arrays_and_integer_scores_are_taken():
@@ -277,7 +294,7 @@ def test_a_split_loss_ignores_its_own_side(n, share, seed):
     others = torch.from_numpy(first).clone()
     others[i] = False
     moved = torch.where(others, scores + torch.from_numpy(rng.standard_normal(n)), scores)
-    assert drocox.split_cox_losses(moved, time, event, first)[i] == before[i]
+    equal(drocox.split_cox_losses(moved, time, event, first)[i], before[i], atol=1e-13)
     # ... and it is the full loss when its own side holds nobody else.
     alone = np.arange(n) == i
     full = drocox.cox_losses(scores, time, event)

@@ -11,9 +11,9 @@ from drocox.paper.claims import JUDGES
 
 MODULES = [
     "accuracy", "concordance", "cox", "data", "dro", "estimator", "evaluation", "fairness",
-    "regularizers", "training", "paper.claims", "paper.datasets", "paper.figures",
-    "paper.prepare", "paper.protocol", "paper.run", "paper.selection", "paper.store",
-    "paper.sweep", "paper.tables",
+    "regularizers", "training", "paper.claims", "paper.datasets",
+    "paper.figures", "paper.prepare", "paper.protocol", "paper.provenance", "paper.run",
+    "paper.selection", "paper.store", "paper.sweep", "paper.tables",
 ]  # fmt: skip
 
 

@@ -54,7 +54,7 @@ def test_metrics_of_hazards_equal_the_loops(n, scale, groups, seed, smoothing, g
     got = fairness.individual(h, X, gamma)
     assert type(got) is float
     assert got == pytest.approx(literal.individual_fairness(h, X, gamma), rel=1e-12, abs=1e-14)
-    assert fairness.individual(h, regularizers.all_pairs(X, gamma)) == got
+    assert fairness.individual(h, regularizers.all_pairs(X, gamma)) == pytest.approx(got, rel=1e-14)
     got = fairness.group(h, codes, smoothing)
     assert type(got) is float
     assert got == pytest.approx(literal.group_fairness(h, codes, smoothing), rel=1e-10, abs=1e-12)
@@ -139,6 +139,20 @@ def judge_of(groups: dict) -> tuple[Judge, Patients]:
     X = pd.DataFrame(patients.X, columns=list("abcdefgh")[: patients.X.shape[1]])
     data = SurvivalData("drawn", X, patients.time, patients.event, groups)
     return Judge(data, data, patients.X), patients
+
+
+def test_judge_names_an_attribute_with_a_single_group():
+    judge, patients = judge_of({"sex": np.arange(40) % 2, "site": np.zeros(40)})
+    with pytest.raises(ValueError, match=r"^site holds a single group"):
+        judge.fairness(patients.scores, patients.scores, ["sex"])
+
+
+def test_metrics_take_any_floating_tensor():
+    patients = Patients(7, 40, share=0.5)
+    low = torch.from_numpy(patients.scores).to(torch.bfloat16)
+    outcome = (patients.time, patients.event, np.arange(40) % 2)
+    got = fairness.concordance_imparity(low, *outcome)
+    assert got == fairness.concordance_imparity(low.double(), *outcome)
 
 
 def test_judge_gives_sign_and_both_fractions():

@@ -2,6 +2,6 @@
 
 Data flows one way through the modules: ``datasets`` and ``protocol`` describe, ``prepare`` splits
 and scales, ``run`` trains and judges one stack of models, ``sweep`` does so for all of them into a
-``store``; ``selection``, ``tables``, ``figures`` and ``claims`` read the stored rows, called
-*runs*. The library never imports this package.
+``store``, with the ``provenance`` of its rows; ``selection``, ``tables``, ``figures`` and
+``claims`` read the stored rows, called *runs*. The library never imports this package.
 """

@@ -4,15 +4,13 @@ Names are understood in any case and with or without their punctuation: ``T4``, 
 ``"Cox_∩(Keya)"``, ``dro-cox-split``. Modules that compute are imported when a command runs.
 """
 
-from __future__ import annotations
-
 import argparse
 import difflib
 import textwrap
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from drocox.paper.protocol import ATTRIBUTES, METHODS, PROTOCOLS, REPEATS, SPLIT, STORES
+from drocox.paper.protocol import ATTRIBUTES, METHODS, PROTOCOLS, REPEATS, STORES
 
 WIDTH = 80
 EXHIBITS = [f"t{i}" for i in range(1, 18)]
@@ -30,6 +28,8 @@ BLOCKS = (
 SPLIT_TITLES = {"t16": "SPLIT by n2, ", "t17": "SPLIT by sides, "}
 NAME_WIDTH = 20
 CELL_WIDTH = 12
+NOTE = """% after a number: how many of the 120 resamples (three of ten repeats each) repeat the
+verdict; below 90 % it is undecided. Detectable: difference seen with probability 80 %."""
 
 
 def _plain(name: str) -> str:
@@ -48,17 +48,6 @@ def _name(kind: str, known: Iterable[str], **aliases: str) -> Callable[[str], st
         hint = f" did you mean {by_spelling[close[0]]!r}?" if close else ""
         choices = ", ".join(dict.fromkeys(by_spelling.values()))
         raise argparse.ArgumentTypeError(f"unknown {kind} {text!r};{hint} choose one of: {choices}")
-
-    return read
-
-
-def _number(high: float, text: str) -> Callable[[str], int]:
-    """A reader of whole numbers from 1 to ``high`` for argparse."""
-
-    def read(given: str) -> int:
-        if not given.isdecimal() or not 1 <= int(given) <= high:
-            raise argparse.ArgumentTypeError(f"{given!r} is not {text}")
-        return int(given)
 
     return read
 
@@ -85,9 +74,8 @@ def fill(text: str, first: str = "", indent: str = "") -> str:
 
 def _drop(args, why: str, *names: str) -> None:
     """Refuse those of the named arguments that were given: they would have no effect."""
-    given = [name for name in names if getattr(args, name) is not None]
-    if given:
-        flags = [f"--{name.replace('_', '-')}" for name in given]
+    flags = [f"--{n.replace('_', '-')}" for n in names if getattr(args, n) is not None]
+    if flags:
         args.usage(f"{why}: drop {', '.join(flags).replace('--attribute', 'the attribute')}")
 
 
@@ -99,11 +87,7 @@ def _data(args) -> None:
         print(name.upper())
         for key, value in facts.items():
             text = f"{value:.3f}" if isinstance(value, float) else str(value)
-            label = f"  {key.replace('_', ' '):19s}"
-            if max(map(len, text.split())) > WIDTH - len(label):  # a hash: on a line of its own
-                print(label.rstrip())
-                label = ""
-            print(fill(text, label or "    ", " " * len(label)))
+            print(fill(f"{key.replace('_', ' ')}: {text}", "  ", "    "))
 
 
 def _sweep(args) -> bool | None:
@@ -111,8 +95,10 @@ def _sweep(args) -> bool | None:
     if args.revalidate:
         whole = "--revalidate checks the whole store"
         _drop(args, whole, "dataset", "method", "repeats", "jobs", "scheduler")
-    if args.protocol == "forensic":
-        _drop(args, f"the forensic runs have one method, {SPLIT['nonlinear']}", "method")
+    if args.jobs is not None and args.jobs < 1:
+        args.usage(f"--jobs is {args.jobs}; choose 1 or more")
+    if args.scheduler:
+        _drop(args, "the workers of the cluster decide how many stacks run at once", "jobs")
     from drocox.paper import sweep
 
     if args.revalidate:
@@ -133,28 +119,25 @@ def _verify(args) -> bool:
 
     # of one's own store those protocols that are in it
     there = STORES if args.out is None else list(load_provenance(args.out)) or PROTOCOLS
-    bad = False
-    for protocol in args.protocol or there:
-        problems = verify(protocol, out=args.out)
-        bad = bad or bool(problems)
-        print(f"{protocol}: " + ("PROBLEMS" if problems else "complete and unchanged"))
+    found = []
+    for name in args.protocol or there:
+        problems = verify(name, out=args.out)
+        found += problems
+        print(f"{name}: " + ("PROBLEMS" if problems else "complete and unchanged"))
         for problem in problems:
             print(fill(problem, "  ", "    "))
-    return bad
+    return bool(found)
 
 
 def _check_table(args) -> None:
     """Refuse arguments of ``table`` that are missing, impossible or without effect."""
     if args.name not in ATTRIBUTES:
-        useless = ["protocol", "selection", "out"] if args.name == "t1" else []
         why = f"{args.name} is a table of the paper as it stands"
-        _drop(args, why, "tune_by", *useless, "attribute")
-        return
-    choices = ", ".join(ATTRIBUTES[args.name])
-    if args.attribute is None:
-        args.usage(f"which attribute? {args.name} has: {choices}")
-    if args.attribute not in ATTRIBUTES[args.name]:
-        args.usage(f"{args.name} has no attribute {args.attribute!r}; choose one of: {choices}")
+        of_runs = ["protocol", "selection", "out"] if args.name == "t1" else []
+        _drop(args, why, "tune_by", *of_runs, "attribute")
+    elif args.attribute not in ATTRIBUTES[args.name]:
+        what = f"no attribute {args.attribute!r}:" if args.attribute else "which attribute?"
+        args.usage(f"{what} {args.name} has {', '.join(ATTRIBUTES[args.name])}")
 
 
 def _table(args) -> None:
@@ -166,13 +149,10 @@ def _table(args) -> None:
     exhibit = args.name
     if exhibit in ATTRIBUTES:
         exhibit = tables.exhibit_of(exhibit, args.attribute, args.tune_by or "ci_percent")
-    if exhibit == "t1":
-        table = tables.dataset_table()
-    else:
-        table = tables.exhibit_table(exhibit, out=args.out, **how)
-    if args.csv or exhibit == "t1":
-        text = table.to_csv(index=False) if args.csv else table.to_string(index=False) + "\n"
-        print(text, end="")
+    t1 = exhibit == "t1"
+    table = tables.dataset_table() if t1 else tables.exhibit_table(exhibit, out=args.out, **how)
+    if args.csv or t1:
+        print(table.to_csv(index=False).rstrip() if args.csv else table.to_string(index=False))
         return
     dataset, attribute, tune_by = tables.EXHIBITS.get(exhibit, ("flc", "age", "ci_percent"))
     runs = store.load_runs(how["protocol"], out=args.out)
@@ -241,6 +221,7 @@ def _claims(args) -> None:
     from drocox.paper.claims import claims, ledger
 
     known = claims()
+    print(fill(NOTE) + "\n")
     for name, rows in ledger(out=args.out).groupby("id", sort=False):
         claim = known[name]
         unit = " %" if claim["number"].startswith("per cent") else ""
@@ -251,9 +232,13 @@ def _claims(args) -> None:
         print(fill(f"{claim['paper']}; see book/{claim['chapter']}", " " * 5, " " * 5))
         print(fill(f"{claim['number']} (of {claim['of']}): {bars}", " " * 5, " " * 5))
         for row in rows.itertuples():
+            word = row.verdict + (", undecided" if row.undecided else "")
             value = f"{row.value:.1f} %" if unit else f"{row.value:g} of {row.of}"
-            first = f"     {row.view:13s}{row.verdict:12s}{value:9s}"
-            print(fill(row.where, first, " " * len(first)) if row.where else first.rstrip())
+            again = f"{100 * row.recurs:4.0f} %" if row.recurs == row.recurs else ""  # else NaN
+            print(f"     {row.view:24s}{word:23s}{value:10s}{again}".rstrip())
+            below = [row.where, f"detectable: {row.detectable}" if row.detectable else ""]
+            for text in filter(None, below):
+                print(fill(text, " " * 29, " " * 29))
         print()
 
 
@@ -275,6 +260,7 @@ def add_commands(command: Callable[..., argparse.ArgumentParser]) -> None:
     store = {"type": Path, "metavar": "DIR", "help": "folder of the runs (default: the book's)"}
     datasets = names("data set", ATTRIBUTES, "all") | {"nargs": "+"}
     protocol = names("protocol", PROTOCOLS, "as_published")
+    number = {"type": int, "metavar": "N"}
 
     command("data", _data, "drocox data")
 
@@ -283,10 +269,8 @@ def add_commands(command: Callable[..., argparse.ArgumentParser]) -> None:
     add("--protocol", default="as_published", **names("protocol", STORES, "as_published"))
     add("--dataset", **datasets)
     add("--method", nargs="+", **names("method", METHODS, "all"))
-    repeat = _number(len(REPEATS), "a repeat: choose from 1 to 10")
-    add("--repeats", type=repeat, nargs="+", metavar="N", help="from 1 to 10 (default: all)")
-    processes = _number(float("inf"), "a number of processes: choose 1 or more")
-    add("--jobs", type=processes, metavar="N", help="worker processes (default: one per core)")
+    add("--repeats", nargs="+", choices=REPEATS, help="from 1 to 10 (default: all)", **number)
+    add("--jobs", help="worker processes (default: one per core)", **number)
     add("--scheduler", metavar="ADDRESS", help="dask scheduler, e.g. tcp://host:8786")
     add("--out", **store)
     stamp = "train nothing: recompute a sample of linear runs and, if it agrees to 1e-6, stamp "
@@ -301,22 +285,19 @@ def add_commands(command: Callable[..., argparse.ArgumentParser]) -> None:
     known = _name("table", [*ATTRIBUTES, *EXHIBITS])
     add("name", type=known, metavar="NAME", help="a data set (flc, support, seer), or t1 to t17")
     add("attribute", nargs="?", type=str.lower, help="of a data set: age, gender or race")
-    words = "what the selection minimises: ci_percent (default) or f_a"
     metric = _name("metric", TUNE_BY, ci="ci_percent")
-    add("--tune-by", type=metric, metavar="METRIC", help=words)
+    add("--tune-by", type=metric, metavar="METRIC", help="tuned by ci_percent (default) or f_a")
     add("--protocol", **protocol)
     add("--selection", **names("selection", SELECTIONS, "stated"))
     add("--out", **store)
     add("--csv", action="store_true", help="long form, all digits")
 
-    example = "drocox figure alpha --dataset flc --to pictures"
-    add = command("figure", _figure, example).add_argument
+    add = command("figure", _figure, "drocox figure alpha --dataset flc --to pics").add_argument
     add("figure", type=_name("figure", ["alpha"], f1="alpha"), metavar="NAME", help="alpha, or f1")
     add("--dataset", **datasets)
     add("--protocol", default="as_published", **protocol)
     add("--out", **store)
-    where = "where the pictures go (default: the current folder)"
-    add("--to", type=Path, default=Path(), metavar="DIR", help=where)
+    to = {"type": Path, "default": Path(), "metavar": "DIR"}
+    add("--to", help="where the pictures go (default: the current folder)", **to)
 
-    add = command("claims", _claims, "drocox claims").add_argument
-    add("--out", **store)
+    command("claims", _claims, "drocox claims").add_argument("--out", **store)

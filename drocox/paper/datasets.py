@@ -2,15 +2,13 @@
 
 Loading only encodes: rows keep the order of the original files, missing values stay NaN.
 Stacking, imputation and scaling are steps of the protocol, because that is where they can leak.
-Nothing is downloaded; ``results/sources.toml`` says which package brings which file, and its hash.
+Nothing is downloaded; ``results/sources.toml`` says which package brings which file, and its hash,
+``results/coding.toml`` how its columns are coded.
 """
-
-from __future__ import annotations
 
 import hashlib
 import importlib.util
 import tomllib
-from collections import namedtuple
 from functools import cache
 from pathlib import Path
 
@@ -20,21 +18,9 @@ import pandas as pd
 from drocox import _checks
 from drocox.data import SurvivalData
 
-Source = namedtuple("Source", "package file sha256 licence citation doi note")
-_FILE = Path(__file__).with_name("results") / "sources.toml"
-SOURCES = {name: Source(**facts) for name, facts in tomllib.loads(_FILE.read_text("utf-8")).items()}
-# fmt: off
-LABELS = {
-    "age": ("age <= 65", "age > 65"), "gender": ("female", "male"), "race": ("non-white", "white"),
-}
-# what the package has shortened in the original SEER file
-SHORTENED = {
-    "Other": "Other (American Indian/AK Native, Asian/Pacific Islander)",
-    "Married": "Married (including common law)", "Single ": "Single (never married)",
-    "1": "Grade I", "2": "Grade II", "3": "Grade III",
-    " anaplastic Grade IV": "anaplastic; Grade IV",
-}
-# fmt: on
+_FACTS = Path(__file__).with_name("results")
+CODING = tomllib.loads((_FACTS / "coding.toml").read_text("utf-8"))
+SOURCES = tomllib.loads((_FACTS / "sources.toml").read_text("utf-8"))
 
 
 def load_dataset(name: str) -> SurvivalData:
@@ -61,9 +47,8 @@ def load_dataset(name: str) -> SurvivalData:
         A copy of one's own. Missing values are NaN: "flc" and "support" have some.
     """
     name = _checks.one_of(str(name).lower(), "data set", SOURCES)
-    read = {"flc": _read_flc, "support": _read_support, "seer": _read_seer}[name]
-    X, time, event, groups = read()  # kept in memory, and copied into the object
-    return SurvivalData(name, X, time, event, groups, {a: LABELS[a] for a in groups})
+    X, time, event, groups = _read(name)  # kept in memory, and copied into the object
+    return SurvivalData(name, X, time, event, groups, {a: CODING["labels"][a] for a in groups})
 
 
 def dataset_summary() -> pd.DataFrame:
@@ -79,9 +64,9 @@ def dataset_summary() -> pd.DataFrame:
         d = load_dataset(name)
         missing = d.X.isna().sum()
         sizes = []
-        for a, labels in d.group_labels.items():
-            counts = zip(labels, np.bincount(d.groups[a]), strict=True)
-            sizes.append(" / ".join(f"{label}: {n:,}" for label, n in counts))
+        for attribute, (zero, one) in d.group_labels.items():
+            counts = np.bincount(d.groups[attribute])
+            sizes.append(f"{zero}: {counts[0]:,} / {one}: {counts[1]:,}")
         rows[name] = {
             "rows": len(d),
             "events": int(d.event.sum()),
@@ -91,7 +76,7 @@ def dataset_summary() -> pd.DataFrame:
             "missing_by_feature": ", ".join(f"{f} {n}" for f, n in missing.items() if n) or "none",
             "attributes": ", ".join(d.groups),
             "group_sizes": "; ".join(sizes),
-            **source._asdict(),
+            **source,
         }
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("dataset")
 
@@ -103,7 +88,7 @@ def original_seer_csv() -> bytes:
     -------
     bytes
     """
-    rows = _seer_rows().replace(SHORTENED)
+    rows = _rows("seer").replace(CODING["seer"]["shortened"])
     rows["Grade"] = rows.pop("differentiate") + "; " + rows["Grade"]
     rows.insert(3, "", "")  # the original has an empty fourth column
     rows.columns = rows.columns.str.replace("_", " ")
@@ -114,82 +99,41 @@ def original_seer_csv() -> bytes:
 def _source_file(name: str) -> Path:
     """Path of a data set's file, found without importing its package and checked by hash."""
     source = SOURCES[name]
-    module, _, inside = source.file.partition("/")
+    module, _, inside = source["file"].partition("/")
+    advice = f"run: pip install {source['package']}"
     spec = importlib.util.find_spec(module)
     if spec is None or spec.origin is None:
-        raise ModuleNotFoundError(
-            f"data set {name!r} is a file of a package that is not "
-            f"installed; run: pip install {source.package}"
-        )
+        raise ModuleNotFoundError(f"no package {module!r} with the data set {name!r}; {advice}")
     path = Path(spec.origin).parent / inside
     found = hashlib.sha256(path.read_bytes()).hexdigest() if path.exists() else "no file"
-    if found != source.sha256:
-        raise RuntimeError(
-            f"{source.file} differs from the file of {source.package} (sha256 "
-            f"{source.sha256}, found {found}); run: pip install {source.package}"
-        )
+    if found != source["sha256"]:
+        what = f"{source['file']} differs from the file of {source['package']}"
+        raise RuntimeError(f"{what} (sha256 {source['sha256']}, found {found}); {advice}")
     return path
 
 
-@cache
-def _read_flc() -> tuple:
-    names = "age sex sample.yr kappa lambda flc.grp creatinine mgus futime death chapter".split()
-    raw = pd.read_csv(_source_file("flc"), comment="@", names=names, na_values="?")  # ARFF header
-    X = raw[["age", "creatinine", "flc.grp", "kappa", "lambda"]].assign(sex=raw["sex"] == "M")
-    groups = {"age": X["age"] > 65, "gender": X["sex"]}
-    return X, raw["futime"], raw["death"] == "dead", groups
-
-
-@cache
-def _read_support() -> tuple:
-    raw = pd.read_csv(_source_file("support"), float_precision="round_trip")
-    X = pd.DataFrame(
-        {
-            "age>65": raw["num_age"] > 65,
-            "male": raw["fac_sex"] == "male",
-            "white": raw["fac_race"] == "white",
-            "num.co": raw["num_num_co"],
-            "diabetes": raw["fac_diabetes"] == "Y",
-            "dementia": raw["fac_dementia"] == "Y",
-            "ca": _ranks(raw["fac_ca"], "no yes metastatic"),
-        }
-        | {f: raw[f"num_{f}"] for f in "meanbp hrt resp temp wblc sod crea".split()}
-    )
-    groups = {"age": X["age>65"], "gender": X["male"], "race": X["white"]}
-    return X, raw["time"], raw["event"], groups
-
-
-@cache
-def _read_seer() -> tuple:
-    raw = _seer_rows()
-    grade = raw["differentiate"].str.split().str[0]
-    X = pd.DataFrame(
-        {
-            "age>65": raw["Age"] > 65,
-            "white": raw["Race"] == "White",
-            "marital": _ranks(raw["Marital_Status"], "Married Divorced Single Widowed Separated"),
-            "t_stage": _ranks(raw["T_Stage"], "T1 T2 T3 T4"),
-            "n_stage": _ranks(raw["N_Stage"], "N1 N2 N3"),
-            "6th_stage": _ranks(raw["6th_Stage"], "IIA IIB IIIA IIIB IIIC"),
-            "grade": _ranks(grade, "Moderately Poorly Well Undifferentiated"),  # II, III, I, IV
-            "a_stage": raw["A_Stage"] == "Distant",
-            "tumor_size": raw["Tumor_Size"],
-            "estrogen": raw["Estrogen_Status"] == "Negative",
-            "progesterone": raw["Progesterone_Status"] == "Negative",
-            "nodes_examined": raw["Regional_Node_Examined"],
-            "nodes_positive": raw["Reginol_Node_Positive"],
-        }
-    )
-    groups = {"age": X["age>65"], "race": X["white"]}
-    return X, raw["Survival_Months"], raw["Status"] == "Dead", groups
-
-
-def _seer_rows() -> pd.DataFrame:
-    """The package's SEER rows in the original order: row i is the package's row order[i]."""
+def _rows(name: str) -> pd.DataFrame:
+    """The rows of a file in the original order; of SEER, row i is the package's row order[i]."""
+    rows = pd.read_csv(_source_file(name), **CODING[name]["read"])
+    if name != "seer":
+        return rows
     order = np.loadtxt(Path(__file__).with_name("seer_order.txt"), dtype=int)
-    return pd.read_csv(_source_file("seer")).iloc[order].reset_index(drop=True)
+    return rows.iloc[order].reset_index(drop=True)
 
 
-def _ranks(labels: pd.Series, order: str) -> pd.Series:
-    """Code labels by their position in ``order``, a blank-separated list."""
-    return labels.str.strip().map({label: code for code, label in enumerate(order.split())})
+def _coded(rows: pd.DataFrame, how: str | list[str]) -> pd.Series:
+    """An expression in the columns, or the labels of a column coded by their place in a list."""
+    if isinstance(how, str):
+        return rows.eval(how, engine="python")
+    column, *labels = how
+    return rows[column].str.strip().map({label: code for code, label in enumerate(labels)})
+
+
+@cache
+def _read(name: str) -> tuple:
+    """Features, time, event and groups of a data set."""
+    rows = _rows(name)
+    coding = CODING[name]
+    X = pd.DataFrame({feature: _coded(rows, how) for feature, how in coding["features"].items()})
+    groups = {attribute: _coded(rows, how) for attribute, how in coding["groups"].items()}
+    return X, _coded(rows, coding["time"]), _coded(rows, coding["event"]), groups

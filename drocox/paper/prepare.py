@@ -3,8 +3,6 @@
 What differs between protocols is read from :data:`drocox.paper.protocol.PROCEDURES`.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -46,7 +44,8 @@ def introsort_order(values) -> np.ndarray:
                     order[a], order[b] = order[b], order[a]
             pivot = v[order[middle]]
             order[middle], order[high - 1] = order[high - 1], order[middle]
-            i, j = low, high - 1
+            i = low
+            j = high - 1
             while True:
                 i += 1
                 while v[order[i]] < pivot:
@@ -111,13 +110,7 @@ def _split(rows: np.ndarray, event: np.ndarray, share: float, seed: int):
 
 
 @lru_cache(maxsize=4)
-def prepare(
-    protocol: str,
-    dataset: str,
-    repeat: int,
-    n2_share: float | None = None,
-    sides: int | None = None,
-) -> Prepared:
+def prepare(protocol: str, dataset: str, repeat: int, n2_share=None, sides=None) -> Prepared:
     """Split, order and scale the data of one repeat.
 
     Parameters
@@ -136,42 +129,28 @@ def prepare(
     procedure = PROCEDURES[protocol]
     data = _whole(dataset, procedure.stacked)
     rest, test = _split(np.arange(len(data)), data.event, 0.2, procedure.test_seed or repeat)
-    train, val = _split(rest, data.event, 0.2, repeat)
-    in_first = None
-    if n2_share is not None:
-        in_first = _split(train, data.event, n2_share, repeat)[0]
+    rows = [*_split(rest, data.event, 0.2, repeat), test]
+    in_first = None if n2_share is None else _split(rows[0], data.event, n2_share, repeat)[0]
 
     # As published, every part is put in the order of an unstable sort, latest first. The Brier
     # score then meets predictions in that order and outcomes in the order before it.
-    rows = [train, val, test]
     orders = [None, None, None]
     if procedure.stacked:
         orders = [introsort_order(data.time[part])[::-1] for part in rows]
         rows = [part[order] for part, order in zip(rows, orders, strict=True)]
-    first = None if in_first is None else np.isin(rows[0], in_first)
 
-    parts = [data.subset(part) for part in rows]
-    X = scaled_features(*parts)
+    train, val, test = (data.subset(part) for part in rows)
+    X = scaled_features(train, val, test)
+    first = None if in_first is None else np.isin(rows[0], in_first)
     baseline_X = X[0]
     if first is not None and procedure.split_scaled_by_first:
-        raw = [part.X.to_numpy() for part in parts]
+        raw = [part.X.to_numpy() for part in (train, val, test)]
         scaler = StandardScaler().fit(raw[0][first])
         X = [scaler.transform(features) for features in raw]
         baseline_X = raw[0] if sides == 2 else X[0]  # published: two sides, unscaled baseline
-
-    judges = [
-        Judge(parts[0], parts[i], X[i], procedure.ties, orders[i])
-        for i in (1, 2)  # validation and test
-    ]
-    return Prepared(
-        procedure=procedure,
-        train=parts[0],
-        val=parts[1],
-        test=parts[2],
-        X=tuple(X),
-        baseline_X=baseline_X,
-        risk=risk_sets(parts[0].time, parts[0].event),
-        first=first,
-        weight_seed=procedure.weight_seed or repeat,
-        judges=tuple(judges),
-    )
+    risk = risk_sets(train.time, train.event)
+    weight_seed = procedure.weight_seed or repeat
+    judge_val = Judge(train, val, X[1], procedure.ties, orders[1])
+    judge_test = Judge(train, test, X[2], procedure.ties, orders[2])
+    parts = (train, val, test, tuple(X), baseline_X)
+    return Prepared(procedure, *parts, risk, first, weight_seed, (judge_val, judge_test))

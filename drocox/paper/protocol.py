@@ -21,20 +21,18 @@ A third set of runs, ``forensic``, is nonlinear SPLIT as published but for one t
 of the reference sum in equation (8) passes no gradient. It exists to explain published rows.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 from typing import NamedTuple
 
 from drocox import _checks
 
+# fmt: off
 ATTRIBUTES = {
-    "flc": ("age", "gender"),
-    "support": ("age", "gender", "race"),
-    "seer": ("age", "race"),
+    "flc": ("age", "gender"), "support": ("age", "gender", "race"), "seer": ("age", "race"),
 }
+# fmt: on
 MODELS = ("linear", "nonlinear")
 HIDDEN = {"linear": None, "nonlinear": 24}
 REPEATS = tuple(range(1, 11))
@@ -54,30 +52,25 @@ KEYS += ["learning_rate", "lam", "alpha", "n2_share", "sides"]
 
 @dataclass(frozen=True)
 class Procedure:
-    """The steps in which protocols differ."""
+    """The steps in which protocols differ; by default as published."""
 
-    stacked: bool  # impute and stack by demographic group, and order parts by an unstable sort
-    test_seed: int | None  # None: the number of the repeat
-    weight_seed: int | None  # of the initial weights; None: the number of the repeat
-    split_scaled_by_first: bool  # whether SPLIT scales features by D1 instead of by all
-    centred: bool  # whether the score of an MLP is centred on the training mean
-    ties: str  # in the Cox loss and the log partial likelihood
+    stacked: bool = True  # impute and stack by demographic group; unstable sort inside parts
+    test_seed: int | None = 7  # None: the number of the repeat
+    weight_seed: int | None = 1  # of the initial weights; None: the number of the repeat
+    split_scaled_by_first: bool = True  # whether SPLIT scales features by D1 instead of by all
+    centred: bool = False  # whether the score of an MLP is centred on the training mean
+    ties: str = "order"  # in the Cox loss and the log partial likelihood
     reference_gradient: bool = True  # whether the log-sum of equation (8) passes a gradient
 
 
-_AS_PUBLISHED = Procedure(
-    stacked=True, test_seed=7, weight_seed=1,
-    split_scaled_by_first=True, centred=False, ties="order",
-)  # fmt: skip
-_CORRECTED = Procedure(
-    stacked=False, test_seed=None, weight_seed=None,
-    split_scaled_by_first=False, centred=True, ties="breslow",
-)  # fmt: skip
 PROCEDURES = {
-    "as_published": _AS_PUBLISHED,
-    "corrected": _CORRECTED,
-    "forensic": replace(_AS_PUBLISHED, reference_gradient=False),
-}
+    "as_published": Procedure(),
+    "corrected": Procedure(
+        stacked=False, test_seed=None, weight_seed=None,
+        split_scaled_by_first=False, centred=True, ties="breslow",
+    ),
+    "forensic": Procedure(reference_gradient=False),
+}  # fmt: skip
 PROTOCOLS = ("as_published", "corrected")  # the two that tables are made of
 STORES = tuple(PROCEDURES)
 
@@ -88,7 +81,7 @@ class Method:
 
     model: str
     loss: str  # "cox" | "dro" | "split"
-    penalty: str | None = None  # "keya_i" | "rp_i" | "keya_g" | "rp_g" | "keya_cap"
+    penalty: str | None = None  # one of PENALTIES
 
     @property
     def by_attribute(self) -> bool:
@@ -101,28 +94,18 @@ class Method:
         return self.loss != "cox"
 
 
-def _methods() -> dict[str, Method]:
-    penalties = {
-        "": None,
-        "_I(Keya)": "keya_i",
-        "_I(R&P)": "rp_i",
-        "_G(Keya)": "keya_g",
-        "_G(R&P)": "rp_g",
-        "_cap(Keya)": "keya_cap",
-    }
-    out = {}
-    for model, plain, deep in (("linear", "Cox", ""), ("nonlinear", "DeepSurv", "Deep ")):
-        for suffix, penalty in penalties.items():
-            out[plain + suffix] = Method(model, "cox", penalty)
-        out[deep + "DRO-COX"] = Method(model, "dro")
-        out[deep + "DRO-COX (SPLIT)"] = Method(model, "split")
-    return out
-
-
-METHODS: dict[str, Method] = _methods()
+PENALTIES = {  # suffix of a method's name, and the penalty
+    "": None, "_I(Keya)": "keya_i", "_I(R&P)": "rp_i",
+    "_G(Keya)": "keya_g", "_G(R&P)": "rp_g", "_cap(Keya)": "keya_cap",
+}  # fmt: skip
 PLAIN = {"linear": "Cox", "nonlinear": "DeepSurv"}
 DRO = {"linear": "DRO-COX", "nonlinear": "Deep DRO-COX"}
 SPLIT = {"linear": "DRO-COX (SPLIT)", "nonlinear": "Deep DRO-COX (SPLIT)"}
+METHODS: dict[str, Method] = {}
+for _model in MODELS:
+    METHODS |= {PLAIN[_model] + end: Method(_model, "cox", PENALTIES[end]) for end in PENALTIES}
+    METHODS[DRO[_model]] = Method(_model, "dro")
+    METHODS[SPLIT[_model]] = Method(_model, "split")
 
 
 class Setting(NamedTuple):
@@ -158,10 +141,20 @@ class Stack:
         list of Setting
             In the order in which the models are stored.
         """
-        method = METHODS[self.method]
-        lambdas = (None,) if method.penalty is None else LAMBDAS
-        alphas = ALPHAS if method.robust else (None,)
+        lambdas = LAMBDAS if METHODS[self.method].penalty else (None,)
+        alphas = ALPHAS if METHODS[self.method].robust else (None,)
         return [Setting(*values) for values in product(LEARNING_RATES, lambdas, alphas)]
+
+    def keys(self) -> list[dict]:
+        """What identifies the models: the values of :data:`KEYS`.
+
+        Returns
+        -------
+        list of dict
+            In the order of the grid.
+        """
+        of_stack = vars(self) | {"model": self.model}
+        return [{**of_stack, **setting._asdict()} for setting in self.grid()]
 
     @property
     def name(self) -> str:

@@ -6,27 +6,17 @@ most, which says whether digits can be expected to hold elsewhere; a run whose t
 more than ``MOVED`` is marked ``unstable``. In the other repeats nobody knows.
 """
 
-from __future__ import annotations
-
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
 import pandas as pd
 
-from drocox import accuracy, regularizers
+from drocox import accuracy, regularizers, training
 from drocox.dro import dual_constant
 from drocox.paper.prepare import Prepared, prepare
 from drocox.paper.protocol import ATTRIBUTES, HIDDEN, KEYS, METHODS, Setting, Stack
-from drocox.training import (
-    N_ITER,
-    Objective,
-    ScoreStack,
-    cox_objective,
-    dro_objective,
-    fit_stack,
-    initial_parameters,
-    split_objective,
-)
+from drocox.training import Objective, ScoreStack
 
 CHUNK = 9  # models per pass: their hidden layers stay in the processor's cache
 TWICE = (1, 2, 3)  # repeats in which stability is measured: it costs a second training
@@ -52,20 +42,20 @@ def _penalty(name: str | None, ready: Prepared, attribute: str):
     return None
 
 
-def _objective(stack: Stack, ready: Prepared, settings: list[Setting], penalty) -> Objective:
+def _objective(stack: Stack, ready: Prepared, settings: Sequence[Setting], penalty) -> Objective:
     """What the models with these settings minimise."""
     method = METHODS[stack.method]
     ties = ready.procedure.ties
     if method.loss == "cox":
-        return cox_objective(ready.risk, ties, penalty, [s.lam for s in settings])
+        return training.cox_objective(ready.risk, ties, penalty, [s.lam for s in settings])
     c = np.array([dual_constant(s.alpha, rule="paper") for s in settings])
     if method.loss == "dro":
-        return dro_objective(ready.risk, c, ties)
+        return training.dro_objective(ready.risk, c, ties)
     through = ready.procedure.reference_gradient
-    return split_objective(ready.risk, ready.first, c, stack.sides, reference_gradient=through)
+    return training.split_objective(ready.risk, ready.first, c, stack.sides, through)
 
 
-def fit(stack: Stack, ready: Prepared, scales=(1.0,), n_iter: int = N_ITER) -> ScoreStack:
+def fit(stack: Stack, ready: Prepared, scales=(1.0,), n_iter: int = training.N_ITER) -> ScoreStack:
     """Train the models of a stack, once for each factor of the initial weights.
 
     Parameters
@@ -84,23 +74,17 @@ def fit(stack: Stack, ready: Prepared, scales=(1.0,), n_iter: int = N_ITER) -> S
         ``len(scales)`` times the models of the stack's grid.
     """
     hidden = HIDDEN[stack.model]
-    start = initial_parameters(ready.X[0].shape[1], hidden, ready.weight_seed)
+    start = training.initial_parameters(ready.X[0].shape[1], hidden, ready.weight_seed)
     jobs = [(scale, setting) for scale in scales for setting in stack.grid()]
     penalty = _penalty(METHODS[stack.method].penalty, ready, stack.attribute)
+    how = {"hidden": hidden, "centre": ready.procedure.centred and hidden is not None}
     done = []
     for low in range(0, len(jobs), CHUNK):
-        chunk = jobs[low : low + CHUNK]
-        settings = [setting for _, setting in chunk]
-        trained = fit_stack(
-            ready.X[0],
-            _objective(stack, ready, settings, penalty),
-            np.outer([scale for scale, _ in chunk], start),
-            [setting.learning_rate for setting in settings],
-            hidden=hidden,
-            n_iter=n_iter,
-            centre=ready.procedure.centred and hidden is not None,
-        )
-        done.append(trained)
+        factors, settings = zip(*jobs[low : low + CHUNK], strict=True)
+        objective = _objective(stack, ready, settings, penalty)
+        rates = [setting.learning_rate for setting in settings]
+        starts = np.outer(factors, start)
+        done.append(training.fit_stack(ready.X[0], objective, starts, rates, n_iter=n_iter, **how))
     theta = np.vstack([trained.theta for trained in done])
     offset = np.concatenate([trained.offset for trained in done])
     return ScoreStack(theta, done[0].n_features, hidden, offset)
@@ -142,19 +126,16 @@ def run_stack(stack: Stack) -> pd.DataFrame:
     on_train, on_val, on_test = (models.scores(X) for X in ready.X)
     on_baseline = models.scores(ready.baseline_X)
     judge_val, judge_test = ready.judges
-    grid = stack.grid()
-    rows = []
-    for i, setting in enumerate(grid):
+    rows = stack.keys()
+    for i, row in enumerate(rows):
         val = judge_val.fairness(on_train[i], on_val[i])
         test = judge_test.fairness(on_train[i], on_test[i])
         test |= judge_test.accuracy(on_train[i], on_test[i], on_baseline[i])
-        row = vars(stack) | {"model": stack.model} | setting._asdict()
-        row |= {f"val_{name}": value for name, value in val.items()}
-        row |= {f"test_{name}": value for name, value in test.items()}
+        row.update({f"val_{name}": value for name, value in val.items()})
+        row.update({f"test_{name}": value for name, value in test.items()})
         if twice:
-            again = on_test[i + len(grid)]
+            again = on_test[i + len(rows)]
             c_index = accuracy.concordance_index(again, ready.test.time, ready.test.event)
             row["moved"] = float(np.abs(again - on_test[i]).max())
             row["unstable"] = int(abs(c_index - test["c_index"]) > MOVED)
-        rows.append(row)
-    return pd.DataFrame(rows).reindex(columns=columns())
+    return pd.DataFrame(rows, columns=columns())

@@ -8,9 +8,10 @@ to the larger c-index, then to grid order; if none is eligible, the largest c-in
 The paper does not say whether this is done apart in each repeat (``"stated"``) or once for all ten,
 by the means over the repeats (``"one_setting"``); both readings are selections here.
 
-The other rules exist to find out which choice gives a published row back. Some of them look at
-test data: they explain numbers, and nothing in this project is concluded from them. All rules are
-written down in ``results/rules.toml``, with those that give published rows back.
+The other rules exist to find out which choice gives a published row back. Two of them look at
+test data, one at the runs of the store ``forensic``. They explain published numbers; whether the
+paper's claims hold is judged without them. All rules are written down in ``results/rules.toml``,
+with those that give published rows back.
 """
 
 import tomllib
@@ -27,7 +28,6 @@ from drocox.paper.protocol import METHODS, PLAIN
 TOLERANCE = 0.95  # share of Cox's c-index that an eligible configuration keeps
 TUNE_BY = ("ci_percent", "f_a")
 SELECTIONS = ("stated", "one_setting", "recovered")
-NAMED = {"flc": 0.3, "support": 0.5, "seer": 0.15}  # alpha in the released instructions
 SETTING = ["learning_rate", "lam", "alpha"]
 
 
@@ -44,14 +44,17 @@ class Rule:
     part: str = "val"  # whose metrics decide: "val" or "test"
     decimals: int | None = None  # of the rounded metric; ties then go to the smaller setting
     learning_rate: float | None = None  # configurations are restricted to it
-    named_alpha: bool = False  # configurations are restricted to the alpha of NAMED
+    alpha: float | None = None  # and to this
+    named: bool = False  # or to what the released instructions name for the method: NAMED
     bar_learning_rate: float | None = None  # of the Cox that sets the bar; None: the best of all
     one_setting: bool = False  # one configuration for all repeats, by means over them
+    forensic: bool = False  # chosen among the runs of the store "forensic"
 
 
 _WRITTEN = tomllib.loads((store.DEFAULT / "rules.toml").read_text(encoding="utf-8"))
-RULES = {name: Rule(**fields) for name, fields in _WRITTEN["rules"].items()}
-ONE_SETTING = {name: Rule(**fields) for name, fields in _WRITTEN["one_setting"].items()}
+RULES = {name: Rule(**fields) for name, fields in _WRITTEN["rules"].items()}  # the closed list
+_KNOWN = RULES | {name: Rule(**fields) for name, fields in _WRITTEN["carried"].items()}
+NAMED = _WRITTEN["named"]
 RECOVERED = {
     (where, method): rule
     for where, rows in _WRITTEN["recovered"].items()
@@ -127,8 +130,10 @@ def _best(rows: pd.DataFrame, bar: np.ndarray | None, how: Rule) -> pd.DataFrame
 def _means(rows: pd.DataFrame, how: Rule) -> pd.DataFrame:
     """Means over the repeats, one row per configuration, in grid order; ``repeat`` is 0."""
     needed = [f"{how.part}_c_index", f"{how.part}_{how.metric}"]
-    means = rows.groupby(SETTING, sort=False, dropna=False)[needed].mean()
-    return means.reset_index().assign(repeat=0)
+    size = len(rows) // rows["repeat"].nunique()  # every repeat has the whole grid, in its order
+    means = rows[needed].to_numpy().reshape(-1, size, len(needed)).mean(axis=0)
+    grid = rows[["method", *SETTING]].head(size).reset_index(drop=True)
+    return grid.assign(repeat=0, **dict(zip(needed, means.T, strict=True)))
 
 
 def select(rows: pd.DataFrame, plain: pd.DataFrame, rule: str) -> pd.DataFrame:
@@ -141,40 +146,42 @@ def select(rows: pd.DataFrame, plain: pd.DataFrame, rule: str) -> pd.DataFrame:
     plain : DataFrame
         Those of Cox (DeepSurv), which set the bar. A repeat that they lack is left out.
     rule : str
-        One of :data:`RULES` or :data:`ONE_SETTING`. Rules that read validation data give Cox and
-        DeepSurv their largest validation c-index.
+        One of :data:`RULES`. Those that read validation data give Cox and DeepSurv their largest
+        validation c-index.
 
     Returns
     -------
     DataFrame
         The chosen rows, by repeat; none where the rule does not apply to the method.
     """
-    known = RULES | ONE_SETTING
-    how = known[_checks.one_of(rule, "rule", known)]
+    how = _KNOWN[_checks.one_of(rule, "rule", _KNOWN)]
+    method = rows["method"].iloc[0]
+    wanted = [how.learning_rate, how.alpha]
+    if how.named:
+        wanted = NAMED.get(method, {}).get(rows["dataset"].iloc[0], [np.nan, np.nan])  # no run's
+    if "protocol" in rows:
+        rows = rows[(rows["protocol"] == "forensic") == how.forensic]
     rows = rows[rows["repeat"].isin(plain["repeat"])]
-    if how.learning_rate is not None:
-        rows = rows[rows["learning_rate"] == how.learning_rate]
-    if how.named_alpha:
-        rows = rows[rows["alpha"] == rows["dataset"].map(NAMED)]
+    for name, value in zip(["learning_rate", "alpha"], wanted, strict=True):
+        if value is not None:
+            rows = rows[rows[name] == value]
     if rows.empty:
         return rows
     if how.bar_learning_rate is not None:
         plain = plain[plain["learning_rate"] == how.bar_learning_rate]
     pool = rows
     if how.one_setting:
+        rows = rows.sort_values("repeat", kind="stable")
         pool = _means(rows, how)
-        plain = _means(plain[plain["repeat"].isin(rows["repeat"])], how)
+        plain = plain[plain["repeat"].isin(rows["repeat"])].sort_values("repeat", kind="stable")
+        plain = _means(plain, how)
     bar = None
-    by_c_index = rows["method"].iloc[0] in PLAIN.values() and how.part == "val"
+    by_c_index = method in PLAIN.values() and how.part == "val"
     if how.metric != "c_index" and not by_c_index:
         best = plain.groupby("repeat")[f"{how.part}_c_index"].max()
         bar = TOLERANCE * best.reindex(pool["repeat"]).to_numpy()
     chosen = _best(pool, bar, how)
-    if not how.one_setting:
-        return chosen
-    setting = chosen[SETTING].fillna(-1).iloc[0]  # NaN, where a method has none, equals itself
-    same = (rows[SETTING].fillna(-1) == setting).all(axis=1)
-    return rows[same].sort_values("repeat", kind="stable")
+    return rows.iloc[chosen.index[0] :: len(pool)] if how.one_setting else chosen
 
 
 def rule_of(where: str, method: str, selection: str, tune_by: str = "ci_percent") -> str:
@@ -216,10 +223,8 @@ def plain_of(rows: pd.DataFrame, model: str) -> pd.DataFrame:
     """
     plain = rows[rows["method"] == PLAIN[model]]
     if plain.empty:
-        raise ValueError(
-            f"the store holds no runs of {PLAIN[model]} on {rows['dataset'].iloc[0]}, which every "
-            "selection compares with; train them too"
-        )
+        what = f"the store holds no runs of {PLAIN[model]} on {rows['dataset'].iloc[0]}"
+        raise ValueError(f"{what}, which every selection compares with; train them too")
     return plain
 
 
@@ -267,9 +272,7 @@ def selected(
     """
     rows = candidates(runs, dataset, attribute)
     if rows.empty:
-        raise ValueError(
-            f"the store holds no runs on {dataset}; train some, or choose another data set"
-        )
+        raise ValueError(f"the store holds no runs on {dataset}; train some first")
     chosen = [
         select(mine, plain, rule_of(dataset, method, selection, tune_by))
         for method, mine, plain in by_method(rows)

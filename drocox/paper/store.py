@@ -1,46 +1,33 @@
-"""The store of finished runs, and where they came from.
+"""The store of finished runs: its files, written whole, and read only if they are today's.
 
 A store is a folder. While a protocol runs, every finished stack is one file
 ``parts/<protocol>/<stack>.csv`` whose first line carries the hash of its rows and of the code and
-data that made them; it is written under another name and renamed, so a file is whole or absent.
-A finished protocol is one file ``<protocol>.csv.gz`` with one row per trained model, described in
-``provenance.json``. Plain text throughout: nothing in a store can run code.
+data that made them (see :mod:`drocox.paper.provenance`); it is written under another name and
+renamed, so a file is whole or absent. A finished protocol is one file ``<protocol>.csv.gz`` with
+one row per trained model, described in ``provenance.json``. Plain text throughout: nothing in a
+store can run code.
 
 The stores of the book come with the package, in :data:`DEFAULT`, and are read from there. Runs are
 written there only in a source checkout; an installed package writes into the current folder.
 """
 
-from __future__ import annotations
-
-import ast
 import gzip
-import hashlib
 import io
 import json
-import os
 import shlex
 import shutil
 import zlib
-from dataclasses import fields
-from functools import cache, lru_cache
+from functools import lru_cache
 from pathlib import Path
 
 import pandas as pd
 
 from drocox import _checks
-from drocox.paper.datasets import load_dataset
-from drocox.paper.protocol import ATTRIBUTES, STORES, Stack, stacks
+from drocox.paper import provenance
+from drocox.paper.protocol import STORES, Stack, stacks
 
 DEFAULT = Path(__file__).with_name("results")
-
-# modules whose code decides the numbers of trained and judged models
-# fmt: off
-_TRAINING = (
-    "kernels", "cox", "dro", "regularizers", "concordance", "accuracy", "fairness", "evaluation",
-    "training", "data", "paper.datasets", "paper.protocol", "paper.prepare", "paper.run",
-)
-# fmt: on
-DECIDING = dict.fromkeys(STORES, _TRAINING)  # by store
+SPENT = ("cpu", "wall", "peak")  # what a stack cost: seconds of one thread, seconds, GB
 
 Part = tuple[dict, pd.DataFrame]  # of a finished stack: what its file begins with, and rows
 
@@ -51,81 +38,6 @@ class StoreError(RuntimeError):
 
 class DamagedError(StoreError):
     """A file of a store is truncated or was edited."""
-
-
-def _sha256(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
-
-
-def _is_docstring(node: ast.AST | str) -> bool:
-    """Whether a part of a syntax tree is a statement that is a string and nothing else."""
-    value = node.value if isinstance(node, ast.Expr) else None
-    return isinstance(value, ast.Constant) and isinstance(value.value, str)
-
-
-def code_form(source: str) -> str:
-    """What decides numbers in a source: its syntax tree, the same from Python 3.11 on.
-
-    Comments, docstrings, layout, quotes and commas that make no tuple do not count.
-
-    Parameters
-    ----------
-    source : str
-        Text of a Python module.
-
-    Returns
-    -------
-    str
-    """
-    tree = ast.parse(source)
-    for node in ast.walk(tree):
-        for name, value in list(ast.iter_fields(node)):
-            if isinstance(value, list):
-                value[:] = [part for part in value if not _is_docstring(part)]
-            if value == [] or name == "ctx":  # says nothing, and not every Python shows it
-                delattr(node, name)
-    return ast.dump(tree)
-
-
-@cache
-def code_hash(name: str) -> str:
-    """Hash of the modules that decide the numbers of a store.
-
-    Parameters
-    ----------
-    name : {"as_published", "corrected", "forensic"}
-
-    Returns
-    -------
-    str
-        16 hexadecimal digits.
-    """
-    package = Path(__file__).parents[1]
-    files = [package / f"{module.replace('.', '/')}.py" for module in DECIDING[name]]
-    forms = [code_form(file.read_text(encoding="utf-8")) for file in files]
-    return _sha256("\0".join([*DECIDING[name], *forms]).encode())[:16]
-
-
-@cache
-def data_hash(dataset: str) -> str:
-    """Hash of a loaded data set.
-
-    Parameters
-    ----------
-    dataset : {"flc", "support", "seer"}
-
-    Returns
-    -------
-    str
-        16 hexadecimal digits.
-    """
-    return load_dataset(dataset).sha256[:16]
-
-
-def _today(protocol: str, dataset: str | None = None) -> dict:
-    """What decides the numbers of a whole protocol or of its runs on one data set."""
-    data = data_hash(dataset) if dataset else {d: data_hash(d) for d in ATTRIBUTES}
-    return {"code": code_hash(protocol), "data": data}
 
 
 def own_folder() -> Path:
@@ -159,26 +71,24 @@ def command(protocol: str, out: Path | None = None, *flags: str) -> str:
     return " ".join(["drocox sweep --protocol", protocol, *flags, *folder])
 
 
-def _write(path: Path, content: bytes) -> None:
-    """Write a file so that it is whole or absent, whatever happens meanwhile."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(path.name + ".tmp")
-    with open(temporary, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, path)
-
-
 def _damaged(path: Path, protocol: str, out: Path) -> DamagedError:
     advice = f"restore it, or delete it and run: {command(protocol, out)}"
     return DamagedError(f"{path} is truncated or was edited; {advice}")
 
 
 def _stale(path: Path, protocol: str, out: Path) -> StoreError:
-    what = f"{path} was made by other code or data; give another folder with --out, or"
-    advice = f"check and keep what is there with: {command(protocol, out, '--revalidate')}"
-    return StoreError(f"{what} {advice}")
+    what = f"{path} was made by other code or data; give another folder with --out"
+    again = "or delete it and run the command below without --revalidate"
+    keep = command(protocol, out, "--revalidate")
+    return StoreError(f"{what}; {again}; or keep it if a recomputed sample agrees: {keep}")
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Write a file so that it is whole or absent, also if the process is killed meanwhile."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(path.name + ".tmp")
+    temporary.write_bytes(content)
+    temporary.replace(path)
 
 
 def _csv(rows: pd.DataFrame) -> bytes:
@@ -216,11 +126,12 @@ def save_part(out: Path, stack: Stack, rows: pd.DataFrame, **spent: float | None
     rows : DataFrame
         From :func:`drocox.paper.run.run_stack`.
     **spent : float
-        What it cost: ``cpu`` and ``wall`` in seconds, ``peak`` in GB (None where not known).
+        What it cost, by :data:`SPENT`: ``cpu`` and ``wall`` in seconds, ``peak`` in GB (None where
+        not known).
     """
     body = _csv(rows)
-    facts = {"rows": len(rows), "sha256": _sha256(body), **spent}
-    header = _today(stack.protocol, stack.dataset) | facts
+    facts = {"rows": len(rows), "sha256": provenance.sha256(body), **spent}
+    header = provenance.today(stack.protocol, stack.dataset) | facts
     _write(part_path(out, stack), b"# " + json.dumps(header).encode() + b"\n" + body)
 
 
@@ -244,12 +155,12 @@ def load_part(out: Path, stack: Stack, *, any_code: bool = False) -> Part:
     first, _, body = path.read_bytes().partition(b"\n")
     try:
         header = json.loads(first.removeprefix(b"# "))
-        whole = _sha256(body) == header["sha256"]
+        whole = provenance.sha256(body) == header["sha256"]
     except (ValueError, TypeError, KeyError):
         whole = False
     if not whole:
         raise _damaged(path, stack.protocol, out)
-    if not any_code and header | _today(stack.protocol, stack.dataset) != header:
+    if not any_code and header | provenance.today(stack.protocol, stack.dataset) != header:
         raise _stale(path, stack.protocol, out)
     return header, _frame(body)
 
@@ -294,23 +205,20 @@ def finish(out: Path, protocol: str, machine: dict) -> None:
         what = f"{len(missing)} stacks of {protocol!r} are missing in {out}, for example"
         raise StoreError(f"{what} {missing[0]}; run: {command(protocol, out)}")
     content = _csv(_join(parts))
-    _write(Path(out) / f"{protocol}.csv.gz", gzip.compress(content, compresslevel=9, mtime=0))
+    _write(Path(out) / f"{protocol}.csv.gz", gzip.compress(content, mtime=0))
     spent = pd.DataFrame([header | {"method": s.method} for s, (header, _) in parts.items()])
     of_method = spent.groupby("method", sort=False)[["cpu", "rows"]].sum()
-    peaks = spent["peak"].dropna()
-    _describe(
-        out,
-        protocol,
-        rows=int(spent["rows"].sum()),
-        sha256=_sha256(content),
-        command=command(protocol),
-        wall_minutes=round(spent["wall"].sum() / 60, 1),
-        core_hours=round(spent["cpu"].sum() / 3600, 2),
-        core_minutes=(of_method["cpu"] / 60).round(1).to_dict(),
-        seconds_per_model=(of_method["cpu"] / of_method["rows"]).round(2).to_dict(),
-        peak_gb_per_worker=max(peaks, default=None),
-        **machine,
-    )
+    facts = {
+        "rows": int(spent["rows"].sum()),
+        "sha256": provenance.sha256(content),
+        "command": command(protocol),
+        "wall_minutes": round(spent["wall"].sum() / 60, 1),
+        "core_hours": round(spent["cpu"].sum() / 3600, 2),
+        "core_minutes": (of_method["cpu"] / 60).round(1).to_dict(),
+        "seconds_per_model": (of_method["cpu"] / of_method["rows"]).round(2).to_dict(),
+        "peak_gb_per_worker": max(spent["peak"].dropna(), default=None),
+    }
+    _describe(out, protocol, facts | machine)
     shutil.rmtree(Path(out) / "parts" / protocol)
 
 
@@ -348,58 +256,6 @@ def is_finished(protocol: str, out: Path | None = None) -> bool:
     return protocol in load_provenance(out) and file.exists()
 
 
-def _describe(out: Path, protocol: str, **facts) -> None:
-    """Add facts to the record of a finished protocol, and that today's code and data give it."""
-    known = load_provenance(out)
-    known[protocol] = known.get(protocol, {}) | facts | _today(protocol)
-    _write(Path(out) / "provenance.json", json.dumps(known, indent=1, sort_keys=True).encode())
-
-
-def stamp(out: Path, protocol: str) -> None:
-    """Record that today's code and data give the stored runs, finished or in parts.
-
-    Parameters
-    ----------
-    out : path
-        Folder of the store.
-    protocol : str
-    """
-    if is_finished(protocol, out):
-        _describe(out, protocol)
-        return
-    for stack, (header, rows) in load_parts(protocol, out, any_code=True).items():
-        save_part(out, stack, rows, **{k: header[k] for k in ("cpu", "peak", "wall")})
-
-
-def read_runs(protocol: str, out: Path | None = None) -> pd.DataFrame:
-    """Runs of a finished protocol, whatever code computed them; a damaged file is refused.
-
-    Parameters
-    ----------
-    protocol : str
-    out : path, optional
-        Folder of the store, by default the book's.
-
-    Returns
-    -------
-    DataFrame
-        One row per trained model.
-    """
-    out = Path(out or DEFAULT)
-    path = out / f"{protocol}.csv.gz"
-    if not is_finished(protocol, out):
-        what = f"{out} holds no finished {protocol!r} runs"
-        raise StoreError(f"{what}; run: {command(protocol, out)}")
-    try:
-        content = gzip.decompress(path.read_bytes())
-        whole = _sha256(content) == load_provenance(out)[protocol]["sha256"]
-    except (OSError, EOFError, zlib.error):
-        whole = False
-    if not whole:
-        raise _damaged(path, protocol, out)
-    return _frame(content)
-
-
 def is_current(protocol: str, out: Path | None = None) -> bool:
     """Whether today's code and data are those of the finished runs.
 
@@ -414,16 +270,49 @@ def is_current(protocol: str, out: Path | None = None) -> bool:
     bool
     """
     record = load_provenance(out).get(protocol, {})
-    return record | _today(protocol) == record
+    return record | provenance.today(protocol) == record
+
+
+def _describe(out: Path, protocol: str, facts: dict) -> None:
+    """Add facts to the record of a finished protocol, and that today's code and data give it."""
+    known = load_provenance(out)
+    known[protocol] = known.get(protocol, {}) | facts | provenance.today(protocol)
+    _write(Path(out) / "provenance.json", json.dumps(known, indent=1, sort_keys=True).encode())
+
+
+def stamp(out: Path, protocol: str) -> None:
+    """Record that today's code and data give the stored runs, finished or in parts.
+
+    Parameters
+    ----------
+    out : path
+        Folder of the store.
+    protocol : str
+    """
+    if is_finished(protocol, out):
+        _describe(out, protocol, {})
+        return
+    for stack, (header, rows) in load_parts(protocol, out, any_code=True).items():
+        save_part(out, stack, rows, **{name: header[name] for name in SPENT})
 
 
 @lru_cache(maxsize=8)
 def _load(protocol: str, out: Path, changed: int) -> pd.DataFrame:
     """Finished runs, kept in memory until their file changes (``changed``: when it last did)."""
-    return read_runs(protocol, out)
+    path = out / f"{protocol}.csv.gz"
+    try:
+        content = gzip.decompress(path.read_bytes())
+        whole = provenance.sha256(content) == load_provenance(out)[protocol]["sha256"]
+    except (OSError, EOFError, zlib.error):
+        whole = False
+    if not whole:
+        raise _damaged(path, protocol, out)
+    return _frame(content)
 
 
-def load_runs(protocol: str = "as_published", *, out: Path | None = None) -> pd.DataFrame:
+def load_runs(
+    protocol: str = "as_published", *, out: Path | None = None, any_code: bool = False
+) -> pd.DataFrame:
     """Load stored runs: one row per trained model.
 
     Results are refused if a file is damaged, or if the code or data that decide numbers have
@@ -433,8 +322,11 @@ def load_runs(protocol: str = "as_published", *, out: Path | None = None) -> pd.
     ----------
     protocol : {"as_published", "corrected", "forensic"}
     out : path, optional
-        Folder of the store, by default the book's. Where a sweep into it is not finished, or was
-        restricted to some data sets, methods or repeats, the rows that are there are returned.
+        Folder of the store, by default the book's, which must hold the whole protocol. Where a
+        sweep into a folder that is given is not finished, or was restricted to some data sets,
+        methods or repeats, the rows that are there are returned.
+    any_code : bool
+        Whether to accept rows that other code made, or other data.
 
     Returns
     -------
@@ -443,34 +335,17 @@ def load_runs(protocol: str = "as_published", *, out: Path | None = None) -> pd.
         copy.
     """
     _checks.one_of(protocol, "protocol", STORES)
-    out = Path(out or DEFAULT)
-    path = out / f"{protocol}.csv.gz"
-    if not is_finished(protocol, out) and (parts := load_parts(protocol, out)):
-        return _join(parts)
-    frame = _load(protocol, out, path.stat().st_mtime_ns if path.exists() else 0)
-    if not is_current(protocol, out):
-        raise _stale(path, protocol, out)
-    return frame.copy()
-
-
-def by_stack(runs: pd.DataFrame, protocol: str) -> dict[Stack, pd.DataFrame]:
-    """Rows of every stack of a protocol, in the order in which they are stored.
-
-    Parameters
-    ----------
-    runs : DataFrame
-    protocol : str
-
-    Returns
-    -------
-    dict
-        Without rows for a stack that is not stored.
-    """
-    keys = [field.name for field in fields(Stack)]
-    known = runs[keys].astype(object).where(runs[keys].notna(), None)
-    of_row = pd.Series([Stack(*row) for row in known.itertuples(index=False)], runs.index, object)
-    found = dict(list(runs.groupby(of_row, sort=False)))
-    return {s: found.get(s, runs.head(0)).reset_index(drop=True) for s in stacks(protocol)}
+    folder = Path(out or DEFAULT)
+    path = folder / f"{protocol}.csv.gz"
+    if is_finished(protocol, folder):
+        if not any_code and not is_current(protocol, folder):
+            raise _stale(path, protocol, folder)
+        return _load(protocol, folder, path.stat().st_mtime_ns).copy()
+    parts = {} if out is None else load_parts(protocol, folder, any_code=any_code)
+    if not parts:
+        what = f"{folder} holds no finished {protocol!r} runs"
+        raise StoreError(f"{what}; run: {command(protocol, folder)}")
+    return _join(parts)
 
 
 def rows_of(runs: pd.DataFrame, stack: Stack) -> pd.DataFrame:

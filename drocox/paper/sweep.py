@@ -1,37 +1,34 @@
-"""Running a protocol: parallel, with progress, resumable.
+"""Running a protocol: parallel, with progress, resumable; and checking what is stored.
 
 Stacks go to worker processes through joblib: loky on one machine, a dask cluster with an address.
-This process alone writes. A finished stack is on disk before the next is taken, so an interrupted
-sweep loses the stacks in flight and nothing else.
+Every stack is computed on one thread, whose CPU time is what provenance counts. This process alone
+writes. A finished stack is on disk before the next is taken, so an interrupted sweep loses the
+stacks in flight and nothing else.
 """
-
-from __future__ import annotations
 
 import os
 import platform
 import sqlite3
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from importlib.metadata import version
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import torch
 from joblib import Parallel, delayed, parallel_config
+from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
-from drocox.paper import store
-from drocox.paper.protocol import ATTRIBUTES, METHODS, REPEATS, Stack, stacks
+from drocox.paper import provenance, store
+from drocox.paper.protocol import ATTRIBUTES, KEYS, METHODS, REPEATS, Stack, stacks
 from drocox.paper.run import TWICE, run_stack
 from drocox.paper.store import DamagedError, StoreError
-
-try:
-    import resource
-except ImportError:  # Windows
-    resource = None
 
 SIZE = {"flc": 5.0, "support": 5.8, "seer": 2.6}  # training patients, in thousands
 HELD = 1e-9  # movement of a run's test scores up to which it gives the same digits elsewhere
@@ -53,27 +50,33 @@ def cost(stack: Stack) -> float:
     """
     method = METHODS[stack.method]
     n = SIZE[stack.dataset]
-    deep = stack.model == "nonlinear"
-    step = n * (1 + 2 * deep + (method.loss == "split"))
-    if method.penalty == "keya_i":  # all pairs of patients
-        step += n * n * (2.0 if deep else 0.5)
+    deep = method.model == "nonlinear"
+    pairs = n * (2.0 if deep else 0.5) if method.penalty == "keya_i" else 0.0
+    step = n * (1 + 2 * deep + (method.loss == "split") + pairs)
     return len(stack.grid()) * step * (2 if stack.repeat in TWICE else 1)
 
 
 def _peak_gb() -> float | None:
     """Most memory that this process has used, where the system tells."""
-    if resource is None:
+    try:
+        import resource
+    except ImportError:  # Windows
         return None
     unit = 1 if sys.platform == "darwin" else 1024
     return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e9, 3)
 
 
 def _timed(stack: Stack) -> tuple[Stack, pd.DataFrame, dict]:
-    """Run a stack in a worker on one thread; also its CPU seconds and the worker's peak memory."""
+    """Run a stack in a worker, with its CPU seconds and the worker's peak memory.
+
+    A worker of a dask cluster may run several stacks at once, each in a thread of its own. None of
+    them starts further threads, so the CPU time of its thread is what a stack costs.
+    """
     torch.set_num_threads(1)
-    start = time.process_time()
+    threadpool_limits(1)
+    start = time.thread_time()
     rows = run_stack(stack)
-    return stack, rows, {"cpu": round(time.process_time() - start, 2), "peak": _peak_gb()}
+    return stack, rows, {"cpu": round(time.thread_time() - start, 2), "peak": _peak_gb()}
 
 
 def machine() -> dict:
@@ -109,34 +112,17 @@ def only_writer(out: Path) -> Iterator[None]:
             lock = held.enter_context(closing(sqlite3.connect(out / ".lock", timeout=0)))
             lock.execute("BEGIN EXCLUSIVE")
         except (OSError, sqlite3.Error) as error:
-            text = f"cannot write to {out} ({error}); give a folder of your own with --out"
-            if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_BUSY:
-                text = f"another sweep is writing to {out}; wait, or give another folder with --out"
-            raise StoreError(text) from None
-        yield
-
-
-@contextmanager
-def _workers(scheduler: str | None) -> Iterator[None]:
-    """Let joblib use the cores of this machine, or the dask cluster at an address."""
-    if scheduler is None:
-        with parallel_config(backend="loky", inner_max_num_threads=1):
-            yield
-        return
-    try:
-        from dask.distributed import Client
-    except ImportError:
-        raise StoreError("--scheduler needs dask; run: pip install dask distributed") from None
-    with Client(scheduler), parallel_config(backend="dask"):
+            advice = "wait if another sweep writes there, or give a folder of your own with --out"
+            raise StoreError(f"cannot write to {out} ({error}); {advice}") from None
         yield
 
 
 def _is_done(out: Path, stack: Stack) -> bool:
     """Whether a stack is stored; one of other code is refused, a damaged file named and redone."""
-    if not store.part_path(out, stack).exists():
-        return False
     try:
         store.load_part(out, stack)
+    except FileNotFoundError:
+        return False
     except DamagedError as error:
         print(f"recomputing: {error}", file=sys.stderr)
         return False
@@ -166,7 +152,7 @@ def sweep(
     jobs : int
         Number of worker processes; -1: one per core.
     scheduler : str, optional
-        Address of a dask scheduler to use instead.
+        Address of a dask scheduler to use instead; its workers decide how many stacks run at once.
     out : path, optional
         Folder of the store; by default the book's in a source checkout, and ``results`` in the
         current folder where drocox is installed.
@@ -190,12 +176,11 @@ def sweep(
             return 0
         # dearest first, so that no worker ends long after others
         todo = sorted((s for s in wanted if not _is_done(out, s)), key=cost, reverse=True)
-        whole = sum(map(cost, wanted))
-        done = whole - sum(map(cost, todo))
-        bar = tqdm(total=whole, initial=done, disable=not progress, smoothing=0.05, bar_format=BAR)
-        store.code_hash(protocol)  # of the code as it is now: an edit meanwhile is not in the runs
+        bar = tqdm(total=sum(map(cost, todo)), disable=not progress, smoothing=0.05, bar_format=BAR)
+        provenance.code_hash(protocol)  # of the code as it is now: an edit meanwhile is not run
+        how = {"backend": "dask", "scheduler_host": scheduler} if scheduler else {"backend": "loky"}
         before = time.monotonic()
-        with _workers(scheduler), bar:
+        with parallel_config(**how), bar:
             run = Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1)
             for stack, rows, spent in run(delayed(_timed)(stack) for stack in todo):
                 now = time.monotonic()
@@ -208,24 +193,12 @@ def sweep(
     return sum(len(stack.grid()) for stack in todo)
 
 
-def _sample(stored: dict[Stack, pd.DataFrame], protocol: str, size: int) -> list[Stack]:
-    """Stored stacks to recompute, chosen by the hash of the code, where stability is measured.
-
-    They are linear and cheap; a store without linear models offers one of its cheapest.
-    """
-    pool = [stack for stack, rows in stored.items() if stack.repeat in TWICE and len(rows)]
-    linear = [s for s in pool if s.model == "linear" and METHODS[s.method].penalty != "keya_i"]
-    pool = linear or sorted(pool, key=cost)[: len(TWICE)]
-    draw = np.random.default_rng(int(store.code_hash(protocol), 16)).permutation(len(pool))
-    return [pool[i] for i in sorted(draw[: size if linear else 1])]
-
-
 def differences(stored: pd.DataFrame, new: pd.DataFrame) -> list[str]:
     """What differs by more than 1e-6 between stored and recomputed rows of one stack.
 
     Only rows that have just ``moved`` by at most 1e-9 are compared: the c-index of another run may
     be stable, but its digits depend on the platform. Nor is a row compared whose stability was not
-    measured, nor a column that the stored rows do not have.
+    measured.
 
     Parameters
     ----------
@@ -237,14 +210,13 @@ def differences(stored: pd.DataFrame, new: pd.DataFrame) -> list[str]:
     list of str
         One line per column that differs.
     """
-    if len(stored) != len(new):
-        return [f"{len(stored)} rows stored, {len(new)} computed"]
+    if list(stored) != list(new) or len(stored) != len(new):
+        return [f"other rows or columns: {stored.shape} stored, {new.shape} computed"]
     held = new["moved"] <= HELD  # not where it is NaN
     if not held.any():
         return ["no row is stable enough to be compared"]
     found = []
-    shared = [name for name in new.select_dtypes("number") if name in stored and name != "moved"]
-    for column in shared:
+    for column in new.select_dtypes("number").columns.drop("moved"):
         a = stored.loc[held, column].to_numpy(float)
         b = new.loc[held, column].to_numpy(float)
         near = np.isclose(a, b, rtol=0, atol=1e-6, equal_nan=True)
@@ -254,28 +226,42 @@ def differences(stored: pd.DataFrame, new: pd.DataFrame) -> list[str]:
     return found
 
 
-def _recompute(protocol: str, out: Path, size: int, progress: bool) -> list[str]:
-    """Differences of a recomputed sample of the stored stacks."""
-    if store.is_finished(protocol, out):
-        rows = store.by_stack(store.read_runs(protocol, out), protocol)
-    else:
-        parts = store.load_parts(protocol, out, any_code=True)
-        rows = {stack: part for stack, (_, part) in parts.items()}
-    sample = _sample(rows, protocol, size)
+def _drawn(runs: pd.DataFrame, protocol: str) -> list[Stack]:
+    """Stored stacks whose stability is measured, in the order in which to recompute them.
+
+    They are linear and cheap, in an order that follows from the hash of the code. Of a store
+    without linear models they are networks, the cheapest first.
+    """
+    pool = [s for s in stacks(protocol, repeats=TWICE) if len(store.rows_of(runs, s))]
+    linear = [s for s in pool if s.model == "linear" and METHODS[s.method].penalty != "keya_i"]
+    pool = linear or pool
+    draw = np.random.default_rng(int(provenance.code_hash(protocol), 16)).permutation(len(pool))
+    drawn = [pool[i] for i in draw]
+    return drawn if linear else sorted(drawn, key=cost)
+
+
+def _recompute(runs: pd.DataFrame, protocol: str, size: int) -> list[str]:
+    """Differences of a recomputed sample of the stored stacks; of networks, one stack is enough.
+
+    A stack without a row that is stable enough to be compared is passed over for the next.
+    """
+    pool = _drawn(runs, protocol)
+    size = size if any(stack.model == "linear" for stack in pool) else 1
+    again = ((stack, run_stack(stack)) for stack in pool)
+    comparable = ((stack, new) for stack, new in again if (new["moved"] <= HELD).any())
+    # None: a bar where somebody looks
+    sample = list(tqdm(islice(comparable, size), desc="recomputing", total=size, disable=None))
     if not sample:
-        what = f"stable runs of repeats {TWICE[0]} to {TWICE[-1]}"
-        advice = f"that takes {what}; run: {store.command(protocol, out)}"
-        return [f"nothing of {protocol!r} in {out} can be compared: {advice}"]
+        what = f"no stable runs of repeats {TWICE[0]} to {TWICE[-1]} of {protocol!r} are stored"
+        return [f"{what}, and only such can be compared; sweep these repeats first"]
     return [
         f"{stack.name}: {difference}"
-        for stack in tqdm(sample, disable=not progress, desc="recomputing")
-        for difference in differences(rows[stack], run_stack(stack))
+        for stack, new in sample
+        for difference in differences(store.rows_of(runs, stack), new)
     ]
 
 
-def verify(
-    protocol: str, *, out: Path | None = None, size: int = 4, progress: bool = True
-) -> list[str]:
+def verify(protocol: str, *, out: Path | None = None, size: int = 4) -> list[str]:
     """Problems of a finished protocol: damage, missing or surplus rows, numbers that changed.
 
     Parameters
@@ -285,8 +271,6 @@ def verify(
         Folder of the store, by default the book's.
     size : int
         Number of linear stacks to recompute; of a store without them, one stack is.
-    progress : bool
-        Whether to show a progress bar.
 
     Returns
     -------
@@ -295,29 +279,21 @@ def verify(
         recomputed sample agree to 1e-6 (see :func:`differences`): linear ones, or networks where a
         store has no others.
     """
-    out = Path(out or store.DEFAULT)
     try:
-        runs = store.read_runs(protocol, out)
+        runs = store.load_runs(protocol, out=out)
     except StoreError as error:
         return [str(error)]
+    keys = pd.DataFrame([key for stack in stacks(protocol) for key in stack.keys()])
+    lines = [frame[KEYS].to_csv(index=False, float_format="%g") for frame in (keys, runs)]
+    wanted, stored = (Counter(text.splitlines()) for text in lines)
     problems = []
-    if not store.is_current(protocol, out):
-        advice = store.command(protocol, out, "--revalidate")
-        problems.append(f"computed by other code or data; run: {advice}")
-    expected = 0
-    for stack, rows in store.by_stack(runs, protocol).items():
-        grid = pd.DataFrame(stack.grid(), dtype=float)
-        expected += len(grid)
-        if not rows[list(grid)].astype(float).equals(grid):
-            problems.append(f"{stack.name}: {len(rows)} of {len(grid)} models, or another grid")
-    if len(runs) != expected:
-        problems.append(f"{len(runs)} models stored, {expected} expected")
-    return problems or _recompute(protocol, out, size, progress)
+    for which, what in ((wanted - stored, "missing"), (stored - wanted, "too many")):
+        if which:
+            problems.append(f"{which.total()} models {what}, for example {next(iter(which))}")
+    return problems or _recompute(runs, protocol, size)
 
 
-def revalidate(
-    protocol: str, *, out: Path | None = None, size: int = 8, progress: bool = True
-) -> list[str]:
+def revalidate(protocol: str, *, out: Path | None = None, size: int = 8) -> list[str]:
     """Stamp stored runs as made by today's code if a recomputed sample agrees, as in `verify`.
 
     Parameters
@@ -327,8 +303,6 @@ def revalidate(
         Folder of the store, by default the one that :func:`sweep` writes to.
     size : int
         Number of linear stacks to recompute; of a store without them, one stack is.
-    progress : bool
-        Whether to show a progress bar.
 
     Returns
     -------
@@ -337,7 +311,8 @@ def revalidate(
     """
     out = Path(out or store.own_folder())
     with only_writer(out):
-        problems = _recompute(protocol, out, size, progress)
+        runs = store.load_runs(protocol, out=out, any_code=True)
+        problems = _recompute(runs, protocol, size)
         if not problems:
             store.stamp(out, protocol)
     return problems

@@ -6,6 +6,7 @@ standard deviations (``ddof=0``, as published) over the ten repeats of the selec
 """
 
 import html
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,42 +21,17 @@ from drocox.paper.protocol import ATTRIBUTES, DRO, METHODS, MODELS, N2_SHARES, P
 
 Folder = Path | str | None  # of a store; None: the book's
 
-# fmt: off
-METRICS = {  # name in the header, whether higher is better
-    "c_index": ("c-index", True), "auc": ("AUC", True), "lpl": ("LPL", True),
-    "ibs": ("IBS", False), "f_i": ("F<sub>I</sub>", False), "f_g": ("F<sub>G</sub>", False),
-    "f_cap": ("F<sub>∩</sub>", False), "f_a": ("F<sub>A</sub>", False),
-    "ci_percent": ("CI (%)", False),
-}
-EXHIBITS = {  # data set, attribute, what the selection minimises
-    "t2": ("flc", "age", "ci_percent"), "t3": ("support", "gender", "ci_percent"),
-    "t4": ("seer", "race", "ci_percent"), "t5": ("flc", "gender", "ci_percent"),
-    "t6": ("support", "age", "ci_percent"), "t7": ("support", "race", "ci_percent"),
-    "t8": ("seer", "age", "ci_percent"), "t9": ("flc", "age", "f_a"),
-    "t10": ("flc", "gender", "f_a"), "t11": ("support", "age", "f_a"),
-    "t12": ("support", "race", "f_a"), "t13": ("support", "gender", "f_a"),
-    "t14": ("seer", "age", "f_a"), "t15": ("seer", "race", "f_a"),
-}
-EXHIBIT_OF = {  # names in results.csv
-    "t2": "general_performance_CI", "t3": "general_performance_SUPPORT_gender_CI",
-    "t4": "general_performance_SEER_race_CI",
-    "t16": "performance_of_diff_split", "t17": "performance_of_one_side_split",
-}
-# fmt: on
+_WRITTEN = tomllib.loads((store.DEFAULT / "exhibits.toml").read_text(encoding="utf-8"))
+# of T2 to T15: data set, attribute, what the selection minimises
+EXHIBITS = {exhibit: tuple(what) for exhibit, what in _WRITTEN["tables"].items()}
+EXHIBIT_OF = _WRITTEN["published"]  # names in results.csv
 SPLIT_EXHIBITS = ("t16", "t17")
-VIEWS = {
-    "as published": {"protocol": "as_published", "selection": "recovered"},
-    "stated rule": {"protocol": "as_published", "selection": "stated"},
-    "corrected": {"protocol": "corrected", "selection": "stated"},
-}
+VIEWS = _WRITTEN["views"]
+READINGS = _WRITTEN["readings"]
+METRICS = _WRITTEN["metrics"]  # name in the header, whether higher is better
 CELL = ["model", "method", "metric"]  # what a cell of a table is
 FIDELITY = ["exhibit", "where", "model", "method", "rule", "recovered"]
 T1 = ("samples", "features", "censoring rate", "sensitive attributes")
-PRINTED_T1 = {
-    "flc": ("7,874", "6", "0.725", "age, gender"),
-    "support": ("9,105", "14", "0.319", "age, race, gender"),
-    "seer": ("4,024", "13", "0.847", "age, race"),
-}
 
 
 def published() -> pd.DataFrame:
@@ -81,9 +57,32 @@ def published_figure() -> pd.DataFrame:
     return frame.assign(dataset=frame["dataset"].str.lower())
 
 
-def _runs(protocol: str, out: Folder) -> pd.DataFrame:
+def _runs(protocol: str, out: Folder, forensic: bool = False) -> pd.DataFrame:
+    """Runs of a protocol; as published and on request, those of the forensic store below them."""
     _checks.one_of(protocol, "protocol", PROTOCOLS)
-    return store.load_runs(protocol, out=out)
+    runs = store.load_runs(protocol, out=out)
+    if forensic and protocol == "as_published" and store.is_finished("forensic", out):
+        runs = pd.concat([runs, store.load_runs("forensic", out=out)], ignore_index=True)
+    return runs
+
+
+def scores(rows: pd.DataFrame, protocol: str) -> pd.DataFrame:
+    """The nine test metrics of runs under their plain names.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        Of :func:`exhibit_runs`.
+    protocol : {"as_published", "corrected"}
+        Under ``as_published`` the metric ``ibs`` is the misaligned one.
+
+    Returns
+    -------
+    DataFrame
+    """
+    ibs = "ibs_misaligned" if protocol == "as_published" else "ibs"
+    names = {f"test_{ibs if metric == 'ibs' else metric}": metric for metric in METRICS}
+    return rows[list(names)].rename(columns=names)
 
 
 def _summary(
@@ -93,12 +92,7 @@ def _summary(
 
     ``keys`` identify a published cell; where there is none, paper_mean and paper_std are NaN.
     """
-    columns = {f"test_{metric}": metric for metric in METRICS}
-    if protocol == "as_published":
-        del columns["test_ibs"]
-        columns["test_ibs_misaligned"] = "ibs"
-    values = rows[[*by, *columns]].rename(columns=columns)[[*by, *METRICS]]
-    grouped = values.groupby(by, sort=False)
+    grouped = scores(rows, protocol).groupby([rows[name] for name in by], sort=False)
     mean = grouped.mean().rename_axis(columns="metric").stack()
     std = grouped.std(ddof=0).rename_axis(columns="metric").stack()
     table = pd.DataFrame({"mean": mean, "std": std}).reset_index()
@@ -127,7 +121,7 @@ def chosen_runs(
         160 stored rows (fewer if the store has fewer), with F_G, CI and F_A of the attribute under
         plain names.
     """
-    runs = _runs(protocol, out)
+    runs = _runs(protocol, out, forensic=selection == "recovered")
     return choice.selected(runs, dataset, attribute, tune_by=tune_by, selection=selection)
 
 
@@ -154,6 +148,7 @@ def main_table(
     selection : {"stated", "one_setting", "recovered"}
         The paper's rule on validation data, applied repeat by repeat or once for all of them, or
         (forensic) the rule that gives the published row back: see :mod:`drocox.paper.selection`.
+        The last takes nonlinear SPLIT from the store ``forensic``, and leaves it out without that.
     out : path, optional
         Folder of the store, by default the book's. Of an unfinished store the table has what is
         there.
@@ -203,20 +198,47 @@ def published_table(exhibit: str) -> pd.DataFrame:
     return cells[cells["table"] == EXHIBIT_OF.get(exhibit)].copy()
 
 
+def exhibit_runs(
+    exhibit: str, *, protocol: str = "as_published", selection: str = "stated", out: Folder = None
+) -> pd.DataFrame:
+    """The runs behind any of T2 to T17: the chosen one of every row and repeat.
+
+    In T16 and T17 (SPLIT on FLC, age) the choice is made apart for each share or side.
+
+    Parameters
+    ----------
+    exhibit : str
+        ``"t2"`` to ``"t17"``.
+    protocol, selection, out
+        As in :func:`main_table`.
+
+    Returns
+    -------
+    DataFrame
+        Stored rows; ``method`` is the name of the table's row.
+    """
+    _checks.one_of(exhibit, "exhibit", [*EXHIBITS, *SPLIT_EXHIBITS])
+    if exhibit in EXHIBITS:
+        return chosen_runs(*EXHIBITS[exhibit], protocol, selection, out)
+    runs = _runs(protocol, out, forensic=selection == "recovered")
+    chosen = [
+        choice.select(rows, plain, choice.rule_of("n2", SPLIT[model], selection)).assign(
+            method=name
+        )
+        for (_, _, model, name), rows, plain in _split_rows(runs, exhibit)
+    ]
+    return pd.concat(chosen or [runs.head(0)], ignore_index=True)
+
+
 def _split_table(
     model: str, exhibit: str, protocol: str, selection: str, out: Folder
 ) -> pd.DataFrame:
-    """T16 or T17: SPLIT on FLC (age), the choice made apart for each share or side."""
+    """The rows of T16 or T17 that belong to one model."""
     _checks.one_of(model, "model", MODELS)
-    rule = choice.rule_of("n2", SPLIT[model], selection)
-    chosen = [
-        choice.select(rows, plain, rule).assign(method=method)
-        for (_, _, its_model, method), rows, plain in _split_rows(_runs(protocol, out), exhibit)
-        if its_model == model
-    ]
-    if not chosen:
+    rows = exhibit_runs(exhibit, protocol=protocol, selection=selection, out=out)
+    rows = rows[rows["model"] == model]
+    if rows.empty:
         raise ValueError(f"the store holds no runs of {SPLIT[model]} on flc; train some first")
-    rows = pd.concat(chosen)
     return _summary(rows, ["model", "method"], protocol, published_table(exhibit), CELL)
 
 
@@ -275,13 +297,30 @@ def exhibit_table(
     DataFrame
         The columns of :func:`main_table`.
     """
-    _checks.one_of(exhibit, "exhibit", [*EXHIBITS, *SPLIT_EXHIBITS])
-    how = {"protocol": protocol, "selection": selection, "out": out}
-    if exhibit in EXHIBITS:
-        dataset, attribute, tune_by = EXHIBITS[exhibit]
-        return main_table(dataset, attribute, tune_by=tune_by, **how)
-    make = split_share_table if exhibit == "t16" else one_side_table
-    return pd.concat([make(model, **how) for model in MODELS], ignore_index=True)
+    rows = exhibit_runs(exhibit, protocol=protocol, selection=selection, out=out)
+    return _summary(rows, ["model", "method"], protocol, published_table(exhibit), CELL)
+
+
+def alpha_runs(dataset: str, *, protocol: str = "as_published", out: Folder = None) -> pd.DataFrame:
+    """The runs behind F1: linear DRO-COX at learning rate 0.01.
+
+    Parameters
+    ----------
+    dataset : {"flc", "support", "seer"}
+    protocol, out
+        As in :func:`main_table`.
+
+    Returns
+    -------
+    DataFrame
+        Stored rows, with F_G, CI and F_A of age under plain names.
+    """
+    rows = choice.candidates(_runs(protocol, out), dataset, "age")
+    method = DRO["linear"]
+    rows = rows[(rows["method"] == method) & (rows["learning_rate"] == 0.01)]
+    if rows.empty:
+        raise ValueError(f"the store holds no runs of {method} on {dataset}; train some first")
+    return rows
 
 
 def alpha_table(
@@ -301,11 +340,7 @@ def alpha_table(
         alpha, metric, mean, std, paper_mean, paper_std (NaN where unpublished).
     """
     dataset = _checks.one_of(str(dataset).lower(), "data set", ATTRIBUTES)
-    rows = choice.candidates(_runs(protocol, out), dataset, "age")
-    method = DRO["linear"]
-    rows = rows[(rows["method"] == method) & (rows["learning_rate"] == 0.01)]
-    if rows.empty:
-        raise ValueError(f"the store holds no runs of {method} on {dataset}; train some first")
+    rows = alpha_runs(dataset, protocol=protocol, out=out)
     printed = published_figure().query("dataset == @dataset")
     return _summary(rows, ["alpha"], protocol, printed, ["alpha", "metric"])
 
@@ -320,7 +355,7 @@ def dataset_table() -> pd.DataFrame:
     """
     facts = dataset_summary()
     rows = []
-    for name, printed in PRINTED_T1.items():
+    for name, printed in _WRITTEN["table_1"].items():
         f = facts.loc[name]
         ours = (f"{f['rows']:,}", str(f["features"]), f"{f['censoring_rate']:.3f}", f["attributes"])
         rows += [(name, *row) for row in zip(T1, ours, printed, strict=True)]
@@ -387,7 +422,7 @@ def fidelity_cells(protocol: str = "as_published", *, out: Folder = None) -> pd.
         one), metric, mean, paper_mean, paper_std, distance (in published SDs).
     """
     chosen = []
-    for row, rows, plain in _published_rows(_runs(protocol, out)):
+    for row, rows, plain in _published_rows(_runs(protocol, out, forensic=True)):
         _, where, model, method = row
         name = SPLIT[model] if where == "n2" else method
         recovered = choice.rule_of(where, name, "recovered")
@@ -420,8 +455,7 @@ def fidelity_table(protocol: str = "as_published", *, out: Folder = None) -> pd.
         published SDs), worst (the largest of the nine), within (how many lie within 1 SD).
     """
     cells = fidelity_cells(protocol, out=out)
-    cells["within"] = cells["distance"] <= 1
-    grouped = cells.groupby(FIDELITY, sort=False)
+    grouped = cells.assign(within=cells["distance"] <= 1).groupby(FIDELITY, sort=False)
     return grouped.agg(
         distance=("distance", "mean"), worst=("distance", "max"), within=("within", "sum")
     ).reset_index()
@@ -490,34 +524,38 @@ class Shown:
         return f"<table: {self.caption}>"
 
 
-def show(table: pd.DataFrame, caption: str = "test scores") -> Shown:
+def show(table: pd.DataFrame, caption: str = "test scores", distances: bool = True) -> Shown:
     """Lay a table out as the paper does.
 
     The best mean of each model and metric is bold; a DRO variant that beats all baselines is
     shaded; below each mean stand its SD and, where published, the paper's mean and our distance to
-    it in the paper's SDs.
+    it in the paper's SDs. Unlike there, CI and F_A come first.
 
     Parameters
     ----------
     table : DataFrame
         As :func:`main_table` gives it.
     caption : str
+    distances : bool
+        Whether to show the paper's means: not where the runs were judged on other patients.
 
     Returns
     -------
     Shown
         Displayed as HTML by a notebook.
     """
-    marks = pd.DataFrame({"best": best_by(table), "win": wins(table)})
-    head = "".join(f"<th>{name} {'↑' if up else '↓'}</th>" for name, up in METRICS.values())
+    marked = table.assign(best=best_by(table), win=wins(table))
+    # what the book is about comes first
+    order = [m for m in dict.fromkeys(["ci_percent", "f_a", *METRICS]) if m in set(table["metric"])]
+    head = "".join(f"<th>{METRICS[m][0]} {'↑' if METRICS[m][1] else '↓'}</th>" for m in order)
     twice = table.groupby("method")["model"].nunique().max() > 1  # T16: the same shares in both
     body = []
-    for (model, method), part in table.groupby(["model", "method"], sort=False):
+    for (model, method), part in marked.groupby(["model", "method"], sort=False):
         cells = []
-        for index, row in part.set_index("metric", append=True).iterrows():
-            names = " ".join(m for m in marks.columns if marks.loc[index[0], m])
+        for _, row in part.set_index("metric").loc[order].iterrows():
+            names = " ".join(name for name in ("best", "win") if row[name])
             text = f"{row['mean']:.4f}<br><small>({row['std']:.4f})</small>"
-            if np.isfinite(row["paper_mean"]):
+            if distances and np.isfinite(row["paper_mean"]):
                 gap = f"{(row['mean'] - row['paper_mean']) / row['paper_std']:+.1f}"
                 gap = gap.replace("-", "\N{MINUS SIGN}")
                 text += f"<br><small>{row['paper_mean']:.4f} <i>{gap}</i></small>"

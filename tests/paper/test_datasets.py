@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from drocox.paper import datasets
-from drocox.paper.datasets import SOURCES, dataset_summary, load_dataset, original_seer_csv
+from drocox.paper.datasets import dataset_summary, load_dataset, original_seer_csv
 
 NAMES = ["flc", "support", "seer"]
 
@@ -214,16 +214,15 @@ def test_support_columns_equal_those_of_the_original_file():
 
 
 def test_another_file_is_refused_with_the_package_to_install(monkeypatch):
-    datasets._read_seer.cache_clear()
-    monkeypatch.setitem(datasets.SOURCES, "seer", SOURCES["seer"]._replace(sha256="0" * 64))
+    datasets._read.cache_clear()
+    facts = datasets.SOURCES["seer"]
+    monkeypatch.setitem(facts, "sha256", "0" * 64)
     with pytest.raises(RuntimeError, match=r"pip install survivors==1\.8\.0"):
         load_dataset("seer")
-    monkeypatch.setitem(
-        datasets.SOURCES, "seer", SOURCES["seer"]._replace(file="survivors/none.csv")
-    )
+    monkeypatch.setitem(facts, "file", "survivors/none.csv")
     with pytest.raises(RuntimeError, match="found no file"):
         load_dataset("seer")
-    monkeypatch.setitem(datasets.SOURCES, "seer", SOURCES["seer"]._replace(file="no_such_module/x"))
+    monkeypatch.setitem(facts, "file", "no_such_module/x")
     with pytest.raises(ModuleNotFoundError, match=r"pip install survivors==1\.8\.0"):
         load_dataset("seer")
 

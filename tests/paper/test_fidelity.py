@@ -25,14 +25,15 @@ def fidelity():
 def test_every_published_row_is_held_against_every_rule_that_applies(fidelity):
     rows = fidelity.groupby(["exhibit", "model", "method"])["rule"].nunique()
     assert len(rows) == 62
-    assert set(rows) == {len(selection.RULES), len(selection.RULES) - 1}  # without a named alpha
+    # baselines have no named alpha, and only nonlinear SPLIT was trained without a gradient
+    assert set(rows) == {len(selection.RULES) - missing for missing in (0, 1, 2)}
     assert fidelity.groupby(["exhibit", "model", "method"])["recovered"].sum().eq(1).all()
     cells = tables.fidelity_cells()
     assert cells["recovered"].sum() == 558 and cells["distance"].notna().all()
 
 
 def test_recovered_rules_are_what_the_principle_gives(fidelity):
-    """Stated, rounded or not, if within 1 SD; else the nearest within 1 SD, test data last."""
+    """The paper's rule, in either reading, if within 1 SD; else the nearest, test data last."""
     found = {}
     for (_, where, model, method), part in fidelity.groupby(
         ["exhibit", "where", "model", "method"], sort=False
@@ -40,9 +41,11 @@ def test_recovered_rules_are_what_the_principle_gives(fidelity):
         distance = part.set_index("rule")["distance"].round(2)
         rule = distance[["stated CI", "stated CI, 2 decimals"]].idxmin()
         if distance[rule] > 1:
+            rule = "one setting CI"
+        if distance[rule] > 1:
             near = distance[distance <= 1].sort_values(kind="stable").index
             clean = [r for r in near if not r.startswith("test")]
-            rule = clean[0] if clean else near[0] if len(near) else "stated CI"
+            rule = clean[0] if clean else near[0]
         name = SPLIT[model] if where == "n2" else method
         found.setdefault((where, name), set()).add(rule)
     assert {k: r for k, r in found.items() if r != {"stated CI"}} == {
@@ -56,10 +59,21 @@ def test_matched_rows_stay_matched(fidelity, exhibit, method):
     assert row.loc[row["recovered"], "distance"].item() < 0.15
 
 
-def test_four_fifths_of_the_cells_come_back_under_some_rule(fidelity):
-    keys = ["exhibit", "model", "method"]
-    best = fidelity.loc[fidelity.groupby(keys)["distance"].idxmin()]
-    assert best["within"].sum() >= 0.8 * 558
+def test_every_row_comes_back(fidelity):
+    """All 62 within 1 SD on average, and more than nine tenths of the 558 cells."""
+    recovered = fidelity[fidelity["recovered"]]
+    assert len(recovered) == 62 and (recovered["distance"] <= 1).all()
+    assert recovered["within"].sum() >= 0.93 * 558
+
+
+def test_the_ten_rows_of_nonlinear_split_need_the_missing_gradient(fidelity):
+    deep = fidelity["method"].str.contains("Deep.*SPLIT") | (
+        (fidelity["exhibit"] == "t16") & (fidelity["model"] == "nonlinear")
+    )
+    rows = fidelity[deep].pivot_table("distance", ["exhibit", "method"], "rule")
+    assert len(rows) == 10 and (rows["no gradient"] < 0.5).all()
+    assert rows.drop(columns="no gradient").min(axis=None) > 1
+    assert fidelity[~deep]["rule"].ne("no gradient").all()
 
 
 def test_the_points_of_the_figure_come_back():
@@ -68,14 +82,12 @@ def test_the_points_of_the_figure_come_back():
     assert ((points["mean"] - points["paper_mean"]).abs() <= points["paper_std"]).all()
 
 
-def test_no_conclusion_rests_on_test_data():
+def test_two_rows_come_back_with_test_data_only():
     """The default selection everywhere is the stated rule, and it reads validation columns only."""
     by_test = {name for name, rule in selection.RULES.items() if rule.part == "test"}
     assert by_test == {"test CI", "test F_A"}
     assert {k for k, v in selection.RECOVERED.items() if v in by_test} == {
         ("flc", "DRO-COX"),
-        ("flc", "DeepSurv_cap(Keya)"),
         ("seer", "DRO-COX"),
-        ("seer", "Deep DRO-COX"),
     }
     assert tables.main_table.__kwdefaults__["selection"] == "stated"

@@ -16,9 +16,16 @@ def runs():
     return invented.runs()
 
 
+@pytest.fixture(scope="module")
+def forensic():
+    return invented.runs("forensic")
+
+
 @pytest.fixture
-def stored(runs, monkeypatch):
-    monkeypatch.setattr(store, "load_runs", lambda protocol, out=None: runs.copy())
+def stored(runs, forensic, monkeypatch):
+    made = {"forensic": forensic}
+    monkeypatch.setattr(store, "load_runs", lambda name, out=None: made.get(name, runs).copy())
+    monkeypatch.setattr(store, "is_finished", lambda name, out=None: True)
 
 
 def by_hand(rows, plain, metric):
@@ -311,10 +318,11 @@ def test_best_and_wins_by_hand():
 def test_show_marks_best_and_wins():
     markup = tables.show(MARKED)._repr_html_()
     cells = re.findall(r'<td class="([^"]*)">([\d.]+)', markup)
-    marks = zip(MARKED["best"], MARKED["wins"], strict=True)
+    shown = pd.concat([part[::-1] for _, part in MARKED.groupby("method", sort=False)])  # CI first
+    marks = zip(shown["best"], shown["wins"], strict=True)
     expected = [" ".join(["best"] * best + ["win"] * win) for best, win in marks]
     assert [names for names, _ in cells] == expected
-    assert [float(mean) for _, mean in cells] == MARKED["mean"].tolist()
+    assert [float(mean) for _, mean in cells] == shown["mean"].tolist()
 
 
 def test_show_has_every_row_of_a_main_table(stored):
@@ -327,7 +335,7 @@ def test_show_has_every_row_of_a_main_table(stored):
 
 def test_recovered_selection_uses_the_rule_of_each_row(runs):
     chosen = selection.selected(runs, "flc", "age", selection="recovered")
-    assert set(chosen.loc[chosen["method"] == "Cox", "learning_rate"]) == {0.01}
+    assert set(chosen.loc[chosen["method"] == "DRO-COX (SPLIT)", "learning_rate"]) == {0.01}
     for (_, method), rule in selection.RECOVERED.items():
         assert method in METHODS and rule in selection.RULES
     stated = selection.selected(runs, "flc", "age")
@@ -338,13 +346,41 @@ def test_recovered_selection_uses_the_rule_of_each_row(runs):
     )
 
 
-def test_tuned_by_f_a_the_recovered_rules_follow(runs):
+@pytest.mark.parametrize("method", ["DRO-COX", "DRO-COX (SPLIT)"])
+def test_tuned_by_f_a_the_recovered_rules_follow(runs, method):
+    """With F_A in the place of CI, by test data and at learning rate 0.01."""
     chosen = selection.selected(runs, "flc", "age", tune_by="f_a", selection="recovered")
     rows = selection.candidates(runs, "flc", "age")
-    mine, plain = (rows[rows["method"] == m] for m in ("DRO-COX", "Cox"))
-    expected = selection.select(mine, plain, "test F_A")  # of "test CI"
-    found = chosen[chosen["method"] == "DRO-COX"]
-    assert found["alpha"].tolist() == expected["alpha"].tolist()
+    mine, plain = (rows[rows["method"] == m] for m in (method, "Cox"))
+    part, bars = "val", plain
+    if method == "DRO-COX":
+        part, bars = "test", plain[plain["learning_rate"] == 0.01]
+    else:
+        mine = mine[mine["learning_rate"] == 0.01]
+    bar = 0.95 * bars.groupby("repeat")[f"{part}_c_index"].max()
+    expected = []
+    for repeat, grid in mine.groupby("repeat"):
+        fair = grid[grid[f"{part}_c_index"] >= bar[repeat]]
+        best = fair[f"{part}_f_a"].idxmin() if len(fair) else grid[f"{part}_c_index"].idxmax()
+        expected.append(grid.loc[best, "alpha"])
+    assert chosen.loc[chosen["method"] == method, "alpha"].tolist() == expected
+
+
+def test_runs_without_the_gradient_are_for_one_rule_alone(stored, runs, forensic):
+    deep = "Deep DRO-COX (SPLIT)"
+    for selected, source in (("recovered", forensic), ("stated", runs)):
+        for exhibit in ("t3", "t16"):
+            chosen = tables.exhibit_runs(exhibit, selection=selected)
+            row = deep if exhibit == "t3" else "0.2n"
+            mine = chosen[(chosen["method"] == row) & (chosen["model"] == "nonlinear")]
+            assert len(mine) == 10 and set(mine["protocol"]) == set(source["protocol"])
+            if selected == "recovered":
+                assert (mine[["learning_rate", "alpha"]] == [0.0001, 0.5]).all(axis=None)
+    others = chosen[chosen["model"] == "linear"]
+    assert set(others["protocol"]) == {"as_published"}
+    rows = selection.candidates(runs, "flc", "age")
+    mine, plain = (rows[rows["method"] == m] for m in (deep, "DeepSurv"))
+    assert selection.select(mine, plain, "no gradient").empty
 
 
 def test_rules_that_look_at_test_data_compare_with_cox_at_one_learning_rate(runs):
@@ -357,5 +393,15 @@ def test_rules_that_look_at_test_data_compare_with_cox_at_one_learning_rate(runs
         expected.append(fair["test_ci_percent"].idxmin())
     found = selection.select(mine, rows[rows["method"] == "Cox"], "test CI")
     assert found.index.tolist() == expected
-    named = selection.select(mine, rows[rows["method"] == "Cox"], "named setting")
-    assert set(zip(named["learning_rate"], named["alpha"], strict=True)) == {(0.01, 0.15)}
+
+
+@pytest.mark.parametrize(
+    ("method", "expected"),
+    [("DRO-COX", (0.01, 0.2)), ("Deep DRO-COX (SPLIT)", (0.0001, 0.2)), ("Cox_I(Keya)", None)],
+)
+def test_named_settings_are_those_of_the_method(runs, method, expected):
+    rows = selection.candidates(runs, "seer", "race")
+    mine, plain = (rows[rows["method"] == m] for m in (method, PLAIN[METHODS[method].model]))
+    named = selection.select(mine, plain, "named setting")
+    found = set(zip(named["learning_rate"], named["alpha"], strict=True))
+    assert found == ({expected} if expected else set())

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -11,8 +12,10 @@ import invented
 import numpy as np
 import pandas as pd
 import pytest
+import threadpoolctl
+import torch
 
-from drocox.paper import store, sweep
+from drocox.paper import provenance, store, sweep
 from drocox.paper.protocol import KEYS, Stack, stacks
 from drocox.paper.run import TWICE
 
@@ -36,7 +39,7 @@ def bodies(out):
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory):
     out = tmp_path_factory.mktemp("undisturbed")
-    assert sweep.sweep("as_published", **SMALL, jobs=2, out=out, progress=False) == 2 * 3 + 4 * 9
+    assert sweep.sweep("as_published", **SMALL, jobs=1, out=out, progress=False) == 2 * 3 + 4 * 9
     return out
 
 
@@ -98,19 +101,20 @@ def test_parts_of_other_code_are_refused_and_can_be_revalidated(undisturbed, tmp
     _, rows = store.load_part(undisturbed, stack)
     one = {"datasets": ("seer",), "methods": ("Cox",), "repeats": (1,)}
     with monkeypatch.context() as patch:
-        patch.setattr(store, "code_hash", lambda name: "0" * 16)
+        patch.setattr(provenance, "code_hash", lambda name: "0" * 16)
         store.save_part(tmp_path, stack, rows, **spent())
     for refused in (
         lambda: sweep.sweep("as_published", **one, out=tmp_path, progress=False),
         lambda: store.load_runs("as_published", out=tmp_path),
     ):
-        with pytest.raises(store.StoreError, match=f"--revalidate --out {tmp_path}"):
+        advice = f"delete it and run .* without --revalidate; .*--revalidate --out {tmp_path}"
+        with pytest.raises(store.StoreError, match=advice):
             refused()
-    assert sweep.revalidate("as_published", out=tmp_path, progress=False) == []
+    assert sweep.revalidate("as_published", out=tmp_path) == []
     assert sweep.sweep("as_published", **one, out=tmp_path, progress=False) == 0
     rows.loc[0, "test_auc"] += 1e-4
     store.save_part(tmp_path, stack, rows, **spent())
-    problems = sweep.revalidate("as_published", out=tmp_path, progress=False)
+    problems = sweep.revalidate("as_published", out=tmp_path)
     assert len(problems) == 1 and "test_auc" in problems[0] and stack.name in problems[0]
 
 
@@ -118,9 +122,9 @@ def test_nothing_is_stamped_that_nobody_can_compare(tmp_path, monkeypatch):
     """Stability is unknown in repeat 4, so agreement would mean nothing."""
     stack = Stack("as_published", "seer", "Cox", 4)
     with monkeypatch.context() as patch:
-        patch.setattr(store, "code_hash", lambda name: "0" * 16)
+        patch.setattr(provenance, "code_hash", lambda name: "0" * 16)
         store.save_part(tmp_path, stack, made_up(stack), **spent())
-    problems = sweep.revalidate("as_published", out=tmp_path, progress=False)
+    problems = sweep.revalidate("as_published", out=tmp_path)
     assert len(problems) == 1 and "repeats 1 to 3" in problems[0]
     with pytest.raises(store.StoreError, match="other code or data"):
         store.load_part(tmp_path, stack)
@@ -129,7 +133,7 @@ def test_nothing_is_stamped_that_nobody_can_compare(tmp_path, monkeypatch):
 def test_parts_of_other_data_are_refused(undisturbed, tmp_path, monkeypatch):
     stack = Stack("as_published", "seer", "Cox", 1)
     with monkeypatch.context() as patch:
-        patch.setattr(store, "data_hash", lambda dataset: "0" * 16)
+        patch.setattr(provenance, "data_hash", lambda dataset: "0" * 16)
         store.save_part(tmp_path, stack, made_up(stack), **spent())
     with pytest.raises(store.StoreError, match="other code or data"):
         store.load_runs("as_published", out=tmp_path)
@@ -141,6 +145,14 @@ def test_an_unfinished_store_gives_what_is_there(undisturbed):
     assert set(runs["method"]) == set(SMALL["methods"])
     stack = Stack("as_published", "seer", "Cox_G(Keya)", 2, "race")
     assert store.rows_of(runs, stack).equals(store.load_part(undisturbed, stack)[1])
+
+
+def test_parts_are_read_from_a_folder_that_is_given_only(undisturbed, monkeypatch):
+    """The book's own store is whole or refused, also while a sweep into it is under way."""
+    monkeypatch.setattr(store, "DEFAULT", undisturbed)
+    with pytest.raises(store.StoreError, match="no finished 'as_published' runs; run: drocox"):
+        store.load_runs("as_published")
+    assert len(store.load_runs("as_published", out=undisturbed)) == 42
 
 
 def test_a_method_that_the_protocol_lacks_is_an_error(tmp_path):
@@ -192,22 +204,37 @@ def test_a_process_that_is_killed_lets_go_of_its_lock(tmp_path):
 
 def test_windows_tells_no_peak_memory(monkeypatch):
     assert sweep._peak_gb() > 0
-    monkeypatch.setattr(sweep, "resource", None)
+    monkeypatch.setitem(sys.modules, "resource", None)
     assert sweep._peak_gb() is None
 
 
+def test_the_time_of_a_stack_is_that_of_its_thread(monkeypatch):
+    """As in a worker of a dask cluster that runs another stack meanwhile."""
+
+    def busy(seconds):
+        start = time.thread_time()
+        while time.thread_time() - start < seconds:
+            pass
+        return {pool["num_threads"] for pool in threadpoolctl.threadpool_info()}
+
+    monkeypatch.setattr(sweep, "run_stack", lambda stack: busy(0.2))
+    other = threading.Thread(target=busy, args=(0.4,))
+    start = time.process_time()
+    other.start()
+    _, threads, spent = sweep._timed(Stack("as_published", "seer", "Cox", 1))
+    other.join()
+    assert spent["cpu"] == pytest.approx(0.2, abs=0.05) and time.process_time() - start > 0.5
+    assert threads == {1} and torch.get_num_threads() == 1
+
+
 def test_a_dask_cluster_gives_the_same_rows(undisturbed, tmp_path):
+    """Its only worker runs two stacks at once, in two threads."""
     distributed = pytest.importorskip("dask.distributed")
     with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+        n_workers=1, threads_per_worker=2, processes=True, dashboard_address=None
     ) as cluster:
-        sweep.sweep(
-            "as_published",
-            **SMALL,
-            scheduler=cluster.scheduler_address,
-            out=tmp_path,
-            progress=False,
-        )
+        address = cluster.scheduler_address
+        sweep.sweep("as_published", **SMALL, scheduler=address, out=tmp_path, progress=False)
     assert bodies(tmp_path) == bodies(undisturbed)
 
 
@@ -246,7 +273,7 @@ def test_parts_of_different_code_or_data_are_not_joined(tmp_path, monkeypatch, w
     for i, stack in enumerate(stacks("forensic")):
         with monkeypatch.context() as patch:
             if i == 7:
-                patch.setattr(store, what, lambda name: "0" * 16)
+                patch.setattr(provenance, what, lambda name: "0" * 16)
             store.save_part(tmp_path, stack, made_up(stack), **spent())
     with pytest.raises(store.StoreError, match=f"--revalidate --out {tmp_path}"):
         store.finish(tmp_path, "forensic", {})
@@ -270,23 +297,43 @@ def test_runs_are_the_callers_own(finished):
 @pytest.mark.parametrize("protocol", ["corrected", "forensic"])
 def test_verify_says_what_is_missing_or_different(finished, monkeypatch, protocol):
     monkeypatch.setattr(sweep, "run_stack", made_up)
-    assert sweep.verify(protocol, out=finished, progress=False) == []
-    runs = store.read_runs(protocol, finished)
-    stack = Stack(protocol, "seer", "Deep DRO-COX (SPLIT)", 3, n2_share=0.5, sides=2)
-    same = (runs["dataset"] == "seer") & (runs["method"] == stack.method) & (runs["repeat"] == 3)
-    lost = runs.drop(index=runs.index[same])
-    monkeypatch.setattr(store, "read_runs", lambda protocol, out: lost)
-    problems = sweep.verify(protocol, out=finished, progress=False)
-    assert any(f"{stack.name}: 0 of 18" in p for p in problems)
-    assert any(f"{len(runs) - 18} models stored, {len(runs)} expected" in p for p in problems)
-    twice = pd.concat([runs, runs.tail(1)], ignore_index=True)
-    monkeypatch.setattr(store, "read_runs", lambda protocol, out: twice)
-    assert sweep.verify(protocol, out=finished, progress=False)
-    column = "test_auc"
-    changed = runs.assign(**{column: runs[column] + 2e-6})
-    monkeypatch.setattr(store, "read_runs", lambda protocol, out: changed)
-    problems = sweep.verify(protocol, out=finished, progress=False)
-    assert problems and all(column in p for p in problems)
+    assert sweep.verify(protocol, out=finished) == []
+    runs = store.load_runs(protocol, out=finished)
+    same = (runs["dataset"] == "seer") & (runs["repeat"] == 3)
+    same &= runs["method"] == "Deep DRO-COX (SPLIT)"
+    name = f"{protocol},seer,nonlinear,Deep DRO-COX (SPLIT),,3,0.01,,0.1,0.5,2"
+    other = runs.assign(alpha=runs["alpha"].mask(same & (runs["alpha"] == 0.1), 0.11))
+    for changed, problems in (
+        (runs[~same], [f"18 models missing, for example {name}"]),
+        (pd.concat([runs, runs[same]]), [f"18 models too many, for example {name}"]),
+        (other, [f"3 models missing, for example {name}",
+                 f"3 models too many, for example {name.replace('0.1,', '0.11,')}"]),
+    ):  # fmt: skip
+        monkeypatch.setattr(store, "load_runs", lambda protocol, out, found=changed: found)
+        assert sweep.verify(protocol, out=finished) == problems
+    changed = runs.assign(test_auc=runs["test_auc"] + 2e-6)
+    monkeypatch.setattr(store, "load_runs", lambda protocol, out: changed)
+    problems = sweep.verify(protocol, out=finished)
+    assert len(problems) == {"corrected": 4, "forensic": 1}[protocol]
+    assert all("test_auc: 2e-06 apart" in problem for problem in problems)
+
+
+@pytest.mark.parametrize(("protocol", "size"), [("corrected", 4), ("forensic", 1)])
+def test_verify_passes_over_stacks_that_are_not_stable(finished, monkeypatch, protocol, size):
+    order = sweep._drawn(store.load_runs(protocol, out=finished), protocol)
+    shaky = {order[0], order[2]}
+    again = []
+
+    def run(stack):
+        again.append(stack)
+        return made_up(stack).assign(moved=1e-8) if stack in shaky else made_up(stack)
+
+    monkeypatch.setattr(sweep, "run_stack", run)
+    assert sweep.verify(protocol, out=finished) == []
+    assert again == order[: 6 if size == 4 else 2]
+    shaky |= set(order)
+    problems = sweep.verify(protocol, out=finished)
+    assert len(problems) == 1 and "no stable runs of repeats 1 to 3" in problems[0]
 
 
 def test_a_damaged_or_absent_store_is_named(finished, tmp_path):
@@ -306,14 +353,14 @@ def test_a_damaged_or_absent_store_is_named(finished, tmp_path):
 @pytest.mark.parametrize("what", ["code_hash", "data_hash"])
 def test_runs_of_other_code_or_data_are_refused(finished, monkeypatch, what):
     store.load_runs("corrected", out=finished)  # and what is in memory is refused, too
-    monkeypatch.setattr(store, what, lambda name: "0" * 16)
+    monkeypatch.setattr(provenance, what, lambda name: "0" * 16)
     for refused in (
         lambda: store.load_runs("corrected", out=finished),
         lambda: sweep.sweep("corrected", out=finished, progress=False),
     ):
         with pytest.raises(store.StoreError, match=f"--revalidate --out {finished}"):
             refused()
-    problems = sweep.verify("corrected", out=finished, progress=False)
+    problems = sweep.verify("corrected", out=finished)
     assert len(problems) == 1 and f"--revalidate --out {finished}" in problems[0]
 
 
@@ -321,9 +368,9 @@ def test_a_finished_store_can_be_revalidated(finished, tmp_path, monkeypatch):
     for name in ("forensic.csv.gz", "provenance.json"):
         (tmp_path / name).write_bytes((finished / name).read_bytes())
     monkeypatch.setattr(sweep, "run_stack", made_up)
-    monkeypatch.setattr(store, "code_hash", lambda name: "1" * 16)
+    monkeypatch.setattr(provenance, "code_hash", lambda name: "1" * 16)
     assert not store.is_current("forensic", tmp_path)
-    assert sweep.revalidate("forensic", out=tmp_path, progress=False) == []
+    assert sweep.revalidate("forensic", out=tmp_path) == []
     assert store.is_current("forensic", tmp_path)
     assert store.load_provenance(tmp_path)["forensic"]["rows"] == 1440
 
@@ -343,7 +390,19 @@ def test_differences_are_those_of_runs_that_hold_their_digits(moved):
     again = rows.assign(a=[1.0 + 1e-8, 5.0])
     assert sweep.differences(rows, again) == []
     assert sweep.differences(rows, rows.assign(a=[1.1, 2.0])) == ["a: 0.1 apart"]
-    assert sweep.differences(rows, rows.head(1)) == ["2 rows stored, 1 computed"]
+    assert sweep.differences(rows, rows.head(1)) == [
+        "other rows or columns: (2, 3) stored, (1, 3) computed"
+    ]
+
+
+def test_differences_are_those_of_all_columns():
+    rows = pd.DataFrame({"a": [1.0], "moved": [0.0], "unstable": [0]})
+    for other in (rows.drop(columns="a"), rows.drop(columns="unstable"), rows.assign(b=1.0)):
+        assert "other rows or columns" in sweep.differences(other, rows)[0]
+        assert "other rows or columns" in sweep.differences(rows, other)[0]
+    assert sweep.differences(rows, rows.assign(unstable=1)) == ["unstable: 1 apart"]
+    assert sweep.differences(rows, rows.assign(moved=1e-10)) == []  # it is noise
+    assert "no row is stable" in sweep.differences(rows, rows.assign(moved=1e-8))[0]
 
 
 def test_differences_know_infinity_and_nothing():
@@ -354,19 +413,21 @@ def test_differences_know_infinity_and_nothing():
 
 
 def test_a_sample_is_linear_and_follows_the_code(monkeypatch):
-    rows = {stack: made_up(stack) for stack in stacks("corrected")}
-    rows = {stack: part[:0] if stack.method == "DRO-COX" else part for stack, part in rows.items()}
-    sample = sweep._sample(rows, "corrected", 8)
-    assert len(sample) == 8
-    everything = sweep._sample(rows, "corrected", 10**6)
-    assert all(s.model == "linear" and s.repeat in TWICE for s in everything)
-    assert "DRO-COX (SPLIT)" in {s.method for s in everything}
-    assert not {"DRO-COX", "Cox_I(Keya)"} & {s.method for s in everything}
-    monkeypatch.setattr(store, "code_hash", lambda name: "1" * 16)
-    assert sweep._sample(rows, "corrected", 8) != sample
-    (network,) = sweep._sample({s: made_up(s) for s in stacks("forensic")}, "forensic", 8)
-    assert network.dataset == "seer" and network.repeat in TWICE
-    assert sweep._sample({}, "forensic", 8) == []
+    def keys(protocol, **which):
+        return pd.DataFrame([key for s in stacks(protocol, **which) for key in s.keys()])
+
+    runs = keys("corrected").query("method != 'DRO-COX'")
+    drawn = sweep._drawn(runs, "corrected")
+    assert all(s.model == "linear" and s.repeat in TWICE for s in drawn)
+    assert "DRO-COX (SPLIT)" in {s.method for s in drawn}
+    assert not {"DRO-COX", "Cox_I(Keya)"} & {s.method for s in drawn}
+    assert len(set(drawn)) == len(drawn) == 93
+    monkeypatch.setattr(provenance, "code_hash", lambda name: "1" * 16)
+    assert sweep._drawn(runs, "corrected") != drawn
+    networks = sweep._drawn(keys("forensic"), "forensic")
+    assert [s.dataset for s in networks] == ["seer"] * 3 + ["flc"] * 18 + ["support"] * 3
+    assert {s.repeat for s in networks} == set(TWICE)
+    assert sweep._drawn(keys("forensic", repeats=(4,)), "forensic") == []
 
 
 def test_the_dearest_stacks_come_first():

@@ -53,8 +53,8 @@ def drocox(installed, tmp_path):
     before = files(installed)
     environment = os.environ | {"PYTHONPATH": str(installed), "OMP_NUM_THREADS": "1"}
 
-    def run(*arguments):
-        command = [sys.executable, "-P", "-m", "drocox.cli", *map(str, arguments)]
+    def run(*arguments, start=("-m", "drocox.cli")):
+        command = [sys.executable, "-P", *start, *map(str, arguments)]
         return subprocess.run(
             command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300
         )
@@ -119,6 +119,37 @@ def test_a_sweep_without_a_folder_writes_into_the_current_one(drocox, tmp_path):
     done = drocox("table", "seer", "race", "--csv", "--out", "results")
     assert done.returncode == 0, done.stderr
     assert "linear,Cox,c_index" in done.stdout
+
+
+SMALL_VERIFY = """
+import sys
+from functools import partial
+from drocox import cli
+from drocox.paper import sweep
+sweep.verify = partial(sweep.verify, size=1)
+sys.exit(cli.main(sys.argv[1:]))
+"""
+
+
+def test_verify_checks_the_runs_that_came_along(drocox, tmp_path):
+    """With one recomputed stack, as the sample decides how long it takes."""
+    done = drocox("verify", "--protocol", "as_published", start=("-c", SMALL_VERIFY))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout == "as_published: complete and unchanged\n"
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("version", ["3.10", "3.15"])
+def test_make_refuses_a_python_that_the_lock_is_not_built_for(tmp_path, version):
+    """A stand-in for another Python: the version is all that it tells."""
+    fake = tmp_path / "python"
+    claim = f"import sys; sys.version_info = (*map(int, '{version}'.split('.')), 0)"
+    fake.write_text(f'#!/bin/sh\nexec {sys.executable} -S -c "{claim}; exec(sys.argv[1])" "$2"\n')
+    fake.chmod(0o755)
+    command = ["make", "setup", f"VENV={tmp_path}/venv", f"PYTHON=nothing {fake}"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 2 and not (tmp_path / "venv").exists()
+    assert "drocox needs Python 3.11 to 3.14" in done.stderr
 
 
 def requirements(*extras):

@@ -1,0 +1,155 @@
+"""Sphinx extension: what a page says about itself, and how its wide parts are marked.
+
+Each page gets a description for search engines and previews, made from its first paragraph, and ids
+that are its only ones. Wide tables and pictures are marked for the style sheet. The search knows
+Greek letters by name and lists chapters in their order. The footer tells version and licences.
+"""
+
+import html
+import re
+import tomllib
+import unicodedata
+from pathlib import Path
+
+from docutils import nodes
+from sphinx.search.en import SearchEnglish
+
+ROOT = Path(__file__).resolve().parents[2]
+LENGTH = 200  # characters of a description; search engines show about 160, previews up to 200
+WIDE_TABLE = re.compile(r'<table[^>]*class="[^"]*\b(results|ledger)\b')
+WIDE_PICTURE = 500  # points. Narrower ones can be read on a phone when they are made to fit it
+
+
+def latin(letter):
+    """The name of a Greek letter, such as "alpha"; empty for any other character."""
+    found = re.fullmatch(r"GREEK (?:SMALL|CAPITAL) LETTER (\w+)", unicodedata.name(letter, ""))
+    return found.group(1).lower().replace("lamda", "lambda") if found else ""
+
+
+class SearchWithGreek(SearchEnglish):
+    """Index of English in which every Greek letter also counts as its name."""
+
+    def split(self, input):
+        """Words of a text, then the names of its Greek letters."""
+        return super().split(input) + list(filter(None, map(latin, input)))
+
+
+def readable(tex):
+    """A short formula as text: Greek letters stay, other commands and braces go."""
+
+    def symbol(command):
+        name = command.group(1)
+        letter = "CAPITAL" if name[0].isupper() else "SMALL"
+        name = name.upper().replace("LAMBDA", "LAMDA")
+        try:
+            return unicodedata.lookup(f"GREEK {letter} LETTER {name}")
+        except KeyError:
+            return "ℓ" if name == "ELL" else ""
+
+    return re.sub(r"[{}\\]", "", re.sub(r"\\([A-Za-z]+)\s?", symbol, tex))
+
+
+def description(doctree):
+    """The first sentences of the first paragraph that stands in no box; empty if there is none."""
+    paragraphs = doctree.findall(nodes.paragraph)
+    first = next((p for p in paragraphs if isinstance(p.parent, nodes.section)), None)
+    if first is None:
+        return ""
+    pieces = [
+        readable(text) if isinstance(text.parent, nodes.math) else text
+        for text in first.findall(nodes.Text)
+    ]
+    words = " ".join("".join(pieces).split())
+    if len(words) <= LENGTH:
+        return words
+    sentences = re.match(rf".{{60,{LENGTH - 1}}}[.?!](?= )", words)
+    return sentences.group() if sentences else words[: LENGTH - 1].rsplit(" ", 1)[0] + "…"
+
+
+def describe(app, pagename, templatename, context, doctree):
+    """On html-page-context. Description and Open Graph tags; the book's title said once."""
+    book = html.unescape(context["docstitle"])
+    title = html.unescape(re.sub("<[^>]+>", "", context.get("title", ""))) or book
+    if title == book:
+        context["docstitle"] = ""
+    if doctree is None:
+        return
+    about = description(doctree)
+    tags = {
+        "og:type": "website" if pagename == app.config.root_doc else "article",
+        "og:site_name": book,
+        "og:title": title,
+    }
+    if about:
+        tags["og:description"] = about
+    if app.config.html_baseurl:
+        tags["og:url"] = app.config.html_baseurl + pagename + ".html"
+    if about and 'name="description"' not in context["metatags"]:  # a page may bring its own
+        context["metatags"] += f'\n<meta name="description" content="{html.escape(about)}" />'
+    for key, text in tags.items():
+        context["metatags"] += f'\n<meta property="{key}" content="{html.escape(text)}" />'
+
+
+def mark(app, doctree, docname):
+    """On doctree-resolved. Unique ids; wide tables and pictures get the classes of the style."""
+    if app.builder.format != "html":
+        return
+    number_ids(doctree)
+    headings = [t for t in doctree.findall(nodes.title) if isinstance(t.parent, nodes.section)]
+    for table in doctree.findall(nodes.raw):
+        if len(headings) > 1 and WIDE_TABLE.search(table.astext()):  # else there is no margin
+            widen(table)
+    for picture in list(doctree.findall(nodes.image)):
+        if width(Path(app.srcdir, picture["uri"])) > WIDE_PICTURE:
+            box = nodes.container(classes=["wide-picture"])
+            picture.replace_self(box)
+            box += picture
+
+
+def number_ids(doctree):
+    """Exercises and proofs come with ids such as "exercise-content", each with the same."""
+    seen = set()
+    for node in doctree.findall(nodes.Element):
+        for place, name in enumerate(node.get("ids", ())):
+            number = 1
+            while name in seen:
+                number += 1
+                name = f"{node['ids'][place]}-{number}"
+            seen.add(name)
+            node["ids"][place] = name
+
+
+def widen(node):
+    """Let the outermost cell or set of tabs around a node use the right margin, too."""
+    boxes = []
+    while node.parent is not None:
+        node = node.parent
+        if {"cell", "sd-tab-set"} & set(node.get("classes", ())):
+            boxes.append(node)
+    if boxes and "full-width" not in boxes[-1]["classes"]:
+        boxes[-1]["classes"].append("full-width")
+
+
+def width(picture):
+    """Points, for an SVG that says so, else zero."""
+    if picture.suffix != ".svg" or not picture.exists():
+        return 0.0
+    found = re.search(r'<svg[^>]*\swidth="([\d.]+)pt"', picture.read_text(encoding="utf8"))
+    return float(found.group(1)) if found else 0.0
+
+
+def configure(app, config):
+    """On config-inited. The order of search results, and the version in the footer."""
+    config.html_search_scorer = str(ROOT / "book" / "_static" / "scorer.js")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf8"))["project"]
+    options = config.html_theme_options
+    options["extra_footer"] = options.get("extra_footer", "").format(version=project["version"])
+
+
+def setup(app):
+    """Called by Sphinx."""
+    app.add_search_language(SearchWithGreek)
+    app.connect("config-inited", configure)
+    app.connect("doctree-resolved", mark, priority=900)
+    app.connect("html-page-context", describe, priority=900)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
