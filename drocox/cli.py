@@ -7,8 +7,10 @@ import argparse
 import difflib
 import gc
 import os
+import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import NoReturn
 
 from drocox import __version__
@@ -27,8 +29,8 @@ def _parser() -> tuple[_Parser, dict[str, argparse.ArgumentParser]]:
     """The parser, and those of its commands by name."""
     parser = _Parser(
         "drocox",
-        description="Distributionally robust Cox models: the data, the experiments and their "
-        "tables.",
+        description="Distributionally robust Cox models: an audit of your own data, and the "
+        "paper's data, experiments and tables.",
         epilog="drocox COMMAND --help shows the arguments of a command, with an example.",
     )
     parser.add_argument("--version", action="version", version=f"drocox {__version__}")
@@ -41,8 +43,95 @@ def _parser() -> tuple[_Parser, dict[str, argparse.ArgumentParser]]:
         sub.set_defaults(run=run, usage=sub.error)
         return sub
 
+    example = "drocox audit patients.csv --time days --event died --groups 'sex,age>65'"
+    add = command("audit", _audit, example).add_argument
+    add("file", type=Path, help="CSV with a line of names, then one line for each patient")
+    add("--time", required=True, metavar="COLUMN", help="observed times")
+    add("--event", required=True, metavar="COLUMN", help="1 = event, 0 = censored")
+    words = "columns, or thresholds like age>65"
+    add("--groups", required=True, type=_names, metavar="A,B", help=words)
+    words = "held-out scores to be judged (default: Cox and DRO-COX, fitted here by cross-fitting)"
+    add("--score", metavar="COLUMN", help=words)
+    add("--drop", type=_names, default=[], metavar="A,B", help="no features, such as identifiers")
+    add("--out", type=Path, metavar="PAGE", help="the page to write (default: FILE-audit.html)")
+
     paper.add_commands(command)
     return parser, commands.choices
+
+
+def _names(text: str) -> list[str]:
+    """Names with commas between them."""
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _like(name: str, known: Iterable[str]) -> str:
+    """A question, if one of the known names is like this one."""
+    close = difflib.get_close_matches(name, known, 1)
+    return f" did you mean {close[0]!r}?" if close else ""
+
+
+def _read(args) -> tuple:
+    """The file of ``audit`` as data, and the scores in it."""
+    import pandas as pd
+
+    from drocox.data import SurvivalData
+
+    try:
+        df = pd.read_csv(args.file, encoding="utf-8-sig", skipinitialspace=True, low_memory=False)
+    except (OSError, ValueError) as error:  # the reader's complaints are of this kind
+        args.usage(f"cannot read {args.file}: {error}")
+    df.columns = df.columns.str.strip()
+    if df.empty:
+        args.usage(f"{args.file} is empty; pass at least one patient")
+
+    def column(flag: str, name: str) -> pd.Series:
+        if name not in df:
+            known = f"{args.file} has: {', '.join(df.columns[:20])}"
+            args.usage(f"{flag}: no column {name!r};{_like(name, df.columns)} {known}")
+        return df[name]
+
+    unused = [column("--drop", name).name for name in args.drop]
+    unused += [column("--time", args.time).name, column("--event", args.event).name, args.score]
+    scores = column("--score", args.score) if args.score else None
+    groups = {}
+    for name in args.groups:
+        of, over, cut = name.partition(">")
+        if name in df or not over:
+            groups[name] = column("--groups", name)
+        elif not re.fullmatch(r" *-?\d+(\.\d*)? *", cut):
+            args.usage(f"--groups: {name!r} needs a number after >, as in age>65")
+        else:
+            values = pd.to_numeric(column("--groups", of.strip()))
+            groups[name] = (values > float(cut)).where(values.notna())
+    how = {"time": args.time, "event": args.event, "groups": groups, "name": args.file.name}
+    how["features"] = df.columns.drop(unused, errors="ignore")
+    try:
+        return SurvivalData.from_frame(df, **how), scores
+    except (TypeError, ValueError) as error:  # the advice in terms of the command line
+        said = str(error).replace("features=[...]", "--drop COLUMN")
+        raise ValueError(re.sub(r"groups={.(.*?).: df.*}", r"--groups '\1>65'", said)) from error
+
+
+def _audit(args) -> None:
+    """Judge how well a model serves groups of patients: one HTML page."""
+    out = args.out or Path(f"{args.file.stem}-audit.html")
+    if out.is_dir() or not os.access(out.parent, os.W_OK):
+        args.usage(f"cannot write {out}; name a file in a folder that exists")
+    data, scores = _read(args)
+    from drocox.estimator import DROCox
+    from drocox.report import audit, page
+    from drocox.tuning import cross_fit
+
+    if args.score:
+        audits = {args.score: audit(data, scores)}
+    else:
+        models = {"Cox": None, f"DRO-COX, α = {DROCox().alpha:g}": DROCox()}
+        audits = {name: audit(data, **cross_fit(data, model)) for name, model in models.items()}
+    out.write_text(page(audits), encoding="utf-8")
+    for name, found in audits.items():
+        text = f"{name}\n{found}\n"
+        print("".join(c if c.isprintable() or c == "\n" else "?" for c in text))
+    print(f"wrote {out}")
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -62,8 +151,7 @@ def main(argv: list[str] | None = None) -> int:
     argv = sys.argv[1:] if argv is None else argv
     parser, commands = _parser()
     if argv and not argv[0].startswith("-") and argv[0] not in commands:
-        close = difflib.get_close_matches(argv[0].lower(), commands, 1)
-        hint = f" did you mean {close[0]!r}?" if close else ""
+        hint = _like(argv[0].lower(), commands)
         parser.error(f"unknown command {argv[0]!r};{hint} choose one of: {', '.join(commands)}")
     args = parser.parse_args(argv)
     try:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
+from dataclasses import replace
 from numbers import Integral, Real
 
 import numpy as np
 import torch
 from sklearn.base import BaseEstimator, _fit_context
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -15,9 +18,10 @@ from sksurv.base import SurvivalAnalysisMixin
 from sksurv.functions import StepFunction
 from sksurv.util import check_array_survival
 
-from drocox import _checks, accuracy, training
+from drocox import _checks, accuracy, kernels, training
 from drocox.cox import RiskSets, cox_losses, risk_sets, split_cox_losses
-from drocox.dro import RULES, dro_risk, dual_constant, optimal_eta, worst_case_weights
+from drocox.dro import RULES, dro_risk, dual_constant, worst_case_weights
+from drocox.solver import Solution, minimise
 
 
 class DROCox(SurvivalAnalysisMixin, BaseEstimator):
@@ -34,9 +38,10 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
     ``split=True`` (DRO-COX (SPLIT), equations (8) and (9)) a random half :math:`D_1` is compared
     with the rest, :math:`D_2`, and the reverse, and the two risks are added.
 
-    Training is full-batch Adam; the order of the rows matters to the split only. Features are
-    used as they are: put a ``StandardScaler`` in front. Scores of a network are centred on the
-    training patients, as Cox losses cannot see a constant.
+    Linear models are solved to a certified optimum by :func:`drocox.solver.minimise`, whatever the
+    units of the features. Networks are trained by full-batch Adam: put a ``StandardScaler`` in
+    front. Their scores are centred on the training patients, as Cox losses cannot see a constant.
+    The order of the rows matters to the split only.
 
     Parameters
     ----------
@@ -45,18 +50,26 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
     rule : {"sharp", "paper", "definition", "cvar"}
         What ``alpha`` means. "sharp", the constant above, protects every group of at least that
         share and no smaller ones; "paper" is the printed :math:`C = \sqrt{2(1/\alpha - 1)^2 + 1}`,
-        which protects much smaller groups too; see :func:`drocox.dual_constant` and, for "cvar",
+        which protects much smaller groups too: those of 0.6, 3, 8.4 and 33 % for an ``alpha`` of
+        0.1, 0.2, 0.3 and 0.5. See :func:`drocox.dual_constant` and, for "cvar",
         :func:`drocox.dro_risk`.
     split : bool
         Whether to split the sample, at random and stratified by event.
     hidden_units : int, optional
         ReLU units of a hidden layer; by default scores are linear, :math:`f(x) = \beta^T x`.
-    learning_rate, n_iter : float > 0, int >= 1
-        Step size and number of steps of Adam.
+    solver : {"auto", "convex", "adam"}
+        "convex" for linear models, "adam" (as in the paper) for all; "auto" takes "convex" where it
+        applies.
+    learning_rate : float > 0
+        Step size of Adam.
+    n_iter : int >= 1
+        Number of steps of Adam; most Newton steps of "convex".
+    tol : float > 0
+        A linear model with a larger ``gap_`` than this gives a ``ConvergenceWarning``.
     random_state : int, RandomState or None
         Decides the initial weights and the split.
     verbose : bool
-        Show a progress bar.
+        Show a progress bar of Adam.
 
     Attributes
     ----------
@@ -70,6 +83,9 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
         of the worst cases of :math:`D_1` and :math:`D_2`.
     first_ : bool array of shape (n_samples,)
         True for the patients of :math:`D_1`; only if ``split``.
+    gap_ : float or None
+        How far the risk can be from the smallest possible one: ``loss_`` minus a lower bound of the
+        minimum, divided by the larger of 1 and ``loss_``. None for networks, which have no bound.
     c_ : float or None
         The dual constant that was used; None with ``rule="cvar"``.
     loss_, n_iter_, unique_times_
@@ -77,11 +93,9 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
 
     Examples
     --------
-    >>> from sklearn.pipeline import make_pipeline
-    >>> from sklearn.preprocessing import StandardScaler
     >>> from drocox import load_dataset
     >>> data = load_dataset("seer")
-    >>> model = make_pipeline(StandardScaler(), DROCox(alpha=0.5)).fit(data.X, data.y)
+    >>> model = DROCox(alpha=0.5).fit(data.X, data.y)
     >>> curve = model.predict_survival_function(data.X[:1])[0]
     >>> print(f"c-index {model.score(data.X, data.y):.2f}, survival to month 60 {curve(60):.2f}")
     c-index 0.73, survival to month 60 0.82
@@ -91,6 +105,8 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
         "alpha": [Interval(Real, 0, 1, closed="right")],
         "rule": [StrOptions(set(RULES))],
         "hidden_units": [Interval(Integral, 1, None, closed="left"), None],
+        "solver": [StrOptions({"auto", "convex", "adam"})],
+        "tol": [Interval(Real, 0, np.inf, closed="right")],
         "learning_rate": [Interval(Real, 0, np.inf, closed="neither")],
         "n_iter": [Interval(Integral, 1, None, closed="left")],
         "split": ["boolean"],
@@ -104,8 +120,10 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
         rule: str = "sharp",
         split: bool = False,
         hidden_units: int | None = None,
+        solver: str = "auto",
         learning_rate: float = 0.01,
         n_iter: int = 500,
+        tol: float = 1e-6,
         random_state=0,
         verbose: bool = False,
     ):
@@ -113,13 +131,15 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
         self.rule = rule
         self.split = split
         self.hidden_units = hidden_units
+        self.solver = solver
         self.learning_rate = learning_rate
         self.n_iter = n_iter
+        self.tol = tol
         self.random_state = random_state
         self.verbose = verbose
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y: np.ndarray) -> DROCox:
+    def fit(self, X, y: np.ndarray, sample_weight=None) -> DROCox:
         """Train the model.
 
         Parameters
@@ -128,6 +148,8 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
             Numeric features without missing values.
         y : structured array of shape (n_samples,)
             Events (bool) and times, as ``sksurv.util.Surv`` makes it.
+        sample_weight : array of shape (n_samples,), optional
+            Case weights >= 0: whole numbers stand for repeated rows. Not with ``split``.
 
         Returns
         -------
@@ -138,91 +160,115 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
         X = validate_data(self, X, None if y is None else "no_validation", **how)
         X = _checks.numbers(X, "X")
         time, event = _outcomes(X, y)
+        linear = self.hidden_units is None
+        convex = linear and self.solver != "adam"
+        if self.solver == "convex" and not linear:
+            raise ValueError("solver='convex' is for linear models; set hidden_units=None")
+        if self.split and sample_weight is not None:
+            raise ValueError("sample_weight cannot be used with split=True; leave out one")
+        ones = np.ones(len(X))
+        weights = ones if sample_weight is None else _checks.weights(sample_weight, len(X))
         seed = self.random_state
         if not isinstance(seed, Integral):
             seed = check_random_state(seed).randint(2**31 - 1)
-        first = _half(event, seed) if self.split else np.full(len(event), True)
-
-        # Small alpha amplifies rounding: train in one order, whatever the order of the rows given
-        order = np.lexsort((*X.T, event, time))
-        X = X[order]
-        time = time[order]
-        event = event[order]
-        risk = risk_sets(time, event)
-        parts = [first[order], ~first[order]] if self.split else [first[order]]
-        objective = self._objective(risk, parts)
-        with np.errstate(over="ignore", invalid="ignore"):  # the objective reports it
-            model = training.fit_stack(
-                X,
-                objective,
-                training.initial_parameters(X.shape[1], self.hidden_units, int(seed)),
-                [self.learning_rate],
-                hidden=self.hidden_units,
-                n_iter=self.n_iter,
-                centre=self.hidden_units is not None,
-                verbose=self.verbose,
-            )
-            scores = torch.from_numpy(model.scores(X))
-            self.loss_ = float(objective(scores))
-        self._model = model
-        self.n_iter_ = self.n_iter
         for name in ("coef_", "first_"):  # of an earlier fit
             vars(self).pop(name, None)
-        if self.hidden_units is None:
-            self.coef_ = model.theta[0]
+        parts = [ones > 0]  # everybody, or two halves
         if self.split:
-            self.first_ = first
-        self._keep_worst_case(self._losses(scores[0], risk, parts), parts, order)
-        self._keep_baseline(scores[0], risk, time, event)
+            self.first_ = _half(event, seed)
+            parts = [self.first_, ~self.first_]
+        # Adam's steps amplify rounding: take them in one order, whatever the given one
+        order = slice(None) if convex else np.lexsort((*X.T, event, time))
+        X, weights, *parts = (rows[order] for rows in (X, weights, *parts))
+        risk = risk_sets(time[order], event[order])
+
+        def losses_of(scores: torch.Tensor) -> torch.Tensor:
+            if not torch.isfinite(scores).all():
+                raise ValueError("training diverged; use a StandardScaler or lower learning_rate")
+            if self.split:
+                return split_cox_losses(scores, risk, first=parts[0])
+            return cox_losses(scores, risk, weights=weights)
+
+        self.c_ = None if self.rule == "cvar" else dual_constant(self.alpha, rule=self.rule)
+        if linear:  # with Adam for the bound of the minimum alone
+            how = {"first": parts[0]} if self.split else {"weights": weights}
+            how |= {"tol": self.tol, "n_iter": self.n_iter} if convex else {}
+            solution = minimise(X, risk, self.alpha, rule=self.rule, **how)
+        if convex:
+            self._model = training.ScoreStack(solution.coef[None], X.shape[1], None, np.zeros(1))
+        else:
+            self._model = self._trained(X, losses_of, parts, weights, int(seed))
+        with np.errstate(over="ignore", invalid="ignore"):
+            scores = torch.from_numpy(self._model.scores(X)[0])
+        losses = losses_of(scores)
+        self.worst_case_weights_ = np.empty(len(X))
+        self.worst_case_weights_[order] = self._keep_worst_case(losses.numpy(), parts, weights)
+        log_sums = (cox_losses(scores, risk) if self.split else losses) + scores
+        self._keep_baseline(log_sums.numpy(), risk, weights)
+        self.n_iter_ = solution.n_iter if convex else self.n_iter
+        self.gap_ = None
+        if linear:
+            self.coef_ = self._model.theta[0]
+            self._keep_gap(solution)
         return self
 
-    def _losses(self, scores: torch.Tensor, risk: RiskSets, parts: list) -> torch.Tensor:
-        if self.split:
-            return split_cox_losses(scores, risk, first=parts[0])
-        return cox_losses(scores, risk)
-
-    def _objective(self, risk: RiskSets, parts: list) -> training.Objective:
-        """What is minimised, as a function of the scores (1, n)."""
-        self.c_ = None if self.rule == "cvar" else dual_constant(self.alpha, rule=self.rule)
+    def _trained(self, X, losses_of, parts, weights, seed: int) -> training.ScoreStack:
+        """The model after some steps of Adam; a network is centred on the training patients."""
 
         def objective(scores: torch.Tensor) -> torch.Tensor:
-            if not torch.isfinite(scores).all():
-                raise ValueError(
-                    "training diverged to NaN or infinite scores; scale X (put a "
-                    "StandardScaler in front) or lower learning_rate"
-                )
-            if self.c_ is not None:
-                return robust(scores)
-            losses = self._losses(scores, risk, parts)
-            return sum(dro_risk(losses[:, p], self.alpha, rule="cvar") for p in parts)
+            losses = losses_of(scores)
+            how = {"alpha": self.alpha, "rule": self.rule}
+            return sum(dro_risk(losses[:, p], weights=weights[p], **how) for p in parts)
 
-        if self.split:
-            robust = training.split_objective(risk, parts[0], self.c_)
-        else:
-            robust = training.dro_objective(risk, self.c_)
-        return objective
+        start = training.initial_parameters(X.shape[1], self.hidden_units, seed)
+        how = {"hidden": self.hidden_units, "n_iter": self.n_iter, "verbose": self.verbose}
+        with np.errstate(over="ignore", invalid="ignore"):  # losses_of reports it
+            model = training.fit_stack(X, objective, start, [self.learning_rate], **how)
+            if self.hidden_units is None:
+                return model
+            return replace(model, offset=np.average(model.scores(X), axis=1, weights=weights))
 
-    def _keep_worst_case(self, losses: torch.Tensor, parts: list, order: np.ndarray) -> None:
-        """Minimiser and worst case of the trained model; patients in the order they were given."""
-        self.worst_case_weights_ = np.empty(len(order))
-        eta = []
+    def _keep_worst_case(self, losses, parts, weights) -> np.ndarray:
+        """Risk and minimiser of the trained model; returns its worst case."""
+        worst = np.empty(len(losses))
+        etas = []
         for part in parts:
-            weights = worst_case_weights(losses[part], self.alpha, rule=self.rule)
-            self.worst_case_weights_[order[part]] = weights.numpy() / len(parts)
-            if self.c_ is None:  # the smallest loss in the tail
-                eta.append(float(losses[part][weights > 0].min()))
+            own, mass = losses[part], weights[part]
+            if self.c_ is None:
+                q = worst_case_weights(own, self.alpha, rule="cvar", weights=mass).numpy()
+                eta = own[q > 0].min()  # the smallest loss in the tail
             else:
-                eta.append(float(optimal_eta(losses[part], self.c_)))
-        self.eta_ = np.array(eta) if self.split else eta[0]
+                found = kernels.worst_cases(own[None], mass[None], np.array([self.c_]))
+                eta, _, q = (values[0] for values in found)
+            etas.append(float(eta))
+            worst[part] = q / len(parts)
+        self.loss_ = len(parts) * float(worst @ losses)
+        self.eta_ = np.array(etas) if self.split else etas[0]
+        return worst
 
-    def _keep_baseline(self, scores: torch.Tensor, risk: RiskSets, time, event) -> None:
-        """Breslow's baseline: loss plus score of an event is the log sum over its risk set."""
-        log_sum = (cox_losses(scores, risk) + scores).numpy()[event]
-        steps = np.logaddexp.accumulate(-log_sum)
-        self.unique_times_ = np.unique(time)
+    def _keep_baseline(self, log_sums: np.ndarray, risk: RiskSets, weights: np.ndarray) -> None:
+        """Breslow's baseline, from the logarithms of the sums over the events' risk sets."""
+        died = risk.order[risk.event][::-1]  # earliest first
+        with np.errstate(divide="ignore"):  # a weight of 0 is nobody
+            steps = np.log(weights[died]) - log_sums[died]
+        self.unique_times_ = np.unique(risk.time)
         self._grid = np.union1d(0.0, self.unique_times_)  # curves start at time 0
-        happened = np.searchsorted(time[event], self._grid, side="right")
-        self._log_baseline = np.append(-np.inf, steps)[happened]
+        happened = np.searchsorted(risk.time[risk.event][::-1], self._grid, side="right")
+        self._log_baseline = np.append(-np.inf, np.logaddexp.accumulate(steps))[happened]
+
+    def _keep_gap(self, solution: Solution) -> None:
+        """How far the model can be from the best one, with a warning if that is far."""
+        self.gap_ = max(0.0, self.loss_ - solution.bound) / max(1.0, self.loss_)
+        if solution.separated:
+            said = "coefficients run away: a combination of features separates events from others"
+            remedy = "drop or merge the features with very large coefficients"
+        elif self.gap_ > self.tol:
+            said = f"the risk {self.loss_:.6g} may be above its minimum by {self.gap_:.1e} of it"
+            remedy = "use solver='convex'" if self.solver == "adam" else "raise n_iter"
+            remedy += f", or accept that by a tol above {self.tol:g}"
+        else:
+            return
+        warnings.warn(f"{said}; {remedy}", ConvergenceWarning, stacklevel=4)
 
     def predict(self, X) -> np.ndarray:
         """Scores: the higher, the higher the risk.
@@ -299,10 +345,8 @@ def _outcomes(X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     try:
         event, time = check_array_survival(X, y, allow_all_censored=True)
     except ValueError as error:
-        raise ValueError(
-            f"y is refused: {str(error).rstrip('.')}; make it with sksurv.util.Surv."
-            "from_arrays(event, time), a time >= 0 for each row of X"
-        ) from error
+        how = "use sksurv.util.Surv.from_arrays(event, time), a time >= 0 for each row of X"
+        raise ValueError(f"y is refused: {str(error).rstrip('.')}; {how}") from error
     return _checks.outcomes(time, event, ("time in y", "event in y"))
 
 
@@ -313,8 +357,5 @@ def _half(event: np.ndarray, seed: int) -> np.ndarray:
     chosen, _ = train_test_split(rows, test_size=0.5, stratify=strata, random_state=seed)
     first = np.isin(rows, chosen)
     if not event[first].any() or not event[~first].any():
-        raise ValueError(
-            "split=True needs an event in each half, but y has too few; pass more "
-            "patients with an event, or split=False"
-        )
+        raise ValueError("split=True needs an event in each half; pass more, or split=False")
     return first

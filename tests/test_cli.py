@@ -18,7 +18,7 @@ from drocox.paper import cli as paper
 from drocox.paper.protocol import METHODS
 
 ROOT = Path(__file__).parents[1]
-COMMANDS = ["data", "sweep", "verify", "table", "figure", "claims"]
+COMMANDS = ["audit", "data", "sweep", "verify", "table", "figure", "claims"]
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +76,7 @@ def test_version_and_help_with_an_example(capsys, monkeypatch):
 @pytest.mark.parametrize(
     ("argv", "expected"),
     [
-        (["tabel"], "did you mean 'table'? choose one of: data, sweep, verify, table"),
+        (["tabel"], "did you mean 'table'? choose one of: audit, data, sweep, verify"),
         (["table", "tt2"], "unknown table 'tt2'; did you mean 't2'? choose one of: flc, support"),
         (["table", "t2", "--tune-by", "f_a"], "t2 is a table of the paper as it stands: drop --tu"),
         (["table", "t2", "race"], "drop the attribute"),

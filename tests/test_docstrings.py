@@ -11,7 +11,7 @@ from drocox.paper.claims import JUDGES
 
 MODULES = [
     "accuracy", "concordance", "cox", "data", "dro", "estimator", "evaluation", "fairness",
-    "regularizers", "training", "paper.claims", "paper.datasets",
+    "regularizers", "report", "solver", "training", "tuning", "paper.claims", "paper.datasets",
     "paper.figures", "paper.prepare", "paper.protocol", "paper.provenance", "paper.run",
     "paper.selection", "paper.store", "paper.sweep", "paper.tables",
 ]  # fmt: skip

@@ -1,0 +1,433 @@
+r"""Linear Cox and DRO-COX models to a certified optimum.
+
+With scores :math:`f_i = \theta^T x_i` every Cox loss :math:`\ell_i(\theta)`, split or not, is a
+log-sum-exp of linear functions, and the risk is a maximum over the adversary's weights,
+
+.. math:: R(\theta) = \max_{q \in Q} F_q(\theta), \qquad F_q(\theta) = \sum_i q_i \ell_i(\theta),
+
+so it is convex, and a minimiser can be proved to be one.
+
+**The certificate.** :math:`\min R \ge \min F_q` for every :math:`q` that the adversary may choose.
+Along a direction :math:`v` the second derivative of a log-sum-exp is a variance and the third a
+third central moment of :math:`v^T x` under the same distribution, so that :math:`|F_q'''| \le d\,
+F_q''` where :math:`d = \max_{j,k} v^T (x_j - x_k)`. Two integrations give, with gradient :math:`g`
+and Hessian :math:`H` of :math:`F_q` at :math:`\theta`,
+
+.. math:: F_q(\theta + tv) \ge F_q(\theta) + t\, g^T v
+          + v^T H v\, \frac{e^{-td} + td - 1}{d^2} \quad (t \ge 0).
+
+Minimised over :math:`t` the right side is :math:`F_q - (h / d^2)\, \omega(\gamma d / h)`, where
+:math:`\gamma = -g^T v`, :math:`h = v^T H v` and :math:`\omega(s) = s + (1 - s) \log(1 - s)`, as
+long as :math:`s = \gamma d / h < 1`. Now :math:`\gamma \le \lambda \sqrt h` with the Newton
+decrement :math:`\lambda = \sqrt{g^T H^{-1} g}`, and :math:`d \le M \sqrt h` with :math:`M = 2
+\max_j \lVert x_j - \bar x \rVert_{H^{-1}}`; since :math:`\omega(s) / s^2` grows with :math:`s`,
+
+.. math:: \min_\theta R \;\ge\; F_q(\theta) - \omega(\lambda M) / M^2 \qquad (\lambda M < 1),
+
+which is about :math:`F_q(\theta) - \lambda^2 / 2`. Where a direction has no variance in any risk
+set that :math:`q` weighs, :math:`F_q` is constant along it, and it is left out.
+
+**The steps** are Newton's, at first in a trust region, in coordinates in which features are
+uncorrelated with variance 1, so the units of features do not matter. The Hessian of :math:`R` is
+:math:`H` plus the response of the adversary, known in closed form where the worst case is unique.
+Where losses tie and it is not (a kink), the adversary pays :math:`\frac\mu2 \sum_i (q_i - p_i)^2 /
+p_i`; then :math:`q` is unique, the risk smooth, and :math:`\mu` falls until the certificate, which
+knows nothing of :math:`\mu`, is satisfied. Away from kinks the price changes nothing and the steps
+converge at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit
+from scipy import optimize
+
+from drocox import _checks, kernels
+from drocox.cox import RiskSets, risk_sets
+from drocox.dro import RULES, dro_risk, dual_constant
+
+FIRST_PRICE = 0.1  # of the adversary, in units of loss over the largest q_i / p_i it may choose
+SAMPLE = 20_000  # patients of the sample that finds a starting point
+
+
+@dataclass(frozen=True)
+class Solution:
+    """A linear model and the proof of how good it is."""
+
+    coef: np.ndarray  # (d,), for the features as given
+    risk: float  # R at coef; of a split the sum of both halves' risks
+    bound: float  # no coefficients have a smaller risk than this
+    gap: float  # (risk - bound) / max(1, risk)
+    weights: np.ndarray  # (n,), the q of the bound; of a split it sums to 1 in each half
+    n_iter: int
+    separated: bool  # whether coefficients run away: no minimum is attained
+
+
+def minimise(
+    X,
+    risk: RiskSets,
+    alpha: float,
+    *,
+    rule: str = "paper",
+    first=None,
+    weights=None,
+    tol: float = 1e-6,
+    n_iter: int = 500,
+) -> Solution:
+    r"""Coefficients with the smallest risk :math:`R(\theta)`, and a bound that proves it.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+        Features, in any units.
+    risk : RiskSets
+        The outcomes, ``risk_sets(time, event)``.
+    alpha : float in (0, 1]
+        Smallest probability of a group to protect; 1 is Cox regression with Breslow's ties.
+    rule : {"paper", "definition", "sharp", "cvar"}
+        As in :func:`drocox.dro_risk`.
+    first : bool array of shape (n,), optional
+        True for the patients of :math:`D_1`: the sum of the two split risks is minimised.
+    weights : array of shape (n,), optional
+        Case weights >= 0, not together with ``first``.
+    tol : float > 0
+        The gap at which steps may stop. They mostly end far below it, where they help no more.
+    n_iter : int
+        Most Newton steps.
+
+    Returns
+    -------
+    Solution
+
+    Examples
+    --------
+    >>> from drocox import risk_sets
+    >>> s = minimise([[1.0], [0.0], [1.0], [0.0]], risk_sets([4, 3, 2, 1], [1, 1, 1, 0]), 1)
+    >>> s.coef.round(4), s.gap < 1e-9
+    (array([-0.8814]), True)
+    """
+    X = _checks.numbers(X, "X", 2)
+    _checks.number_in(alpha, "alpha", 0, 1)
+    _checks.one_of(rule, "rule", RULES)
+    if risk.order.shape != (1, len(X)):
+        raise ValueError(
+            f"risk has shape {risk.order.shape}, X {X.shape}; pass risk_sets(time, event) with one "
+            "time for each row of X"
+        )
+    if first is not None and weights is not None:
+        raise ValueError("weights cannot be used with first; leave one of them out")
+    order = risk.order[0]
+    weights = np.ones(len(X)) if weights is None else _checks.weights(weights, len(X))[order]
+    if first is not None:
+        _checks.same_length(first=np.asarray(first), X=order)
+        first = np.asarray(first, bool)[order]
+    Z, back = _uncorrelated(np.take(X, order, axis=0), risk)
+    problem = _Problem(Z, risk, weights, first, alpha, rule)
+    if not all(problem.event[part].any() for part in problem.parts):
+        raise ValueError("nobody has an event and a weight above 0, or not on both sides of first")
+    start = np.zeros(Z.shape[1])
+    step = len(Z) // SAMPLE
+    if step > 1:  # a sample is near the optimum at a fraction of the cost
+        sample = problem.thinned(step)
+        if all(sample.event[part].any() for part in sample.parts):
+            start = _solve(sample, start, 1e-4, 50)[0].point
+    best, bound, q, steps, separated = _solve(problem, start, tol, n_iter)
+    bound = min(bound, best.risk)  # rounding may put them the other way round
+    gap = (best.risk - bound) / max(1.0, best.risk)
+    worst = np.empty(len(X))
+    worst[order] = q
+    return Solution(back @ best.point, best.risk, bound, gap, worst, steps, separated)
+
+
+def _uncorrelated(Z: np.ndarray, risk: RiskSets) -> tuple[np.ndarray, np.ndarray]:
+    """Features of mean 0 and unit covariance, and the matrix that takes coefficients back.
+
+    Directions without variance are left out, so that copies of a feature share its coefficient.
+    Patients censored before the first event are in no risk set and do not count. ``Z`` is reused.
+    """
+    used = risk.stop[0][np.flatnonzero(risk.event[0])[-1]]
+    Z -= Z[:used].mean(axis=0)
+    with np.errstate(over="ignore"):
+        scale = Z[:used].std(axis=0)
+    if not np.isfinite(scale).all():
+        raise ValueError("X holds numbers too large to square; choose larger units")
+    scale[scale == 0] = 1.0
+    _, size, vectors = np.linalg.svd(np.linalg.qr(Z[:used] / scale, mode="r"))
+    kept = size > 1e-6 * np.sqrt(used)
+    if not kept.any():
+        return np.zeros((len(Z), 1)), np.zeros((Z.shape[1], 1))
+    back = vectors[: len(size)].T[:, kept] / (size[kept] / np.sqrt(used)) / scale[:, None]
+    return Z @ back, back
+
+
+@njit(cache=True)
+def _risk_set_means(Z, hazard, total, event, stop, enters, meets, split, low, high, sums, p):
+    """Mean features in the risk sets of the events at positions ``low`` to ``high``, else 0.
+
+    Positions before ``p`` are in ``sums``, the running sums of the two halves, which go on from
+    there; returns the means and the new ``p``.
+    """
+    d = Z.shape[1]
+    means = np.zeros((high - low, d))
+    for i in range(low, high):
+        while p <= i:  # one block of equal times after the other, latest first
+            end = stop[0, p]
+            for q in range(p, end):
+                for j in range(d):
+                    sums[enters[0, q], j] += hazard[q] * Z[q, j]
+            p = end
+        if event[i]:
+            for j in range(d):
+                own = hazard[i] * Z[i, j] if split else 0.0
+                means[i - low, j] = (own + sums[meets[0, i], j]) / total[i]
+    return means, p
+
+
+def _priced_worst_case(losses, mass, mu: float, cap: float) -> tuple[np.ndarray, np.ndarray]:
+    """The q_i / p_i = min((loss_i - eta)_+ / mu, cap) for which q sums to 1, and who is inside."""
+
+    def excess(eta: float) -> float:
+        return mass @ np.clip((losses - eta) / mu, 0.0, cap) - 1.0
+
+    eta = optimize.brentq(excess, losses.min() - 2 * mu, losses.max())
+    # once more relative to that eta: differences of nearly tied losses are exact
+    above = losses - eta
+    inside = (above > 0) & (above < mu * cap) & (mass > 0)
+    ratio = np.where(above < mu * cap, 0.0, cap)
+    if inside.any():
+        left = mu * (1.0 - mass @ ratio)
+        shift = (mass[inside] @ above[inside] - left) / mass[inside].sum()
+        ratio[inside] = np.clip((above[inside] - shift) / mu, 0.0, cap)
+    return ratio / (mass @ ratio), inside
+
+
+class _State:
+    """Risk and gradient at one point, and what the Hessian needs."""
+
+    def __init__(self, point, losses, hazard, total):
+        self.point, self.losses, self.hazard, self.total = point, losses, hazard, total
+        self.q = np.empty_like(losses)
+        self.risk = 0.0  # R
+        self.value = 0.0  # what is minimised: R, less the adversary's price
+        self.priced = False  # whether the price matters here
+        self.halves = []  # patients, whose q moves, its width, what is fixed
+
+
+class _Problem:
+    """Patients in time order, latest first; the risk as a function of a point, theta in ``Z``."""
+
+    def __init__(self, Z, outcomes: RiskSets, weights, first, alpha: float, rule: str):
+        self.Z, self.outcomes, self.weights, self.first = Z, outcomes, weights, first
+        self.alpha, self.rule = alpha, rule
+        self.event = outcomes.event[0] & (weights > 0)  # a weight of 0 is nobody
+        self.split = first is not None
+        side = np.where(first, 0, 1) if self.split else np.zeros(len(Z), int)
+        self.sets = (outcomes.stop, side[None], (1 - side if self.split else side)[None])
+        self.parts = [slice(None)] if first is None else [first, ~first]
+        self.mass = weights.copy()  # p
+        for part in self.parts:
+            self.mass[part] /= self.mass[part].sum()
+        self.radius = np.sqrt(np.einsum("ij,ij->i", Z, Z).max())
+        self.c = None  # the dual constant
+        if alpha == 1 or rule != "cvar":
+            self.c = dual_constant(alpha, rule="sharp" if alpha == 1 else rule)
+        self.cap = 1 / alpha if self.c is None else self.c**2
+
+    def thinned(self, step: int) -> _Problem:
+        """The same problem for every ``step``-th patient."""
+        outcomes = risk_sets(self.outcomes.time[0][::step], self.outcomes.event[0][::step])
+        rows = outcomes.order[0] * step
+        first = None if self.first is None else self.first[rows]
+        Z = np.take(self.Z, rows, axis=0)
+        return _Problem(Z, outcomes, self.weights[rows], first, self.alpha, self.rule)
+
+    def farthest(self, step: np.ndarray) -> float:
+        """How far apart a step moves two scores at most; if that is little, a bound of it."""
+        most = 2 * self.radius * np.linalg.norm(step)
+        return most if most < 0.1 else np.ptp(self.Z @ step)
+
+    def at(self, point: np.ndarray, mu: float) -> _State | None:
+        """Risk and gradient; None where hazards leave the range of floating-point numbers."""
+        f = self.Z @ point
+        f -= f.max()
+        if not f.min() > -kernels.SAFE_SPREAD:
+            return None
+        hazard = np.exp(f) * self.weights
+        total = kernels.risk_sums(hazard[None], *self.sets)[0]
+        if self.split:
+            total += hazard
+        total[~self.event] = 1.0
+        state = _State(point, (np.log(total) - f) * self.event, hazard, total)
+        for part in self.parts:
+            self._meet(state, part, mu)
+        pull = state.q * self.event
+        push = pull / total
+        state.received = hazard * kernels.risk_sums_back(push[None], *self.sets)[0]
+        if self.split:
+            state.received += hazard * push
+        state.gradient = (state.received - pull) @ self.Z
+        return state
+
+    def _meet(self, state: _State, part, mu: float) -> None:
+        """Add the adversary's answer in one half."""
+        losses = state.losses[part]
+        mass = self.mass[part]
+        if self.c is None:
+            state.risk += float(dro_risk(losses, self.alpha, rule="cvar", weights=mass))
+        else:
+            etas, risks, worst = kernels.worst_cases(losses[None], mass[None], np.array([self.c]))
+            state.risk += risks[0]
+            # q_i = p_i (loss_i - eta)_+ / width; for C = 1 the adversary has no choice
+            width = (risks[0] - etas[0]) / self.c**2 if self.c > 1 else np.inf
+            if width >= mu:
+                state.q[part] = worst[0]
+                state.value += risks[0] - 0.5 * mu * (self.c**2 - 1)
+                state.halves.append((part, worst[0] > 0, width, 2 if self.c > 1 else 0))
+                return
+        ratio, inside = _priced_worst_case(losses, mass, mu, np.inf if self.c else self.cap)
+        q = mass * ratio
+        state.q[part] = q
+        state.value += q @ losses - 0.5 * mu * (q @ ratio - 1)
+        state.halves.append((part, inside, mu, 1 if inside.any() else 0))
+        state.priced = True
+
+    def hessians(self, s: _State) -> tuple[np.ndarray, np.ndarray]:
+        """Hessian of F_q, and what the response of q to the losses adds to it.
+
+        The response is p_i / width on the diagonal, less what keeps the sum of q at 1 and, on the
+        edge of the ball, its length at C: the projection of 1 and of the losses, made orthogonal.
+        """
+        n, d = self.Z.shape
+        slope = np.zeros(n)
+        kept = []
+        for part, inside, width, fixed_moments in s.halves:
+            slope[part] = self.mass[part] * inside / width
+            for power in range(fixed_moments):
+                level = s.losses[part] - np.average(s.losses[part], weights=slope[part])
+                vector = np.zeros(n)
+                vector[part] = slope[part] * level**power
+                kept.append((vector * self.event, vector[part] @ level**power))
+        slope *= self.event
+        fixed, added = np.zeros((2, d, d))
+        moved = np.zeros((len(kept), d))
+        sums = np.zeros((2, d))
+        reached = 0
+        block = 1 + 2**17 // d  # as many patients at a time as the processor keeps at hand
+        for low in range(0, n, block):
+            high = min(n, low + block)
+            z = self.Z[low:high]
+            given = (s.hazard, s.total, self.event, *self.sets, self.split)
+            means, reached = _risk_set_means(self.Z, *given, low, high, sums, reached)
+            fixed += z.T @ (s.received[low:high, None] * z)
+            fixed -= means.T @ ((s.q * self.event)[low:high, None] * means)
+            if kept:
+                means -= z  # the gradients of the losses
+                added += means.T @ (slope[low:high, None] * means)
+                moved += [vector[low:high] @ means for vector, _ in kept]
+        for vector, (_, size) in zip(moved, kept, strict=True):
+            added -= np.outer(vector, vector) / max(size, 1e-300)
+        return fixed, added
+
+    def bound(self, s: _State, hessian: np.ndarray) -> float:
+        """The certificate, a number that no risk is below; -inf if a slope is too large for it."""
+        curvature, vectors = np.linalg.eigh(hessian)
+        slope = vectors.T @ s.gradient
+        steep = curvature > 1e-13 * curvature[-1]  # others are 0 to rounding, with their slope
+        if np.abs(slope[~steep]).max(initial=0.0) > 1e-13:
+            return -np.inf
+        if not steep.any():
+            return s.q @ s.losses
+        decrement = np.sqrt((slope[steep] ** 2 / curvature[steep]).sum())
+        reach = 2 * self.radius / np.sqrt(curvature[steep][0])  # M, or more
+        x = decrement * reach
+        if x >= 1:
+            return -np.inf
+        # the series has terms x^k / (k (k - 1)); x^4 / 9 is more than all from x^4 / 12 on
+        omega = x * x / 2 + x**3 / 6 + x**4 / 9 if x < 1e-3 else x + (1 - x) * np.log1p(-x)
+        return s.q @ s.losses - omega / reach**2
+
+
+def _newton(hessian: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+    """Newton's direction, 0 where neither slope nor curvature is more than rounding."""
+    curvature, vectors = np.linalg.eigh(hessian)
+    slope = vectors.T @ gradient
+    floor = max(1e-12 * curvature[-1], 1e-300)
+    flat = (curvature <= floor) & (np.abs(slope) <= 1e-13)
+    return -vectors @ np.where(flat, 0.0, slope / np.maximum(curvature, floor))
+
+
+def _descend(problem: _Problem, state: _State, mu: float, near: float, n_iter: int):
+    """Steps at one price: in a trust region until slopes are ``near`` 0, then Newton's alone.
+
+    Returns the state, its Hessian of F_q, the number of steps, and whether scores still move.
+    """
+    seen = {}
+
+    def at(point: np.ndarray) -> _State | None:
+        if (key := point.tobytes()) not in seen:
+            seen.clear()
+            seen[key] = problem.at(point, mu)
+        return seen[key]
+
+    seen[state.point.tobytes()] = state = problem.at(state.point, mu)
+    steps = 0
+    if np.linalg.norm(state.gradient) > near:
+        found = optimize.minimize(
+            lambda point: np.inf if (s := at(point)) is None else s.value,
+            state.point,
+            method="trust-exact",
+            jac=lambda point: at(point).gradient,
+            hess=lambda point: sum(problem.hessians(at(point))),
+            options={"gtol": near, "maxiter": n_iter},
+        )
+        state = at(found.x)
+        steps = found.nit
+    while True:
+        fixed, added = problem.hessians(state)
+        direction = _newton(fixed + added, state.gradient)
+        drop = -direction @ state.gradient
+        away = problem.farthest(direction) > 0.1
+        new = None
+        if steps < n_iter and drop > (1e-10 if away else 1e-20):
+            new = problem.at(state.point + direction, mu)
+        # a step helps if the slope left, measured by the same Hessian, is less than half
+        if new is None or -_newton(fixed + added, new.gradient) @ new.gradient > 0.25 * drop:
+            return state, fixed, steps, away and drop < 1e-7
+        state = new
+        steps += 1
+
+
+def _solve(problem: _Problem, start: np.ndarray, tol: float, n_iter: int) -> tuple:
+    """Descend from ``start``, again with a lower price where it matters.
+
+    Returns the state, the bound with its q, the number of steps, whether coefficients run away.
+    """
+    mu = FIRST_PRICE / problem.cap
+    best = problem.at(np.zeros(len(start)), mu)  # a null optimum stays exactly that
+    state = problem.at(start, mu)
+    q = best.q
+    bound = q[problem.event] @ np.log(problem.weights[problem.event])  # loss_i >= log w_i
+    steps = 0
+    near = 1e-3
+    while True:
+        state, hessian, more, away = _descend(problem, state, mu, near, max(1, n_iter - steps))
+        steps += more
+        if state.risk < best.risk - 1e-13 * abs(best.risk):
+            best = state
+        here = problem.bound(state, hessian)
+        if here > bound:
+            bound = here
+            q = state.q
+        gap = (best.risk - bound) / max(1.0, best.risk)
+        # at a kink, half of the digits of the gap are those of the coefficients: go on for more
+        enough = gap <= 1e-3 * tol and (gap <= 1e-12 or mu * problem.cap < 1e-9)
+        if away or steps >= n_iter or mu < 1e-13 or (enough if state.priced else gap <= tol):
+            return best, bound, q, steps, bool(away and problem.farthest(best.point) > 10)
+        if state.priced:
+            mu *= 0.1
+        elif near > 1e-9:
+            near *= 1e-2
+        else:
+            return best, bound, q, steps, False

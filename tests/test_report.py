@@ -1,0 +1,371 @@
+"""The audit: figures against loops, intervals against theory, the page against hostile names."""
+
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import literal
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+from sksurv.linear_model import CoxPHSurvivalAnalysis
+
+import drocox
+from drocox import accuracy, concordance, fairness, report
+from drocox.report import _Judged, simultaneous, spread
+
+HOSTILE = ["<script>alert(1)</script>", "--> </svg><b>", '=HYPERLINK("x")', "$\\frac{1}$", "a & b"]
+
+
+def tied(seed=1, n=40):
+    """Scores, times, events with many ties, folds and the members of a group."""
+    rng = np.random.default_rng(seed)
+    time = rng.integers(1, 9, n).astype(float)
+    return (
+        rng.integers(0, 6, n) / 2,
+        time,
+        rng.random(n) < 0.6,
+        rng.integers(0, 2, n),
+        (rng.random(n) < 0.4),
+    )
+
+
+def simulated(seed=0, n=300, minority=0.3, effects=(0.2, 0.3, 0.6), groups=2):
+    """Data whose last group has other effects than the scores say."""
+    rng = np.random.default_rng(seed)
+    score = np.array([0.8, 0.5, 0.0])
+    group = rng.choice(groups, n, p=[*[(1 - minority) / (groups - 1)] * (groups - 1), minority])
+    x = rng.standard_normal((n, 3))
+    hazard = np.exp(np.where(group == groups - 1, x @ np.array(effects), x @ score))
+    death = rng.exponential(1 / hazard)
+    leaves = rng.exponential(1.5, n)
+    X = pd.DataFrame(x, columns=list("abc")).assign(member=group == groups - 1)
+    data = drocox.SurvivalData("cohort", X, np.minimum(death, leaves), death <= leaves)
+    groups = {"group": group, "sex": rng.integers(0, 2, n)}
+    return replace(data, groups=groups), x @ score
+
+
+# Figures ------------------------------------------------------------------------------------
+
+
+def fraction(scores, time, event, fold, members):
+    """Concordance fraction of the members, in each fold alone, counts summed."""
+    total = np.zeros(2)
+    for k in np.unique(fold):
+        rows = fold == k
+        counts = concordance.pair_counts(scores[rows], time[rows], event[rows])
+        total += [part[members[rows]].sum() for part in counts]
+    return total[0] / total[1]
+
+
+def harrell(scores, time, event, fold, members):
+    parts = [members & (fold == k) for k in np.unique(fold)]
+    counts = [concordance.count(scores[p], time[p], event[p]) for p in parts]
+    points = sum(one.concordant + one.tied / 2 for one in counts)
+    return points / sum(one.comparable for one in counts)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize(("name", "loop"), [("concordance", fraction), ("c_index", harrell)])
+def test_values_with_and_without_each_patient(name, loop, seed):
+    *patients, members = tied(seed)
+    value, without = getattr(_Judged(*patients), name)(members)
+    assert value == pytest.approx(loop(*patients, members), rel=1e-12)
+    for i in range(len(members)):
+        rows = np.arange(len(members)) != i
+        expected = loop(*(part[rows] for part in patients), members[rows])
+        assert without[i] == pytest.approx(expected, rel=1e-12)
+
+
+def test_calibration_with_and_without_each_patient():
+    def loop(scores, time, event, members):
+        at_risk = (time >= time[:, None]) @ np.exp(scores)  # at each patient's time
+        expected = np.exp(scores) * ((time <= time[:, None]) @ (event / at_risk))
+        return event[members].sum() / expected[members].sum()
+
+    scores, time, event, fold, members = tied(n=200)
+    value, without = _Judged(scores, time, event, 0 * fold).calibration(members)
+    assert value == pytest.approx(loop(scores, time, event, members), rel=1e-12)
+    curves = literal.breslow_survival(scores, time, event, scores[:3], time[:3])
+    alone = _Judged(scores, time, event, 0 * fold).calibration(np.arange(200) < 3)[0]
+    assert alone == pytest.approx(event[:3].sum() / -np.log(np.diag(curves)).sum(), rel=1e-12)
+    exact = []
+    for i in range(200):
+        rows = np.arange(200) != i
+        exact.append(loop(scores[rows], time[rows], event[rows], members[rows]))
+    # the baseline moves to first order only
+    assert np.corrcoef(without, exact)[0, 1] > 0.995
+    ratio = spread(without[:, None])[0] / spread(np.array(exact)[:, None])[0]
+    assert 0.92 < ratio.item() < 1.02
+    folds = _Judged(scores, time, event, fold)
+    moved = _Judged(scores + 9 * fold, time, event, fold)
+    np.testing.assert_allclose(moved.calibration(members)[1], folds.calibration(members)[1])
+
+
+def test_the_figures_are_those_of_the_package():
+    data, scores = simulated(n=90)
+    found = drocox.audit(data, scores)
+    everybody = found.table.iloc[0]
+    c_index = accuracy.concordance_index(scores, data.time, data.event)
+    assert everybody["c_index"] == pytest.approx(c_index, rel=1e-12)
+    for attribute, codes in data.groups.items():
+        (row,) = found.ci[found.ci["attribute"] == attribute].itertuples()
+        outcomes = (scores, data.time, data.event)
+        signed = np.diff(fairness.concordance_fractions(*outcomes, {"a": codes})["a"]).item()
+        assert row.difference == pytest.approx(100 * signed, rel=1e-12)
+        assert abs(row.difference) == pytest.approx(literal.concordance_imparity(*outcomes, codes))
+        for k, label in enumerate(data.group_labels[attribute]):
+            of = found.table[found.table["group"] == label].iloc[0]
+            mine = codes == k
+            alone = literal.concordance_index(*(part[mine] for part in outcomes))
+            assert of["c_index"] == pytest.approx(alone, rel=1e-12)
+            assert (of["patients"], of["events"]) == (mine.sum(), data.event[mine].sum())
+            risk = np.exp(scores[mine].mean() - scores.mean())
+            assert of["mean_risk"] == pytest.approx(risk, rel=1e-12)
+    assert list(found.table["attribute"]).count("group × sex") == 4
+    assert found.table["patients"][5:].sum() == len(data)
+    values = found.table[[*report.SCALES]].to_numpy()
+    lows = found.table[[f"{name}_low" for name in report.SCALES]].to_numpy()
+    highs = found.table[[f"{name}_high" for name in report.SCALES]].to_numpy()
+    assert (lows <= values + 1e-12).all() and (values <= highs + 1e-12).all()
+
+
+def test_calibration_with_a_training_part():
+    data, scores = simulated(n=80)
+    train, test = data.subset(slice(0, 40)), data.subset(slice(40, 80))
+    found = drocox.audit(test, scores[40:], train=(train, scores[:40]))
+    curves = literal.breslow_survival(scores[:40], train.time, train.event, scores[40:], test.time)
+    expected = -np.log(np.diag(curves))
+    members = test.groups["sex"] == 1
+    row = found.table[found.table["group"] == "sex = 1"].iloc[0]
+    ratio = test.event[members].sum() / expected[members].sum()
+    assert row["calibration"] == pytest.approx(ratio, rel=1e-10)
+    by_fold = {"a": (train, scores[:40]), "b": (train, scores[:40])}
+    again = drocox.audit(test, scores[40:], folds=["a", "b"] * 20, train=by_fold)
+    np.testing.assert_allclose(again.table["calibration"], found.table["calibration"])
+
+
+def test_models_of_several_folds_are_not_compared():
+    data, scores = simulated(n=150)
+    fold = np.arange(150) % 3
+    found = drocox.audit(data, scores, folds=fold)
+    moved = drocox.audit(data, scores + 10.0 * fold, folds=fold + 7)
+    figures = found.table.columns[2:]
+    np.testing.assert_allclose(moved.table[figures], found.table[figures], rtol=1e-9)
+    assert np.allclose(moved.ci["low"], found.ci["low"])
+    assert drocox.audit(data, scores).ci["difference"][0] != found.ci["difference"][0]
+
+
+# Intervals ----------------------------------------------------------------------------------
+
+
+def test_the_jackknife_of_a_mean_is_its_standard_error():
+    x = np.random.default_rng(0).standard_normal((50, 2))
+    without = (x.sum(axis=0) - x) / 49
+    covariance, df = spread(without)
+    np.testing.assert_allclose(covariance, np.cov(x.T) / 50)
+    assert 5 < df < 49
+    assert spread(np.ones((9, 1)))[1] == 1
+
+
+def test_critical_values():
+    assert simultaneous(np.eye(1), 9)[0] == pytest.approx(stats.t.ppf(0.975, 9))
+    assert simultaneous(4 * np.eye(1), 9)[1] == pytest.approx(2 * np.sqrt(2 / np.pi))
+    for k in (2, 5):
+        exact = stats.norm.ppf((1 + 0.95 ** (1 / k)) / 2)
+        assert simultaneous(np.eye(k), 1e9)[0] == pytest.approx(exact, abs=0.03)
+        assert simultaneous(np.ones((k, k)), 1e9)[0] == pytest.approx(1.96, abs=0.03)
+    assert simultaneous(np.diag([1.0, 0.0]), 1e9)[0] == pytest.approx(1.96, abs=0.03)
+
+
+def test_several_groups_are_compared_pair_by_pair_and_together():
+    data, scores = simulated(n=300, groups=3)
+    rows = drocox.audit(data, scores).ci
+    three = rows[rows["attribute"] == "group"]
+    pairs = [("group = 1", "group = 0"), ("group = 2", "group = 0"), ("group = 2", "group = 1")]
+    assert list(zip(three["group"], three["versus"], strict=True)) == pairs
+    a, b, c = three["difference"]
+    assert c == pytest.approx(b - a)
+    pair = {"pair": (data.groups["group"] == 2).astype(int)}
+    alone = replace(data, groups=pair, group_labels={})
+    assert three["noise_floor"].nunique() == 1
+    assert three["noise_floor"].iloc[0] > drocox.audit(alone, scores).ci["noise_floor"].iloc[0]
+
+
+def test_few_events_are_counted_and_not_judged():
+    data, scores = simulated(n=100)
+    few = np.zeros(100, int)
+    few[np.flatnonzero(data.event)[:4]] = 1
+    found = drocox.audit(replace(data, groups={"few": few}, group_labels={}), scores)
+    last = found.table.iloc[-1]
+    assert last["events"] == 4 and found.table.iloc[-1][[*report.SCALES]].isna().all()
+    assert found.ci.empty
+    assert found.sentence.startswith("By few, nothing to compare")
+    assert "–" in report.page({"": found})
+    assert "few = 1" in str(found)
+    one = replace(data, groups={"one": np.zeros(100, int)}, group_labels={})
+    assert drocox.audit(one, scores).sentence.startswith("By one, nothing to compare")
+
+
+def test_scores_without_information():
+    data, _ = simulated(n=100)
+    found = drocox.audit(data, np.zeros(100))
+    assert (found.table["c_index"] == 0.5).all() and (found.table["c_index_high"] == 0.5).all()
+    assert not found.ci["beyond_noise"].any() and found.slices.empty
+
+
+def test_the_sentence_names_the_better_group_first():
+    data, scores = simulated(n=1000, minority=0.4, effects=(-0.8, -0.5, 0))
+    found = drocox.audit(data, scores)
+    first, second = found.sentence.splitlines()[:2]
+    assert first.startswith("By group, a difference beyond noise: group = 0 is ranked better than")
+    assert second.startswith("By sex, no difference beyond noise: sex = ")
+    row = found.ci.iloc[0]
+    assert row["difference"] < 0 and row["high"] < 0
+    assert f"{-row['difference']:.1f} points (95 % interval {-row['high']:.1f} to" in first
+
+
+# Groups nobody named ------------------------------------------------------------------------
+
+
+def test_a_planted_group_is_found_and_judged_on_others():
+    data, scores = simulated(n=2000, minority=0.25, effects=(-0.8, -0.5, 0))
+    found = drocox.audit(data, scores).slices
+    worst = found.iloc[0]
+    assert worst["group"].startswith("member = 1")
+    assert worst["high"] < 0 and worst["beyond_noise"]
+    assert 0 < worst["patients"] < 0.35 * 1000  # of one half
+    assert found["noise_floor"].nunique() == 1
+
+
+def test_nothing_is_found_where_the_scores_say_all():
+    alarms = 0
+    for seed in range(5):
+        data, scores = simulated(seed, n=800, effects=(0.8, 0.5, 0))
+        alarms += drocox.audit(data, scores).slices["beyond_noise"].any()
+    assert alarms <= 1
+
+
+def test_descriptions_of_leaves():
+    data, scores = simulated(n=1500, minority=0.3, effects=(-0.8, -0.5, 0))
+    X = data.X.rename(columns={"member": "arm=B", "a": "dose"})
+    X.loc[::7, "dose"] = np.nan
+    names = drocox.audit(replace(data, X=X), scores).slices["group"]
+    assert names[0].startswith("arm=B") and not names.str.contains("0.5").any()
+
+
+# Input --------------------------------------------------------------------------------------
+
+
+def test_wrong_input_is_named():
+    data, scores = simulated(n=50)
+    with pytest.raises(TypeError, match="SurvivalData with groups"):
+        drocox.audit(data.X, scores)
+    with pytest.raises(TypeError, match="SurvivalData with groups"):
+        drocox.audit(replace(data, groups={}, group_labels={}), scores)
+    with pytest.raises(ValueError, match="scores has 49, folds has 50"):
+        drocox.audit(data, scores[1:])
+    with pytest.raises(ValueError, match="folds has 3"):
+        drocox.audit(data, scores, folds=[1, 2, 3])
+    with pytest.raises(ValueError, match="scores holds 1 NaN"):
+        drocox.audit(data, np.append(scores[1:], np.nan))
+    with pytest.raises(ValueError, match="scores in train has 3"):
+        drocox.audit(data, scores, train=(data, scores[:3]))
+    rare = replace(data, event=np.arange(50) < 4)
+    with pytest.raises(ValueError, match="4 event"):
+        drocox.audit(rare, scores)
+
+
+def load(name):
+    """A data set as its owner has it, and how to read it."""
+    if name in ("rossi", "lung"):
+        from lifelines import datasets
+
+        df = getattr(datasets, f"load_{name}")()
+        if name == "lung":
+            return df.assign(status=df["status"] - df["status"].min()), "time", "status", ["sex"]
+        return df, "week", "arrest", ["fin", "wexp"]
+    from sksurv import datasets
+
+    X, y = getattr(datasets, f"load_{name}")()
+    event, time = y.dtype.names
+    df = X.assign(**{time: y[time], event: y[event].astype(int)})
+    groups = {"whas500": ["gender"], "gbsg2": ["menostat", "horTh"]}
+    return df, time, event, groups.get(name, ["Treatment", "Prior_therapy"])
+
+
+@pytest.mark.parametrize("name", ["rossi", "lung", "whas500", "gbsg2", "veterans_lung_cancer"])
+def test_data_sets_of_other_packages(name):
+    df, time, event, groups = load(name)
+    data = drocox.SurvivalData.from_frame(df, time=time, event=event, groups=groups, name=name)
+    half = np.arange(len(data)) % 2 == 0
+    X = data.X.fillna(data.X.median()).to_numpy()
+    model = CoxPHSurvivalAnalysis(alpha=1e-3).fit(X[half], data.y[half])
+    train = (data.subset(half), model.predict(X[half]))
+    found = drocox.audit(data.subset(~half), model.predict(X[~half]), train=train)
+    judged = found.table[found.table["events"] >= report.FEWEST]
+    assert judged[[*report.SCALES]].notna().all(axis=None)
+    assert set(found.ci["attribute"]) == set(groups)
+    assert found.sentence.count("difference beyond noise") == len(groups)
+
+
+# The page -----------------------------------------------------------------------------------
+
+
+class Checked(HTMLParser):
+    """Collects tags, and refuses tags that are closed by others."""
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.tags, self.attributes = [], [], []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes += attrs
+        if tag != "meta":
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes += attrs
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+@pytest.fixture(scope="module")
+def hostile():
+    """The audit of data whose owner has a strange taste in names."""
+    data, scores = simulated(n=400)
+    labels = {"group": HOSTILE[:2], "sex": HOSTILE[2:4]}
+    data = replace(data, name=HOSTILE[4], group_labels=labels)
+    return drocox.audit(data, scores)
+
+
+def test_the_page_is_whole_and_names_are_only_names(hostile, tmp_path):
+    path = hostile.to_html(tmp_path / "page.html")
+    text = path.read_text(encoding="utf-8")
+    page = Checked()
+    page.feed(text)
+    page.close()
+    assert page.open == []
+    assert {"script", "link", "img", "iframe", "b"} & set(page.tags) <= {"b"}
+    assert not {"src", "href", "onclick"} & {name for name, _ in page.attributes}
+    assert "http" not in text and "url(" not in text and "@import" not in text
+    for name in set(HOSTILE) - {"$\\frac{1}$"}:
+        assert name not in text
+    assert text.count("&lt;script&gt;") > 3 and "a &amp; b" in text
+    (alt,) = [value for name, value in page.attributes if name == "aria-label"]
+    assert HOSTILE[0] in alt
+    assert text.index("difference beyond noise") < text.index("<figure>") < text.index("<table>")
+    assert 'name="viewport"' in text and "@media print" in text and "max-width: 40rem" in text
+    assert hostile.to_html(tmp_path / "again.html").read_bytes() == path.read_bytes()
+
+
+def test_text_and_picture(hostile):
+    assert max(map(len, str(hostile).splitlines())) <= 80
+    figure = hostile.plot()
+    assert len(figure.axes) == 2
+    figure.canvas.draw()  # a dollar in a name is no formula
+    plt.close(figure)

@@ -1,0 +1,392 @@
+"""The solver against formulas written out, solvers of SciPy, and scikit-survival."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from lifelines.datasets import load_rossi
+from scipy.optimize import linprog, minimize
+from sksurv.linear_model import CoxPHSurvivalAnalysis
+from sksurv.util import Surv
+
+import drocox
+from drocox import solver
+from drocox.dro import RULES
+from drocox.paper.prepare import prepare
+from drocox.solver import minimise
+
+# The formulas, patient by patient ---------------------------------------------------------------
+
+
+def literal_losses(X, time, event, theta, first=None, weights=None):
+    """Equation (3), or (8) with ``first``, and the gradient of each loss."""
+    f = X @ theta
+    w = np.ones(len(X)) if weights is None else weights
+    losses = np.zeros(len(X))
+    slopes = np.zeros(X.shape)
+    for i in np.flatnonzero(event):
+        who = [j for j in range(len(X)) if time[j] >= time[i] and w[j] > 0]
+        if first is not None:
+            who = [j for j in who if j == i or first[j] != first[i]]
+        top = f[who].max()
+        share = w[who] * np.exp(f[who] - top)
+        losses[i] = np.log(share.sum()) + top - f[i]
+        slopes[i] = share @ X[who] / share.sum() - X[i]
+    return losses, slopes
+
+
+def literal_risk(losses, alpha, rule, mass):
+    """The largest q @ losses, by SciPy: a linear programme, or a search along the ball's edge."""
+    if rule == "cvar":
+        bounds = [(0, p / alpha) for p in mass]
+        return -linprog(-losses, A_eq=np.ones((1, len(mass))), b_eq=[1], bounds=bounds).fun
+    c = drocox.dual_constant(alpha, rule=rule)
+
+    def dual(eta):
+        return c * np.sqrt(mass @ np.maximum(losses - eta, 0) ** 2) + eta
+
+    low = losses.min() - 1e4 * (np.ptp(losses) + 1e-9)
+    grid = [low, losses.max()]
+    for _ in range(300):  # ternary search of a convex function
+        a, b = (2 * grid[0] + grid[1]) / 3, (grid[0] + 2 * grid[1]) / 3
+        grid = [grid[0], b] if dual(a) < dual(b) else [a, grid[1]]
+    return dual(grid[0])
+
+
+def total_risk(X, time, event, theta, alpha, rule, first=None, weights=None):
+    losses, _ = literal_losses(X, time, event, theta, first, weights)
+    mass = np.ones(len(X)) if weights is None else weights
+    halves = [np.full(len(X), True)] if first is None else [first, ~first]
+    return sum(literal_risk(losses[h], alpha, rule, mass[h] / mass[h].sum()) for h in halves)
+
+
+def saddle(X, time, event, alpha, rule, first=None):
+    """max over q of min over theta, by two solvers of SciPy, one inside the other."""
+    n = len(X)
+    halves = [np.full(n, True)] if first is None else [first, ~first]
+    start = sum(h / h.sum() for h in halves)
+    theta = np.zeros(X.shape[1])
+
+    def inner(q):
+        def mean(theta):
+            losses, slopes = literal_losses(X, time, event, theta, first)
+            return q @ losses, q @ slopes
+
+        nonlocal theta
+        theta = minimize(mean, theta, jac=True, method="BFGS", options={"gtol": 1e-10}).x
+        losses, _ = literal_losses(X, time, event, theta, first)
+        return -q @ losses, -losses
+
+    rules = [{"type": "eq", "fun": lambda q, h=h: q[h].sum() - 1} for h in halves]
+    cap = 1.0
+    if rule == "cvar":
+        cap = start / alpha
+    else:
+        square = drocox.dual_constant(alpha, rule=rule) ** 2
+        rules += [
+            {"type": "ineq", "fun": lambda q, h=h: square - h.sum() * (q[h] ** 2).sum()}
+            for h in halves
+        ]
+    found = minimize(
+        inner,
+        start,
+        jac=True,
+        method="SLSQP",
+        bounds=list(zip(np.zeros(n), np.broadcast_to(cap, n), strict=True)),
+        constraints=rules,
+        options={"ftol": 1e-13, "maxiter": 300},
+    )
+    return -found.fun
+
+
+def patients(seed, n=14, d=2, distinct=8):
+    rng = np.random.default_rng(seed)
+    time = rng.integers(1, distinct + 1, n).astype(float)
+    event = rng.random(n) < 0.7
+    event[rng.integers(n)] = True
+    first = rng.permutation(n) < n // 2
+    for half in (first, ~first):
+        event[np.flatnonzero(half)[0]] = True
+    return rng.standard_normal((n, d)), time, event, first
+
+
+# What is found ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("split", [False, True])
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("alpha", [0.2, 0.5])
+def test_the_primal_problem_has_the_same_value(alpha, rule, split):
+    Z, time, event, first = patients(1 if alpha == 0.2 else 2)
+    first = first if split else None
+    found = minimise(Z, drocox.risk_sets(time, event), alpha, rule=rule, first=first)
+    assert found.gap <= 1e-8
+    assert found.bound <= found.risk
+    assert found.risk == pytest.approx(saddle(Z, time, event, alpha, rule, first), abs=2e-6)
+    literal = total_risk(Z, time, event, found.coef, alpha, rule, first)
+    assert found.risk == pytest.approx(literal, abs=1e-9)
+
+
+def rossi():
+    frame = load_rossi()
+    return (
+        frame.drop(columns=["week", "arrest"]).to_numpy(float),
+        frame.week.to_numpy(float),
+        frame.arrest.to_numpy(bool),
+    )
+
+
+X, TIME, EVENT = rossi()
+RISK = drocox.risk_sets(TIME, EVENT)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_alpha_one_is_cox_regression(rule):
+    cox = CoxPHSurvivalAnalysis(ties="breslow", tol=1e-14)
+    expected = cox.fit(X, Surv.from_arrays(EVENT, TIME)).coef_
+    found = minimise(X, RISK, 1, rule=rule)
+    np.testing.assert_allclose(found.coef, expected, rtol=0, atol=1e-8)
+    assert found.gap <= 1e-10
+    np.testing.assert_allclose(found.weights, 1 / len(X))
+
+
+def test_cvar_of_all_events_is_cox_regression():
+    assert EVENT.mean() < 0.3
+    found = minimise(X, RISK, 0.3, rule="cvar")
+    np.testing.assert_allclose(found.coef, minimise(X, RISK, 1).coef, atol=1e-7)
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("alpha", [0.05, 0.2, 0.5])
+def test_weights_stand_for_repeated_rows(alpha, rule):
+    weights = np.random.default_rng(3).integers(0, 4, len(X))
+    rows = np.repeat(np.arange(len(X)), weights)
+    ours = minimise(X, RISK, alpha, rule=rule, weights=weights)
+    other = minimise(X[rows], drocox.risk_sets(TIME[rows], EVENT[rows]), alpha, rule=rule)
+    assert max(ours.gap, other.gap) <= 1e-8
+    assert ours.risk == pytest.approx(other.risk, rel=2e-8)
+    np.testing.assert_allclose(ours.coef, other.coef, atol=1e-3 if rule == "cvar" else 1e-4)
+    assert (ours.weights[weights == 0] == 0).all()
+    assert ours.weights.sum() == pytest.approx(1)
+
+
+@pytest.mark.parametrize("rule", ["paper", "cvar"])
+def test_units_and_order_do_not_matter(rule):
+    plain = minimise(X, RISK, 0.2, rule=rule, tol=1e-9)
+    unit = np.array([1e-6, 1e6, 1.0, 1e20, 3.0, 1e-20, 7.0])
+    rows = np.random.default_rng(0).permutation(len(X))
+    shifted = X[rows] / unit + 5 * X.std(axis=0) / unit
+    other = minimise(shifted, drocox.risk_sets(TIME[rows], EVENT[rows]), 0.2, rule=rule, tol=1e-9)
+    np.testing.assert_allclose(other.coef / unit, plain.coef, atol=1e-6)
+    assert other.risk == pytest.approx(plain.risk, rel=1e-10)
+
+
+def test_copies_share_a_coefficient_and_constants_have_none():
+    found = minimise(np.column_stack([X, X[:, 0], np.full(len(X), 3.0)]), RISK, 0.2)
+    alone = minimise(X, RISK, 0.2)
+    np.testing.assert_allclose(found.coef[1:7], alone.coef[1:], atol=1e-8)
+    np.testing.assert_allclose(found.coef[[0, 7]], alone.coef[0] / 2, atol=1e-8)
+    assert found.coef[8] == 0
+    nothing = minimise(np.ones((len(X), 2)), RISK, 0.2, rule="cvar")
+    assert nothing.coef.tolist() == [0, 0]
+    assert nothing.gap <= 1e-8
+
+
+@pytest.mark.parametrize("alpha", [1, 0.2, 0.05])
+@pytest.mark.parametrize("split", [False, True])
+def test_many_patients_begin_with_a_sample(alpha, split, monkeypatch):
+    first = np.arange(len(X)) % 2 == 0 if split else None
+    expected = minimise(X, RISK, alpha, first=first)
+    monkeypatch.setattr(solver, "SAMPLE", 100)
+    found = minimise(X, RISK, alpha, first=first)
+    assert found.gap <= 1e-8
+    assert found.risk == pytest.approx(expected.risk, rel=1e-9)
+    np.testing.assert_allclose(found.coef, expected.coef, atol=1e-5)
+
+
+# The null model ---------------------------------------------------------------------------------
+
+
+def test_the_null_optimum_is_exact_zeros():
+    rng = np.random.default_rng(4)
+    n, d, dead = 300, 3, 60
+    Z = rng.standard_normal((n, d))
+    time = np.where(np.arange(n) < dead, 1.0, 1 + rng.exponential(size=n))
+    found = minimise(Z, drocox.risk_sets(time, rng.random(n) < 2), 0.1, rule="paper")
+    assert found.coef.tolist() == [0.0] * d
+    assert found.risk == pytest.approx(np.log(n))
+    assert found.gap <= 1e-9
+    # the proof: weights on those who die first, near enough to even, whose mean is everybody's
+    q = found.weights
+    assert q[dead:].max() < 1e-6
+    assert n * (q**2).sum() <= drocox.dual_constant(0.1) ** 2
+    np.testing.assert_allclose(q @ Z, Z.mean(axis=0), atol=1e-4)
+
+
+def test_the_null_optimum_of_support():
+    ready = prepare("corrected", "support", 1)
+    found = minimise(ready.X[0], ready.risk, 0.1, rule="paper")
+    assert found.coef.tolist() == [0.0] * 14
+    assert found.gap <= 1e-9
+    n = len(ready.X[0])
+    assert n * (found.weights**2).sum() == pytest.approx(120.0, abs=0.1)
+    assert minimise(ready.X[0], ready.risk, 0.15, rule="paper").coef.any()
+
+
+# The certificate --------------------------------------------------------------------------------
+
+
+@st.composite
+def problems(draw):
+    n = draw(st.integers(2, 12))
+    seed = draw(st.integers(0, 10**6))
+    Z, time, event, first = patients(seed, n, draw(st.integers(1, 3)), draw(st.integers(1, n)))
+    rng = np.random.default_rng(seed)
+    how = {"rule": draw(st.sampled_from(RULES))}
+    kind = draw(st.sampled_from(["plain", "split", "weights"]))
+    if kind == "split":
+        how["first"] = first
+    if kind == "weights":
+        how["weights"] = rng.choice([0.0, 0.5, 1.0, 2.5], n)
+        how["weights"][np.flatnonzero(event)[0]] = 1.5
+    return Z * rng.choice([0.1, 1.0, 10.0]), time, event, draw(st.floats(0.02, 1)), how, rng
+
+
+@given(problems())
+def test_no_coefficients_are_below_the_bound(problem):
+    Z, time, event, alpha, how, rng = problem
+    found = minimise(Z, drocox.risk_sets(time, event), alpha, **how)
+    assert found.gap <= 1e-6 or found.separated
+    for scale in (0.0, 0.1, 1.0, 10.0):
+        theta = found.coef * (scale < 10) + scale * rng.standard_normal(Z.shape[1])
+        assert found.bound <= total_risk(Z, time, event, theta, alpha, **how) + 1e-9
+
+
+def states(rule, split=False, weights=None, mu=1e-3, alpha=0.3):
+    """A problem and its state at a few points."""
+    Z, time, event, first = patients(8, n=40, d=3, distinct=25)
+    risk = drocox.risk_sets(time, event)
+    order = risk.order[0]
+    weights = np.ones(40) if weights is None else weights
+    first = first[order] if split else None
+    problem = solver._Problem(Z[order], risk, weights[order], first, alpha, rule)
+    rng = np.random.default_rng(2)
+    return problem, [problem.at(scale * rng.standard_normal(3), mu) for scale in (0, 0.2, 1.0)]
+
+
+@pytest.mark.parametrize("split", [False, True])
+@pytest.mark.parametrize("rule", RULES)
+def test_the_bound_is_below_the_minimum_of_the_weighted_likelihood(rule, split):
+    problem, found = states(rule, split)
+    first = problem.first
+    time, event = problem.outcomes.time[0], problem.event
+    for state in found:
+
+        def mean(theta, q=state.q):
+            losses, slopes = literal_losses(problem.Z, time, event, theta, first)
+            return q @ losses, q @ slopes
+
+        np.testing.assert_allclose(mean(state.point)[0], state.q @ state.losses, rtol=1e-12)
+        np.testing.assert_allclose(mean(state.point)[1], state.gradient, atol=1e-12)
+        smallest = minimize(mean, state.point, jac=True, options={"gtol": 1e-9}).fun
+        fixed, _ = problem.hessians(state)
+        assert problem.bound(state, fixed) <= smallest + 1e-12
+        # a gradient made a thousand times smaller stands for a point near the minimum
+        state.gradient = state.gradient / 1000
+        lost = state.q @ state.losses - problem.bound(state, fixed)
+        assert 0 <= lost <= state.gradient @ np.linalg.solve(fixed, state.gradient)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("split", [False, True])
+@pytest.mark.parametrize("rule", ["paper", "sharp"])
+def test_the_hessian_equals_automatic_differentiation(rule, split, weighted):
+    if split and weighted:
+        return
+    weights = np.random.default_rng(5).choice([0.5, 1.0, 3.0], 40) if weighted else None
+    problem, found = states(rule, split, weights, mu=1e-9)
+    risk = drocox.risk_sets(problem.outcomes.time[0], problem.event)
+    first = problem.first
+    w = problem.weights if weighted else None
+
+    def value(theta):
+        scores = torch.from_numpy(problem.Z) @ theta
+        if split:
+            losses = drocox.split_cox_losses(scores, risk, first=first)
+            return sum(drocox.dro_risk(losses[h], 0.3, rule=rule) for h in (first, ~first))
+        losses = drocox.cox_losses(scores, risk, weights=w)
+        return drocox.dro_risk(losses, 0.3, rule=rule, weights=w)
+
+    for state in found[1:]:
+        assert not state.priced
+        point = torch.from_numpy(state.point)
+        assert state.risk == pytest.approx(float(value(point)), rel=1e-12)
+        expected = torch.autograd.functional.hessian(value, point).numpy()
+        np.testing.assert_allclose(sum(problem.hessians(state)), expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_the_hessian_of_the_priced_risk_equals_differences(rule):
+    problem, _ = states(rule, mu=0.5, alpha=0.1)
+    point = np.array([0.3, -0.2, 0.1])
+    state = problem.at(point, 0.5)
+    assert state.priced
+    step = 1e-6
+    for j in range(3):
+        shift = step * np.eye(3)[j]
+        up, down = problem.at(point + shift, 0.5), problem.at(point - shift, 0.5)
+        assert (up.value - down.value) / 2 / step == pytest.approx(state.gradient[j], abs=1e-7)
+        slope = (up.gradient - down.gradient) / 2 / step
+        np.testing.assert_allclose(sum(problem.hessians(state))[j], slope, atol=1e-6)
+
+
+@given(st.integers(0, 10**6), st.sampled_from([2.0, 5.0, np.inf]), st.floats(1e-9, 10))
+def test_the_priced_worst_case_is_the_best_answer(seed, cap, mu):
+    rng = np.random.default_rng(seed)
+    losses = rng.choice([0.0, 1.0, 1.0 + 1e-9, 3.0], 9) + rng.choice([0.0, 0.1], 9)
+    mass = rng.dirichlet(np.ones(9)) * 0.9 + 0.1 / 9
+    ratio, _ = solver._priced_worst_case(losses, mass, mu, cap)
+    q = mass * ratio
+    assert q.sum() == pytest.approx(1, abs=1e-14)
+    assert (q >= 0).all() and (q <= mass * cap * (1 + 1e-12)).all()
+    # optimal: nobody with room for more gains more than somebody who could give
+    gain = losses - mu * q / mass
+    receives = gain[q < mass * cap * (1 - 1e-9)].max(initial=-np.inf)
+    assert receives <= gain[q > 0].min() + 1e-9 * max(1, mu)
+
+
+# Separation and bad input -----------------------------------------------------------------------
+
+
+def test_separation_is_seen():
+    late = np.column_stack([X, TIME == TIME.max()]).astype(float)
+    for alpha in (1, 0.3):
+        found = minimise(late, RISK, alpha)
+        assert found.separated
+        assert found.coef[-1] < -10
+    perfect = minimise([[3.0], [2.0], [1.0]], drocox.risk_sets([1, 2, 3], [1, 1, 1]), 0.5)
+    assert perfect.separated and perfect.coef[0] > 10
+    assert not minimise(X, RISK, 0.05).separated
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"X": X[:, 0]}, "X must have 2 dim"),
+        ({"X": X[:10]}, "risk has shape .1, 432., X .10, 7."),
+        ({"X": np.where(X > 40, np.nan, X)}, "X holds .* NaN"),
+        ({"X": X * 1e300}, "X holds numbers too large"),
+        ({"alpha": 0}, "alpha must lie in"),
+        ({"rule": "blunt"}, "unknown rule 'blunt'"),
+        ({"first": EVENT}, "nobody has an event.*both sides of first"),
+        ({"first": EVENT[:5]}, "first has 5"),
+        ({"weights": np.ones(432), "first": EVENT}, "weights cannot be used with first"),
+        ({"weights": np.ones(3)}, "weights must hold one number per patient"),
+        ({"weights": ~EVENT}, "nobody has an event"),
+    ],
+)
+def test_bad_input(change, message):
+    arguments = {"X": X, "risk": RISK, "alpha": 0.2} | change
+    with pytest.raises(ValueError, match=message):
+        minimise(**arguments)

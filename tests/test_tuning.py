@@ -1,0 +1,148 @@
+"""Choosing alpha: folds, the paper's rule, intervals for repeated cross-validation."""
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator
+from test_report import simulated
+
+import drocox
+from drocox import accuracy, fairness, report, tuning
+
+
+class Stub(BaseEstimator):
+    """A model that is known without training: the smaller alpha, the more the last feature."""
+
+    def __init__(self, alpha=0.2, rule="sharp"):
+        self.alpha = alpha
+        self.rule = rule
+
+    def fit(self, X, y):
+        self.mean_ = X.mean(axis=0)
+        return self
+
+    def predict(self, X):
+        return X[:, 0] + (1 - self.alpha) * X[:, 2]
+
+
+@pytest.fixture
+def stub(monkeypatch):
+    monkeypatch.setattr(tuning, "DROCox", Stub)
+
+
+def test_folds_are_even_in_every_stratum():
+    strata = np.repeat([0, 1, 2], [50, 23, 4])
+    fold = report.assign_folds(strata, 5, seed=3)
+    for part in (slice(None), strata == 0, strata == 1, strata == 2):
+        sizes = np.bincount(fold[part], minlength=5)
+        assert np.ptp(sizes) <= 1
+    assert (fold == report.assign_folds(strata, 5, seed=3)).all()
+    assert (fold != report.assign_folds(strata, 5, seed=4)).any()
+
+
+def test_cross_fitting_scores_everybody_by_others():
+    data, _ = simulated(n=90)
+    data.X.iloc[::5, 0] = np.nan
+    seen = []
+
+    class Remembers(Stub):
+        def fit(self, X, y):
+            seen.append(len(X))
+            return super().fit(X, y)
+
+    found = tuning.cross_fit(data, Remembers(), folds=3)
+    assert seen == [60, 60, 60] and np.isfinite(found["scores"]).all()
+    for k, (part, train_scores) in found["train"].items():
+        assert len(part) == len(train_scores) == 60
+        out = found["folds"] == k
+        assert not set(part.time) & set(data.time[out])
+    audit = drocox.audit(data, **found)
+    assert audit.table["calibration"].notna().all()
+
+
+def test_a_cox_model_is_the_default():
+    data, _ = simulated(n=120)
+    found = tuning.cross_fit(data, folds=2)
+    c_index = accuracy.concordance_index(found["scores"], data.time, data.event)
+    assert c_index > 0.6
+    with pytest.raises(ValueError, match="too few for folds=99"):
+        tuning.cross_fit(data, folds=99)
+
+
+def test_the_table_is_what_the_folds_give(stub):
+    data, _ = simulated(n=200)
+    chosen = drocox.choose_alpha(data, "group", alphas=[0.5, 0.1, 1.0], folds=4, repeats=2)
+    assert list(chosen.table.index) == [1.0, 0.5, 0.1]
+    c, cf = [], []
+    for repeat in range(2):
+        fold = report.assign_folds(2 * data.groups["group"] + data.event, 4, repeat)
+        for k in range(4):
+            train, test = data.subset(fold != k), data.subset(fold == k)
+            X = (test.X - train.X.mean()) / train.X.std(ddof=0)
+            scores = [Stub(alpha).predict(X.to_numpy()) for alpha in chosen.table.index]
+            outcomes = (test.time, test.event)
+            groups = {"g": test.groups["group"]}
+            c.append([accuracy.concordance_index(s, *outcomes) for s in scores])
+            cf.append([fairness.concordance_fractions(s, *outcomes, groups)["g"] for s in scores])
+    c, cf = np.array(c), np.array(cf)
+    np.testing.assert_allclose(chosen.table["c_index"], c.mean(axis=0))
+    signed = 100 * np.diff(cf)[..., 0]
+    np.testing.assert_allclose(chosen.table["ci_percent"], np.abs(signed.mean(axis=0)))
+    # Nadeau and Bengio: of 8 folds, tested a quarter and trained on three
+    for name, values in (("c", c), ("ci", signed)):
+        differences = values[:, 1:] - values[:, :1]
+        error = np.sqrt((1 / 8 + 1 / 3) * differences.var(axis=0, ddof=1))
+        half = (chosen.table[f"{name}_high"] - chosen.table[f"{name}_low"]).iloc[1:] / 2
+        critical = half / error  # the same for all alphas, more than for one
+        np.testing.assert_allclose(critical, critical.iloc[0], rtol=1e-6)
+        assert 2.36 < critical.iloc[0] < 3.2
+    assert (chosen.table.iloc[0][["c_low", "c_high", "ci_low", "ci_high"]] == 0).all()
+
+
+def test_the_rule(stub):
+    data, _ = simulated(n=300)
+    chosen = drocox.choose_alpha(data, "group", alphas=[0.9, 0.5, 0.01], folds=3, repeats=1)
+    table = chosen.table
+    assert (table["eligible"] == (table["c_index"] >= 0.95 * table["c_index"][1.0])).all()
+    able = table.iloc[1:][table["eligible"].iloc[1:]]
+    assert chosen.alpha == able["ci_percent"].idxmin()
+    row = table.loc[chosen.alpha]
+    noise = row["ci_low"] <= 0 <= row["ci_high"]
+    assert ("No difference beyond noise" in chosen.sentence) == noise
+    assert f"α = {chosen.alpha:g}" in chosen.sentence
+
+
+def test_sentences():
+    columns = ["eligible", "c_index", "ci_percent", "ci_difference", "ci_low", "ci_high"]
+    rows = {1.0: [True, 0.7, 5, 0, 0, 0], 0.2: [True, 0.69, 2, -3, -5, -1]}
+    table = tuning.pd.DataFrame.from_dict(rows, orient="index", columns=columns)
+    said = tuning._sentence(table, 0.2)
+    assert "imparity 2.0 % and c-index 0.690, plain Cox 5.0 % and 0.700" in said
+    assert "-3.0 points (95 % interval, all α at once: -5.0 to -1.0)" in said
+    assert said.endswith("Beyond noise: fairer than plain Cox.")
+    table.loc[0.2] = [False, 0.5, 9, 4, 1, 7]
+    said = tuning._sentence(table, 0.2)
+    assert said.startswith("No α keeps 95 % of plain Cox's c-index. ")
+    assert said.endswith("Beyond noise: less fair than plain Cox.")
+    table.loc[0.2, "ci_low"] = -1
+    assert tuning._sentence(table, 0.2).endswith("plain Cox is as good a choice.")
+
+
+def test_the_whole_with_the_estimator():
+    data, _ = simulated(n=150)
+    chosen = drocox.choose_alpha(data, "group", alphas=[0.5], folds=3, repeats=1)
+    assert chosen.alpha == 0.5
+    assert chosen.table["c_index"].between(0.5, 0.9).all()
+
+
+def test_wrong_input_is_named():
+    data, _ = simulated(n=60)
+    with pytest.raises(ValueError, match="unknown attribute 'race'; choose one of: group, sex"):
+        drocox.choose_alpha(data, "race")
+    with pytest.raises(ValueError, match="'rule' parameter of DROCox must be"):
+        drocox.choose_alpha(data, "sex", rule="x")
+    with pytest.raises(ValueError, match="'alpha' parameter of DROCox must be"):
+        drocox.choose_alpha(data, "sex", alphas=[0])
+    with pytest.raises(ValueError, match="an alpha below 1, and 3 folds in all"):
+        drocox.choose_alpha(data, "sex", alphas=[1.0])
+    with pytest.raises(ValueError, match="too few for folds=50"):
+        drocox.choose_alpha(data, "sex", folds=50)
