@@ -108,7 +108,7 @@
         const edge = box.getBoundingClientRect();
         const left = table.querySelector("tbody tr > *").getBoundingClientRect().left - edge.left;
         const above = Math.max(0, (table.caption?.offsetHeight ?? 0) - box.scrollTop);
-        const top = table.tHead ? table.tHead.getBoundingClientRect().top - edge.top - above : 0;
+        const top = table.tHead?.offsetHeight ? table.tHead.getBoundingClientRect().top - edge.top - above : 0;
         box.scrollTo(0, 0);
         return Math.max(Math.abs(left), Math.abs(top)) > 12;
       })
