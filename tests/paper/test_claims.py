@@ -221,6 +221,17 @@ def test_accuracy_rises_by_more_than_a_standard_error(monkeypatch, rise, expecte
     assert claims.JUDGES["C9"]("corrected").value == expected
 
 
+def test_standard_errors_over_alpha_by_hand():
+    """Published deviations have ddof 0; those of our runs come from ten test scores."""
+    std = tables.published_figure().query("dataset == 'seer' and metric == 'c_index'")["std"]
+    printed = claims._by_alpha(claims.PRINTED, "seer", None)[1][0, :, claims.AT["c_index"]]
+    assert np.allclose(printed, std**2 / 9)
+    ours = claims._by_alpha("corrected", "seer", None)[1][0, :, claims.AT["c_index"]]
+    runs = tables.alpha_runs("seer", protocol="corrected")
+    scores = runs.groupby("alpha")["test_c_index"]
+    assert np.allclose(ours, scores.std() ** 2 / 10)
+
+
 def with_correlation(rho):
     """An order of six numbers whose Spearman correlation with their positions is ``rho``."""
     rank = np.arange(6)
