@@ -136,16 +136,20 @@ class _Judged:
 
     def calibration(self, members: np.ndarray) -> tuple[float, np.ndarray]:
         lost = np.zeros(len(members)) if self.expected is None else members * self.expected
+        more = np.zeros(len(members))
         for fold in np.unique(self.fold) if self.expected is None else ():
             rows = self.fold == fold
             inside = members[rows]
             hazard = np.exp(self.scores[rows] - self.scores[rows].max())
             at, at_risk, step = _breslow(hazard, self.time[rows], self.event[rows])
             share = np.cumsum(np.bincount(at, hazard * inside)[::-1])[::-1] / at_risk
-            # own events, own hazard, and to first order what it takes from others in the risk sets
+            # own events, own hazard, and what it takes from others in the risk sets:
+            # h / (D - h) = h/D + (h/D)^2 + ...
             lost[rows] = self.event[rows] * share[at]
             lost[rows] += hazard * (inside * np.cumsum(step)[at] - np.cumsum(share * step)[at])
-        return _ratio(np.column_stack([members & self.event, lost]))
+            step = step / at_risk
+            more[rows] = hazard**2 * (inside * np.cumsum(step)[at] - np.cumsum(share * step)[at])
+        return _ratio(np.column_stack([members & self.event, lost]), more=more)
 
     def mean_risk(self, members: np.ndarray) -> tuple[float, np.ndarray]:
         mean = np.bincount(self.fold, self.scores) / np.bincount(self.fold)
@@ -176,14 +180,15 @@ def assign_folds(strata, folds: int, seed: int) -> np.ndarray:
     return fold
 
 
-def _ratio(lost: np.ndarray, times: int = 1) -> tuple[float, np.ndarray]:
+def _ratio(lost: np.ndarray, times: int = 1, more: float = 0.0) -> tuple[float, np.ndarray]:
     """A ratio of two totals, and what it is when each patient's part is lost.
 
-    Pairs are lost with either of their patients, two ``times`` in all.
+    Pairs are lost with either of their patients, two ``times`` in all; ``more`` of the denominator
+    is lost to second order.
     """
     total = lost.sum(axis=0) / times
     left = total - lost
-    return total[0] / total[1], left[:, 0] / left[:, 1]
+    return total[0] / total[1], left[:, 0] / (left[:, 1] - more)
 
 
 def _breslow(hazard, time, event) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

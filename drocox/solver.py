@@ -154,11 +154,12 @@ def _uncorrelated(Z: np.ndarray, risk: RiskSets) -> tuple[np.ndarray, np.ndarray
     if not np.isfinite(scale).all():
         raise ValueError("X holds numbers too large to square; choose larger units")
     scale[scale == 0] = 1.0
-    _, size, vectors = np.linalg.svd(np.linalg.qr(Z[:used] / scale, mode="r"))
-    kept = size > 1e-6 * np.sqrt(used)
+    correlation = Z[:used].T @ Z[:used] / used / np.outer(scale, scale)
+    variance, vectors = np.linalg.eigh(correlation)
+    kept = variance > 1e-11
     if not kept.any():
         return np.zeros((len(Z), 1)), np.zeros((Z.shape[1], 1))
-    back = vectors[: len(size)].T[:, kept] / (size[kept] / np.sqrt(used)) / scale[:, None]
+    back = vectors[:, kept] / np.sqrt(variance[kept]) / scale[:, None]
     return Z @ back, back
 
 
@@ -310,6 +311,7 @@ class _Problem:
                 vector[part] = slope[part] * level**power
                 kept.append((vector * self.event, vector[part] @ level**power))
         slope *= self.event
+        pull = s.q * self.event
         fixed, added = np.zeros((2, d, d))
         moved = np.zeros((len(kept), d))
         sums = np.zeros((2, d))
@@ -321,7 +323,7 @@ class _Problem:
             given = (s.hazard, s.total, self.event, *self.sets, self.split)
             means, reached = _risk_set_means(self.Z, *given, low, high, sums, reached)
             fixed += z.T @ (s.received[low:high, None] * z)
-            fixed -= means.T @ ((s.q * self.event)[low:high, None] * means)
+            fixed -= means.T @ (pull[low:high, None] * means)
             if kept:
                 means -= z  # the gradients of the losses
                 added += means.T @ (slope[low:high, None] * means)
@@ -410,7 +412,7 @@ def _solve(problem: _Problem, start: np.ndarray, tol: float, n_iter: int) -> tup
     q = best.q
     bound = q[problem.event] @ np.log(problem.weights[problem.event])  # loss_i >= log w_i
     steps = 0
-    near = 1e-3
+    near = 0.05 if start.any() else 1e-3  # a sample's optimum is close
     while True:
         state, hessian, more, away = _descend(problem, state, mu, near, max(1, n_iter - steps))
         steps += more
@@ -425,9 +427,9 @@ def _solve(problem: _Problem, start: np.ndarray, tol: float, n_iter: int) -> tup
         enough = gap <= 1e-3 * tol and (gap <= 1e-12 or mu * problem.cap < 1e-9)
         if away or steps >= n_iter or mu < 1e-13 or (enough if state.priced else gap <= tol):
             return best, bound, q, steps, bool(away and problem.farthest(best.point) > 10)
-        if state.priced:
+        if state.priced and near <= 1e-3:
             mu *= 0.1
         elif near > 1e-9:
-            near *= 1e-2
+            near = min(1e-3, 1e-2 * near)
         else:
             return best, bound, q, steps, False
