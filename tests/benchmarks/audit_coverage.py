@@ -1,9 +1,10 @@
 """How often the audit's 95 % intervals hold the truth, in simulated data sets.
 
-``python tests/benchmarks/audit_coverage.py`` takes some minutes on one core and writes ``audit_coverage.csv``
-beside this file; ``--sets 100`` is a try, which writes nothing. Each design has a population whose
-true values come from one large sample. Nominal is 95 % for every figure, and at most 5 % for false
-alarms: a data set in which a search calls a group badly served though the scores say all there is.
+``python tests/benchmarks/audit_coverage.py`` takes half an hour on one core and writes
+``audit_coverage.csv`` beside this file; ``--sets 100`` is a try, which writes nothing. Each design
+has a population whose true values come from one large sample. Nominal is 95 % for every figure, and
+at most 5 % for false alarms: a data set in which a search calls a group badly served though the
+scores say all there is.
 """
 
 import os
