@@ -114,7 +114,7 @@ def weights(values, n: int) -> np.ndarray:
     if len(out) != n:
         raise ValueError(f"weights must hold one number per patient ({n}), got {len(out)}")
     if (out < 0).any() or not 0 < out.sum() < np.inf:
-        raise ValueError("weights must be finite numbers >= 0 that are not all 0")
+        raise ValueError("weights must be finite numbers >= 0 that are not all zero")
     return out
 
 

@@ -360,7 +360,7 @@ def _newton(hessian: np.ndarray, gradient: np.ndarray) -> np.ndarray:
     return -vectors @ np.where(flat, 0.0, slope / np.maximum(curvature, floor))
 
 
-def _descend(problem: _Problem, state: _State, mu: float, near: float, n_iter: int):
+def _descend(problem: _Problem, point: np.ndarray, mu: float, near: float, n_iter: int):
     """Steps at one price: in a trust region until slopes are ``near`` 0, then Newton's alone.
 
     Returns the state, its Hessian of F_q, the number of steps, and whether scores still move.
@@ -373,12 +373,12 @@ def _descend(problem: _Problem, state: _State, mu: float, near: float, n_iter: i
             seen[key] = problem.at(point, mu)
         return seen[key]
 
-    seen[state.point.tobytes()] = state = problem.at(state.point, mu)
+    state = at(point)
     steps = 0
     if np.linalg.norm(state.gradient) > near:
         found = optimize.minimize(
             lambda point: np.inf if (s := at(point)) is None else s.value,
-            state.point,
+            point,
             method="trust-exact",
             jac=lambda point: at(point).gradient,
             hess=lambda point: sum(problem.hessians(at(point))),
@@ -408,13 +408,14 @@ def _solve(problem: _Problem, start: np.ndarray, tol: float, n_iter: int) -> tup
     """
     mu = FIRST_PRICE / problem.cap
     best = problem.at(np.zeros(len(start)), mu)  # a null optimum stays exactly that
-    state = problem.at(start, mu)
+    point = start
     q = best.q
     bound = q[problem.event] @ np.log(problem.weights[problem.event])  # loss_i >= log w_i
     steps = 0
     near = 0.05 if start.any() else 1e-3  # a sample's optimum is close
     while True:
-        state, hessian, more, away = _descend(problem, state, mu, near, max(1, n_iter - steps))
+        state, hessian, more, away = _descend(problem, point, mu, near, max(1, n_iter - steps))
+        point = state.point
         steps += more
         if state.risk < best.risk - 1e-13 * abs(best.risk):
             best = state

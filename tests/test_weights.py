@@ -134,7 +134,7 @@ def test_other_ties_refuse_weights(ties):
     ("weights", "said"),
     [
         ([1.0, -1.0], ">= 0"),
-        ([0.0, 0.0], "not all 0"),
+        ([0.0, 0.0], "not all zero"),
         ([1.0], "one number per patient"),
         ([1.0, np.nan], "NaN"),
         (["a", "b"], "numeric"),

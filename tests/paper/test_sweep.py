@@ -223,7 +223,8 @@ def test_the_time_of_a_stack_is_that_of_its_thread(monkeypatch):
     other.start()
     _, threads, spent = sweep._timed(Stack("as_published", "seer", "Cox", 1))
     other.join()
-    assert spent["cpu"] == pytest.approx(0.2, abs=0.05) and time.process_time() - start > 0.5
+    both = time.process_time() - start  # 0.4 s or more of it are the other thread's
+    assert 0.19 < spent["cpu"] < both - 0.35
     assert threads == {1} and torch.get_num_threads() == 1
 
 
