@@ -1,0 +1,1 @@
+"""Exercises of part V: exact optima, protected groups, rivals, one's own data."""

@@ -1,0 +1,1 @@
+"""Exercises of part I: survival data, the Cox loss, curves and metrics."""

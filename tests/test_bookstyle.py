@@ -1,0 +1,31 @@
+"""Guards of sentences: asserts in the build and in tests, notes for readers."""
+
+import pytest
+from IPython.core.interactiveshell import InteractiveShell
+from traitlets.config import Config
+
+from drocox import bookstyle
+
+
+@pytest.fixture
+def shell(monkeypatch):
+    shell = InteractiveShell(config=Config(HistoryManager={"enabled": False}))
+    monkeypatch.setattr(bookstyle, "get_ipython", lambda: shell)
+    monkeypatch.setattr(bookstyle, "set_matplotlib_formats", lambda *a, **k: None)
+    return shell
+
+
+def test_a_reader_is_told_and_goes_on(shell, monkeypatch, capsys):
+    monkeypatch.delenv("DROCOX_STRICT", raising=False)
+    bookstyle.use_book_style()
+    result = shell.run_cell("alpha = 0.3\nassert alpha == 0.2, 'written for 0.2'\nreached = True")
+    assert result.success and shell.user_ns["reached"]
+    assert "`alpha == 0.2` does not hold now" in capsys.readouterr().out
+    assert shell.run_cell("assert alpha == 0.3").success
+    assert capsys.readouterr().out == ""
+
+
+def test_the_build_stops(shell, monkeypatch, capsys):
+    monkeypatch.setenv("DROCOX_STRICT", "1")
+    bookstyle.use_book_style()
+    assert isinstance(shell.run_cell("assert 1 == 2").error_in_exec, AssertionError)
