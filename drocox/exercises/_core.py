@@ -158,7 +158,7 @@ def judged(answer, right, mistakes: Mapping[str, object], *, atol: float = 1e-6)
     right = np.asarray(right, float)
     try:
         answer = np.asarray(answer, float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, RuntimeError):  # the last: a tensor with a gradient
         kind = "a number" if right.ndim == 0 else f"an array of {right.size} numbers"
         return f"expected {kind}, got {type(answer).__name__}"
     if answer.shape != right.shape:
