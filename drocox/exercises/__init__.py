@@ -5,7 +5,7 @@
 ○ kaplan-meier-steps: no answer yet; put yours in place of the three dots
 
 A check says what is wrong with an answer and never gives the right one away. What it returns is
-true if the answer is right, so that ``assert check(...)`` grades.
+true if the answer is right.
 """
 
 from drocox.exercises._core import check, hint, names
