@@ -111,8 +111,8 @@ EXERCISES = {
         observed_over_expected,
         [
             (of_members_only, "members alone"),
-            (without_hazard, "twice the hazard"),
-            (by_heads, "count heads"),
+            (without_hazard, "for a hazard of 1"),
+            (by_heads, "count heads where"),
             (of_the_dead, "censored were at risk"),
             (upside_down, "upside down"),
             (1.0, "expected a function"),
@@ -176,7 +176,7 @@ EXERCISES = {
     "base-push": (
         push,
         [
-            (lambda *given: push(*given, factor=lambda h: 1), "a factor is missing"),
+            (lambda *given: push(*given, factor=lambda h: 1), "not in the score"),
             (lambda *given: push(*given, active=True), "excuses"),
             (lambda *given: push(*given, scale=2), "twice too much"),
             (lambda *given: push(*given, scale=-1), "sign is turned"),

@@ -13,7 +13,6 @@ OUTCOME = TIME, EVENT = SIX["time"].to_numpy(), SIX["event"].to_numpy()
 IN_B = (SIX["group"] == "b").to_numpy()
 SCORES = np.log(2) * SIX["x"].to_numpy()
 HAZARDS = np.exp(SCORES)
-TIED = np.array([3.0, 1, 3, 2, 1]), np.array([1, 1, 0, 1, 1], bool)  # five others
 
 
 def _parts(answer, right, known, atol=1e-6):
@@ -21,7 +20,8 @@ def _parts(answer, right, known, atol=1e-6):
     wrong = judged(answer, right, {}, atol=atol)
     if wrong is None or not wrong.startswith("not right"):
         return wrong
-    for value, truth, (label, mistakes) in zip(answer, right, known.items(), strict=True):
+    given = np.asarray(answer, float)
+    for value, truth, (label, mistakes) in zip(given, right, known.items(), strict=True):
         if abs(value - truth) > atol:
             said = [text for mistake, text in mistakes.items() if abs(value - mistake) <= atol]
             return f"{label}: {[*said, wrong][0]}"
@@ -42,7 +42,7 @@ def _curves_weights(answer):
         "C counts with G after B has left; take G just before C's death": weights(now, now),
         "at a tie deaths come first: is C still there when B leaves?": weights(1 / (1 - 1 / 5)),
         "nobody speaks for B; dropping those who left overstates the dead": weights(1),
-        "those with a small chance to stay must count more, not less": weights(1 / now),
+        "whoever had a small chance to stay must count more, not less": weights(1 / now),
         "nobody knows whether B is alive at month 6": weights(now, of_b=1),
     }
     return judged(answer, weights(now), mistakes, atol=5e-3)
@@ -64,12 +64,8 @@ def _curves_expected(answer):
     one = np.ones(6)
     mistakes = {
         "is your baseline from the members alone? Then it is calibrated to them": lambda *a: 1.0,
-        "the baseline is that of hazard 1; what is expected of twice the hazard?": (
-            lambda h, t, e, m: _ratio(one, t, e, m, at_risk=h)
-        ),
-        "your jumps count heads; Breslow adds up the hazards of those at risk": (
-            lambda h, t, e, m: _ratio(h, t, e, m, at_risk=one)
-        ),
+        "the baseline alone is for a hazard of 1": lambda h, t, e, m: _ratio(one, t, e, m, h),
+        "your jumps count heads where hazards belong": lambda h, t, e, m: _ratio(h, t, e, m, one),
         "the censored were at risk as well": lambda h, t, e, m: _ratio(h, t, e, m & e),
         "upside down: it should grow with the deaths that happened": lambda *a: 1 / _ratio(*a),
     }
@@ -94,13 +90,9 @@ def _curves_notice(answer):
     right = sum(np.abs(four(f) - four(SCORES)) > 1e-9 for f in changed)
     order = dict.fromkeys((1, 2, 3), "does any of the three change who has the higher score?")
     moved = "what does moving do to a ratio of hazards, and to the baseline beside it?"
-    known = {
-        "c-index": order,
-        "AUC": order,
-        "LPL": {3: moved, 0: "it is made of ratios of hazards, not of ranks"},
-        "IBS": {3: moved, 0: "do the curves of high and low risk stay where they are?"},
-    }
-    return _parts(answer, right, known)
+    lpl = {3: moved, 0: "it is made of ratios of hazards, not of ranks"}
+    ibs = {3: moved, 0: "do the curves of high and low risk stay where they are?"}
+    return _parts(answer, right, {"c-index": order, "AUC": order, "LPL": lpl, "IBS": ibs})
 
 
 @exercise(
@@ -156,14 +148,10 @@ def _fair_slope(answer):
 def _fair_zero(answer):
     one, old = np.ones(5), np.array([1, 1, 0, 0, 0])
     cells = np.column_stack([old, [1, 0, 1, 1, 0]])
-    values = [
-        fairness.individual(one, np.eye(5)),
-        fairness.group(one, old, smoothing=False),
-        fairness.group(one, old),
-        fairness.intersectional(one, cells, smoothing=False),
-        fairness.intersectional(one, cells),
-        fairness.concordance_imparity(one, *TIED, old),
-    ]
+    metrics = (fairness.group, old), (fairness.intersectional, cells)
+    values = [of(one, codes, smoothing) for of, codes in metrics for smoothing in (False, True)]
+    values.insert(0, fairness.individual(one, np.eye(5)))
+    values.append(fairness.concordance_imparity(one, [3, 1, 3, 2, 1], [1, 1, 0, 1, 1], old))
     equal = {0: "all hazards are equal: what is left of a difference, or of the log of a ratio?"}
     pulled = {1: "an imaginary patient of hazard one half pulls small groups more than large ones"}
     ties = {1: "pairs of equal scores do not all get the same points: who died together?"}
@@ -191,10 +179,10 @@ def _base_hand(answer):
             gap[later & of].mean(): "divide by censored times events, not by the pairs used",
             gap[possible & of].sum() / 8: "only events after the censoring are compared",
             gap[later & of].sum(): "your sum is not divided yet",
-            first: "a pair must lie inside one group",
         }
         for label, of in (("I (R&P)", inside | True), ("G (R&P)", inside))
     }
+    known["G (R&P)"][first] = "a pair must lie inside one group"
     return _parts(answer, right, known, atol=1e-3)
 
 
@@ -209,12 +197,10 @@ def _base_push(answer):
         return torch.autograd.grad(regularizers.individual_keya(f.exp(), X, gamma), f)[0].numpy()
 
     mistakes = {
-        "that is the derivative in the hazards; a factor is missing": lambda h, *a: (
-            right(h, *a) / h
-        ),
+        "that is the derivative in the hazard, not in the score": lambda h, *a: right(h, *a) / h,
         "pairs that their distance excuses pull as well": lambda h, X, gamma: right(h, X, 0.0),
         "twice too much; how often does a pair stand in the sum?": lambda *a: 2 * right(*a),
-        "the sign is turned; does a larger hazard at the top help?": lambda *a: -right(*a),
+        "the sign is turned: raising the highest hazard costs more": lambda *a: -right(*a),
     }
     X = np.array([[2.0, 1.5], [1, 0.75], [0, 2], [1, 0], [-1, 0], [-1, 0.75]])
     return judged_function(answer, [(HAZARDS, X, gamma) for gamma in (0.01, 1.0)], right, mistakes)
