@@ -173,7 +173,7 @@ def slider(
     drawn, legend = [], []
     for number, (key, value) in enumerate(curves.items()):
         kind = "bars" if key in bars else "line"
-        ink = _ink(number, solid=kind == "bars")
+        ink = _ink(number, width=frame.bar if kind == "bars" else None)
         rows = [frame.heights(row) for row in value.reshape(-1, len(x))]
         moves = value.ndim > 1
         place = f'data-curve="{len(data["curves"])}"' if moves else ""
@@ -249,8 +249,8 @@ def beside(*figures):
     """
     columns = "repeat(auto-fit,minmax(min(100%,19rem),1fr))"
     inside = "\n".join(figure.markup for figure in figures)
-    # half as wide, so letters twice as large
-    style = "<style>.beside svg[role=img] { font-size: 20px }</style>"
+    # half as wide, so letters larger
+    style = "<style>.beside svg[role=img] { font-size: 17px }</style>"
     markup = f'<div class="beside" style="display:grid;gap:0 1rem;grid-template-columns:{columns}">'
     return SliderFigure(f"{style}{markup}\n{inside}\n</div>", figures[0].description)
 
@@ -316,7 +316,10 @@ class _Frame:
             low, high = values.min(), values.max()
             pad = 0.04 * (high - low or 1.0)
             ylim = (low if with_zero and low == 0 else low - pad, high + pad)
-        self.xlim, self.ylim = (x.min(), x.max()), ylim
+        between = (x.max() - x.min()) / (len(x) - 1)
+        pad = between / 2 if with_zero else 0.0  # room for the first and the last bar
+        self.xlim, self.ylim = (x.min() - pad, x.max() + pad), ylim
+        self.bar = 0.7 * float(self.px(between) - self.px(0.0))
         self.xs = [round(float(v), 1) for v in self.px(x)]
         self.base = round(float(self.py(np.clip(0.0, *ylim))), 1)
 
@@ -382,12 +385,13 @@ def _label(text, anchor, x, y):
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{html.escape(text)}</text>'
 
 
-def _ink(number, solid):
+def _ink(number, width=None):
+    """Style of a curve, or of bars of this width."""
     number %= len(COLOURS)
-    dash = "" if solid else DASHES[number]
+    dash = DASHES[number] if width is None else ""
     return (
         f'style="color:var(--dc-{number},{COLOURS[number]})" stroke="currentColor" fill="none"'
-        f' stroke-width="2.5" stroke-dasharray="{dash}"'
+        f' stroke-width="{width or 2.5:.3g}" stroke-dasharray="{dash}"'
     )
 
 
