@@ -416,7 +416,7 @@ _SCRIPT = """(function () {
   var lead = document.getElementById("slider-" + data.follows);
   function list(from, what) { return Array.prototype.slice.call(from.querySelectorAll(what)); }
   function all(what) { return list(root, what); }
-  var inputs = list(lead, "input"), shown = list(lead, "label output");
+  var inputs = list(lead, "input"), shown = all("label output");
   var numbers = all(".slider-readouts output");
   function path(ys, kind) {
     var d = "";
@@ -431,6 +431,7 @@ _SCRIPT = """(function () {
     var at = 0;
     inputs.forEach(function (input, i) {
       at = at * data.sizes[i] + Number(input.value);
+      if (!shown.length) return; // another figure has the inputs
       shown[i].textContent = data.values[i][input.value];
       input.setAttribute("aria-valuetext", data.values[i][input.value]);
     });
