@@ -44,14 +44,7 @@ def test_frames_show_the_start_and_hold_the_rest():
     pictures = ['<circle r="1"/>', '<circle r="2"/>', '<circle r="3"/>']
     said = {"radius": ["one", "two", "three"]}
     figure = bookstyle.frames(
-        "disc",
-        "r",
-        ["1", "2", "3"],
-        pictures,
-        alt="a disc",
-        size=(9, 9),
-        readouts=readouts,
-        start=2,
+        "disc", "r", ["1", "2", "3"], pictures, alt="a disc", size=(9, 9), readouts=said, start=2
     )
     assert '<g data-frames><circle r="3"/></g>' in figure.markup
     assert "radius: <output>three</output>" in figure.markup
