@@ -62,7 +62,7 @@ NUMBERS = {
             (2.25, "distance from 1"),
             (1 / 4 + 1 / 16 + 1 / 16 - 1 / 6, "about densities"),
             ((4 + 0.25 + 0.25) / 6, "without weight"),
-            (0.625, "half of the divergence"),
+            (0.625, "this is half of it"),
             (7.5, "divided by six"),
         ],
     ),
