@@ -60,6 +60,37 @@ def jackknife(x):
     return math.sqrt((n - 1) / n * sum((x - x.mean()) ** 2))
 
 
+def regret(common, own, event, codes):
+    out = []
+    for k in range(codes.max() + 1):
+        lost = sum(u - v for u, v, g in zip(common, own, codes, strict=True) if g == k)
+        out.append(lost / sum(d for d, g in zip(event, codes, strict=True) if g == k))
+    return np.array(out)
+
+
+def discordance(scores, time, event, both=True):
+    out = []
+    for i in range(len(scores)):
+        judged = [j for j in range(len(scores)) if event[i] and time[i] < time[j]]
+        bad = sum(scores[i] < scores[j] for j in judged)
+        if both:
+            before = [j for j in range(len(scores)) if event[j] and time[j] < time[i]]
+            bad += sum(scores[j] < scores[i] for j in before)
+            judged += before
+        out.append(bad / len(judged) if judged else 0.0)
+    return np.array(out)
+
+
+def concordance(scores, time, event, fold, across=False):
+    good = total = 0
+    for i in range(len(scores)):
+        for j in range(len(scores)):
+            if event[i] and time[i] < time[j] and (fold[i] != fold[j]) == across:
+                total += 1
+                good += scores[i] > scores[j]
+    return good / total
+
+
 TABLE = {
     "dro-cox-newcomer": (
         [LOG(7 / 6), 0, LOG(5 / 4), LOG(4 / 3), 0, LOG(2)],
@@ -156,6 +187,85 @@ TABLE = {
     "own-data-many": (
         0.64,
         [(0.36, "none stands out"), (1.0, "on average"), (0.05, "a single one")],
+    ),
+    "alpha-share": (
+        100 / 19,
+        [
+            (25, "this is α"),
+            (22.94, "not with C"),
+            (10, "twice the radius"),
+            (19, "smaller groups"),
+        ],
+    ),
+    "alpha-nominal": (
+        lambda share: 1 / (1 + math.sqrt((1 / share - 1) / 2)),
+        [
+            (lambda share: share, "only under the sharp"),
+            (lambda share: 1 / (1 + math.sqrt(1 / share - 1)), "factor of 2"),
+            (lambda share: 1 / (1 + math.sqrt((1 / share**2 - 1) / 2)), "not 1/C"),
+            (lambda share: math.sqrt((1 / share - 1) / 2), "1/α - 1"),
+        ],
+    ),
+    "alpha-cvar": (
+        (LOG(6) + LOG(4) / 2) / 1.5,
+        [
+            ((LOG(6) + LOG(4)) / 2, "half a patient"),
+            (LOG(6), "all the weight"),
+            (LOG(6) + LOG(4) / 2, "divide by αn"),
+            (LOG(72) / 6, "mean of all"),
+        ],
+    ),
+    "groups-when": (
+        [LOG(24) / 3, LOG(3) / 3],
+        [
+            ([LOG(24) / 2, LOG(3) / 2], "censored"),
+            ([LOG(6) / 3, LOG(2) / 3], "both groups"),
+            ([LOG(24), LOG(3)], "sums"),
+            ([LOG(3) / 3, LOG(24) / 3], "first a"),
+        ],
+    ),
+    "groups-regret": (
+        regret,
+        [
+            (lambda u, v, d, g: regret(u, 0 * v, d, g), "can be helped"),
+            (lambda u, v, d, g: regret(u, v, 1 + 0 * d, g), "per death"),
+            (lambda u, v, d, g: -regret(u, v, d, g), "the sign"),
+            (lambda u, v, d, g: [sum((u - v)[g == k]) / sum(d) for k in range(3)], "everybody"),
+        ],
+    ),
+    "groups-discordance": (
+        discordance,
+        [
+            (lambda f, t, d: discordance(f, t, [1] * 6), "censored first"),
+            (lambda f, t, d: discordance(f, t, d, both=False), "lives longer"),
+            (lambda f, t, d: 1 - discordance(f, t, d), "right order"),
+        ],
+    ),
+    "rivals-shrunken": (
+        "(c), (d)",
+        [("acd", "order is all"), ("d", "compares hazards"), ("c", "survival curves")],
+    ),
+    "rivals-folds": (
+        concordance,
+        [
+            (lambda f, t, d, k: concordance(f, t, d, 0 * k), "different models"),
+            (
+                lambda *case: np.mean(
+                    [concordance(*(x[case[3] == j] for x in case)) for j in (0, 1)]
+                ),
+                "small fold",
+            ),
+            (lambda f, t, d, k: concordance(f, t, d, k, across=True), "across folds"),
+        ],
+    ),
+    "rivals-detectable": (
+        1.12,
+        [
+            (0.784, "half of the time"),
+            (0.4 * (1.645 + 0.842), "both sides"),
+            (0.4 * (1.96 - 0.842), "distances add"),
+            (2.8, "units of σ"),
+        ],
     ),
 }
 MISTAKES = [(name, *wrong) for name, (_, wrongs) in TABLE.items() for wrong in wrongs]

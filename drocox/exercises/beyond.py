@@ -3,9 +3,13 @@
 from functools import partial
 
 import numpy as np
+from scipy.stats import norm
 
-from drocox.bookstyle import SIX
+import drocox
 from drocox.exercises._core import exercise, judged, judged_function
+from drocox.exercises.training import EVENT, FIRST, TIME, chosen, equal_losses
+
+RULES = ("paper", "definition")
 
 
 @exercise(
@@ -51,13 +55,12 @@ def _certificate(answer):
     "When do all deaths get the largest weight, whatever the scores are?",
 )
 def _cvar(answer):
-    event = SIX.event
     mistakes = {
-        "this is the share of the censored": 1 - event.mean(),
-        "1/(αn) is the largest weight of one patient, not the share of all deaths": 1 / event.sum(),
+        "this is the share of the censored": 1 - EVENT.mean(),
+        "1/(αn) is the largest weight of one patient, not the share of all deaths": 1 / EVENT.sum(),
         "at α = 1 it is Cox's for certain, but a smaller α does as well": 1.0,
     }
-    return judged(answer, event.mean(), mistakes, atol=5e-3)
+    return judged(answer, EVENT.mean(), mistakes, atol=5e-3)
 
 
 @exercise(
@@ -107,3 +110,168 @@ def _many(answer):
         "so often a single one stands out; the hospital looks at twenty": 0.05,
     }
     return judged(answer, 1 - 0.95**20, mistakes, atol=5e-3)
+
+
+@exercise(
+    "alpha-share",
+    "A group of share π has a ratio dQ/dP of 1/π: how far is it from P?",
+    "The ball of constant C holds all weights with n Σ q² of at most C².",
+)
+def _share(answer):
+    paper, definition = (drocox.dual_constant(0.25, rule=rule) ** 2 for rule in RULES)
+    mistakes = {
+        "this is α, which the paper's constant does not keep to": 25.0,
+        "the share is compared with C², not with C": 100 / np.sqrt(paper),
+        "the paper's constant has twice the radius of its definition": 100 / definition,
+        "this is C²; a larger ball protects smaller groups": paper,
+    }
+    return judged(answer, 100 / paper, mistakes, atol=5e-2)
+
+
+def _nominal(share, *, times=2.0, power=1.0):
+    return 1 / (1 + np.sqrt((share**-power - 1) / times))
+
+
+@exercise(
+    "alpha-nominal",
+    "Start from π = 1/C² and insert the paper's C.",
+    "Solve for (1/α - 1)² first; then take the root, then the reciprocal.",
+)
+def _nominal_alpha(answer):
+    mistakes = {
+        "a share is α itself only under the sharp constant and CVaR": lambda share: share,
+        "the paper has a factor of 2 before the square": partial(_nominal, times=1.0),
+        "π is 1/C², not 1/C": partial(_nominal, power=2.0),
+        "this is 1/α - 1": lambda share: 1 / _nominal(share) - 1,
+    }
+    return judged_function(answer, [(0.01,), (0.2,), (0.5,)], _nominal, mistakes)
+
+
+@exercise(
+    "alpha-cvar",
+    "Sort the losses. How many patients are a quarter of six?",
+    "A weight is at most 1/(αn); the last patient takes what is left of the sum of 1.",
+)
+def _cvar_six(answer):
+    u = np.sort(equal_losses(TIME, EVENT))[::-1]
+    mistakes = {
+        "half a patient has no right to a full weight: weights must sum to 1": u[:2].mean(),
+        "the one worst patient may not take all the weight": u[0],
+        "these weights do not sum to 1: divide by αn": u[0] + u[1] / 2,
+        "this is the mean of all; the adversary chooses": u.sum() / 6,
+    }
+    return judged(answer, (u[0] + u[1] / 2) / 1.5, mistakes, atol=5e-3)
+
+
+@exercise(
+    "groups-when",
+    "At equal scores the loss of a death is the log of how many are at risk.",
+    "A group's mean is over all its patients, and its risk sets hold both groups.",
+)
+def _when(answer):
+    u, halves = equal_losses(TIME, EVENT), (FIRST, ~FIRST)
+    right = np.array([u[half].mean() for half in halves])
+    mistakes = {
+        "the censored are patients as well": [u[half & EVENT].mean() for half in halves],
+        "a risk set holds both groups": [equal_losses(TIME[h], EVENT[h]).mean() for h in halves],
+        "these are sums over the groups, not means": 3 * right,
+        "first a, then b": right[::-1],
+    }
+    return judged(answer, right, mistakes, atol=5e-3)
+
+
+def _regret(common, own, event, codes):
+    return np.bincount(codes, common - own) / np.bincount(codes, event)
+
+
+@exercise(
+    "groups-regret",
+    "Two sums for each group: what its deaths lose, and how many these are.",
+    "np.bincount(codes, weights) adds up by group.",
+)
+def _regrets(answer):
+    codes, event = np.array([0, 1, 0, 2, 1, 2, 0]), np.array([1, 1, 0, 1, 0, 1, 1])
+    common, own = event * np.random.default_rng(2).exponential(size=(2, 7))
+    mistakes = {
+        "this is the loss; how much of it can be helped?": lambda u, v, *r: _regret(u, 0 * v, *r),
+        "per death, not per patient": lambda u, v, d, g: _regret(u, v, d**0, g),
+        "the sign: how much more does the common model lose?": lambda u, v, *r: _regret(v, u, *r),
+        "deaths of the group, not of everybody": lambda u, v, d, g: np.bincount(g, u - v) / d.sum(),
+    }
+    return judged_function(answer, [(common, own, event, codes)], _regret, mistakes)
+
+
+def _discordance(scores, time, event, *, both=True, wrong=np.less):
+    pairs = (event[:, None] == 1) & (time[:, None] < time)  # i is known to die before j
+    bad = pairs & wrong(scores[:, None], scores)
+    return (bad.sum(1) + both * bad.sum(0)) / np.maximum(pairs.sum(1) + both * pairs.sum(0), 1)
+
+
+@exercise(
+    "groups-discordance",
+    "A pair can be judged if the earlier of the two times is a death.",
+    "It counts for both of its patients, the one who dies and the one who lives longer.",
+)
+def _discordances(answer):
+    time, event = np.array([4.0, 1, 6, 3, 8, 2]), np.array([1, 1, 0, 0, 1, 1])
+    scores = np.array([0.3, -1.0, 0.8, 2.0, -0.5, 0.1])
+    mistakes = {
+        "who is censored first cannot be judged": lambda f, t, d: _discordance(f, t, d**0),
+        "a pair counts also for the one who lives longer": partial(_discordance, both=False),
+        "this is the share in the right order": partial(_discordance, wrong=np.greater),
+    }
+    return judged_function(answer, [(scores, time, event)], _discordance, mistakes)
+
+
+@exercise(
+    "rivals-shrunken",
+    "Half the scores have the same order.",
+    "Which of these look at hazards or probabilities, and not at order alone?",
+)
+def _shrunken(answer):
+    order = "order is all that concordance sees, among everybody and in a group"
+    wrong = {"a": order, "b": order, "e": order}
+    wrong["c"] = "F_A compares hazards, and those of half the scores lie closer together"
+    wrong["d"] = "a baseline is fitted again, but survival curves of half the scores lie closer"
+    return chosen(answer, "cd", wrong)
+
+
+def _within(scores, time, event, fold, *, pairs=np.equal):
+    pairs = pairs(fold[:, None], fold) & (event[:, None] == 1) & (time[:, None] < time)
+    return (pairs & (scores[:, None] > scores)).sum() / pairs.sum()
+
+
+@exercise(
+    "rivals-folds",
+    "Scores of two models have no common scale: which pairs may be compared?",
+    "Add up concordant and comparable pairs over the folds, and divide once.",
+)
+def _within_folds(answer):
+    rng = np.random.default_rng(3)
+    fold = np.array([0] * 4 + [1] * 8)
+    event = rng.integers(0, 2, 12) | 1 - fold
+    cases = [(rng.normal(size=12), rng.permutation(12) + 1.0, event, fold)]
+    mistakes = {
+        "you compare scores of different models": lambda f, t, d, k: _within(f, t, d, 0 * k),
+        "a mean of folds gives pairs of a small fold more say": lambda f, t, d, k: np.mean(
+            [_within(f[k == j], t[k == j], d[k == j], k[k == j]) for j in (0, 1)]
+        ),
+        "these are the pairs across folds": partial(_within, pairs=np.not_equal),
+    }
+    return judged_function(answer, cases, _within, mistakes)
+
+
+@exercise(
+    "rivals-detectable",
+    "The estimate must land beyond 1.96 σ, and it scatters around the true difference.",
+    "A normal variable is above its mean minus 0.84 σ with probability 80 %.",
+)
+def _detectable(answer):
+    significant, power = norm.ppf([0.975, 0.8])
+    mistakes = {
+        "a true difference of that size is seen only half of the time": 0.4 * significant,
+        "a test of both sides has 2.5 % on each": 0.4 * (norm.ppf(0.95) + power),
+        "the estimate may fall short: the two distances add": 0.4 * (significant - power),
+        "this is in units of σ": significant + power,
+    }
+    return judged(answer, 0.4 * (significant + power), mistakes, atol=1e-2)

@@ -39,8 +39,17 @@ def chosen(answer, right: str, wrong: Mapping[str, str]) -> str | None:
     return next((said for x, said in wrong.items() if (x in taken) != (x in right)), None)
 
 
-def _cox(time, event):
-    """Cox losses of patients with equal scores."""
+def equal_losses(time, event) -> np.ndarray:
+    """Cox losses of patients with equal scores.
+
+    Parameters
+    ----------
+    time, event : array_like of shape (n,)
+
+    Returns
+    -------
+    array of shape (n,)
+    """
     return drocox.cox_losses(torch.zeros(len(time), dtype=torch.float64), time, event).numpy()
 
 
@@ -50,9 +59,9 @@ def _cox(time, event):
     "G is at risk at every death: write the size of each risk set before and after.",
 )
 def _newcomer(answer):
-    before, after = _cox(TIME, EVENT), _cox([*TIME, 15.0], [*EVENT, False])[:-1]
+    before, after = equal_losses(TIME, EVENT), equal_losses([*TIME, 15.0], [*EVENT, False])[:-1]
     everyone = np.ones(6)
-    rise = _cox([*TIME, 15.0], [*everyone, 0])[:-1] - _cox(TIME, everyone)
+    rise = equal_losses([*TIME, 15.0], [*everyone, 0])[:-1] - equal_losses(TIME, everyone)
     mistakes = {
         "these are the losses with G; asked is by how much each has risen": after,
         "the loss of a censored patient is 0 in any company": rise,
@@ -116,9 +125,9 @@ def _six(answer):
     sums = np.exp(drocox.split_cox_losses(torch.zeros(6).double(), TIME, everyone, FIRST).numpy())
     same = np.zeros(6)
     for half in (FIRST, ~FIRST):
-        same[half] = _cox(TIME[half], EVENT[half])
+        same[half] = equal_losses(TIME[half], EVENT[half])
     mistakes = {
-        "these are Cox losses: the patient's own half is in their sums": _cox(TIME, EVENT),
+        "these are Cox losses: the patient's own half is in their sums": equal_losses(TIME, EVENT),
         "the patient's own term is missing": EVENT * np.log(np.maximum(sums - 1, 1)),
         "you compare patients within their half; the company is the other half": same,
         "B and E are censored: there is no death to be surprised by": np.log(sums),
