@@ -60,6 +60,11 @@ def jackknife(x):
     return math.sqrt((n - 1) / n * sum((x - x.mean()) ** 2))
 
 
+def edge(losses, event):
+    """Mean square by squared mean of all losses is C² where the last patient becomes active."""
+    return sum(losses) ** 2 / len(losses) / sum(losses**2)
+
+
 def regret(common, own, event, codes):
     out = []
     for k in range(codes.max() + 1):
@@ -197,13 +202,13 @@ TABLE = {
             (19, "smaller groups"),
         ],
     ),
-    "alpha-nominal": (
-        lambda share: 1 / (1 + math.sqrt((1 / share - 1) / 2)),
+    "alpha-edge": (
+        edge,
         [
-            (lambda share: share, "only under the sharp"),
-            (lambda share: 1 / (1 + math.sqrt(1 / share - 1)), "factor of 2"),
-            (lambda share: 1 / (1 + math.sqrt((1 / share**2 - 1) / 2)), "not 1/C"),
-            (lambda share: math.sqrt((1 / share - 1) / 2), "1/α - 1"),
+            (lambda u, d: sum(d) / len(d), "not all equal"),
+            (lambda u, d: sum(d) / len(d) / (1 + u.var() / u.mean() ** 2), "zeros"),
+            (lambda u, d: sum(d) / len(d) / (1 + u[d == 1].std() / u[d == 1].mean()), "κ² stands"),
+            (lambda u, d: sum(d) / len(d) / (1 + u[d == 1].std() ** 2), "must cancel"),
         ],
     ),
     "alpha-cvar": (

@@ -128,23 +128,26 @@ def _share(answer):
     return judged(answer, 100 / paper, mistakes, atol=5e-2)
 
 
-def _nominal(share, *, times=2.0, power=1.0):
-    return 1 / (1 + np.sqrt((share**-power - 1) / times))
+def _edge(losses, event, *, of=None, power=2.0):
+    own = losses[event == 1] if of is None else of(losses)
+    return event.mean() / (1 + (own.std() / own.mean()) ** power)
 
 
 @exercise(
-    "alpha-nominal",
-    "Start from π = 1/C² and insert the paper's C.",
-    "Solve for (1/α - 1)² first; then take the root, then the reciprocal.",
+    "alpha-edge",
+    "You need the share of events, and how unequal the losses of events are.",
+    "The coefficient of variation is a standard deviation divided by a mean.",
 )
-def _nominal_alpha(answer):
+def _edges(answer):
+    event = np.array([1, 0, 1, 1, 0, 1, 0])
+    cases = [(event * losses, event) for losses in ([2.0, 1, 1, 3, 1, 5, 1], np.arange(7.0) + 1)]
     mistakes = {
-        "a share is α itself only under the sharp constant and CVaR": lambda share: share,
-        "the paper has a factor of 2 before the square": partial(_nominal, times=1.0),
-        "π is 1/C², not 1/C": partial(_nominal, power=2.0),
-        "this is 1/α - 1": lambda share: 1 / _nominal(share) - 1,
+        "this is the share of events, whose losses are not all equal": lambda _, d: d.mean(),
+        "κ is of the events alone; the zeros are counted by e": partial(_edge, of=np.copy),
+        "κ² stands in the formula": partial(_edge, power=1.0),
+        "SD by mean: the unit must cancel": lambda u, d: d.mean() / (1 + u[d == 1].var()),
     }
-    return judged_function(answer, [(0.01,), (0.2,), (0.5,)], _nominal, mistakes)
+    return judged_function(answer, cases, _edge, mistakes)
 
 
 @exercise(
