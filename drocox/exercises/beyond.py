@@ -204,26 +204,20 @@ def _regrets(answer):
     return judged_function(answer, [(common, own, event, codes)], _regret, mistakes)
 
 
-def _discordance(scores, time, event, *, both=True, wrong=np.less):
-    pairs = (event[:, None] == 1) & (time[:, None] < time)  # i is known to die before j
-    bad = pairs & wrong(scores[:, None], scores)
-    return (bad.sum(1) + both * bad.sum(0)) / np.maximum(pairs.sum(1) + both * pairs.sum(0), 1)
-
-
 @exercise(
-    "groups-discordance",
-    "A pair can be judged if the earlier of the two times is a death.",
-    "It counts for both of its patients, the one who dies and the one who lives longer.",
+    "groups-range",
+    "Each loss lies within ρ of the log of its own risk set.",
+    "The first may be as low, and the second as high, as that allows.",
 )
-def _discordances(answer):
-    time, event = np.array([4.0, 1, 6, 3, 8, 2]), np.array([1, 1, 0, 0, 1, 1])
-    scores = np.array([0.3, -1.0, 0.8, 2.0, -0.5, 0.1])
+def _range(answer):
+    edge = np.log(1000 / 100) / 2
     mistakes = {
-        "who is censored first cannot be judged": lambda f, t, d: _discordance(f, t, d**0),
-        "a pair counts also for the one who lives longer": partial(_discordance, both=False),
-        "this is the share in the right order": partial(_discordance, wrong=np.greater),
+        "both losses may move, towards each other": 2 * edge,
+        "this is the factor between hazards; the range is of scores": np.exp(edge),
+        "losses are logs of risk sets, not their sizes": 10.0,
+        "it is the ratio of the two risk sets that counts": np.log(1000) / 2,
     }
-    return judged_function(answer, [(scores, time, event)], _discordance, mistakes)
+    return judged(answer, edge, mistakes, atol=5e-3)
 
 
 @exercise(
