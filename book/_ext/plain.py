@@ -51,6 +51,7 @@ def read(source):
     return jupytext.reads(source.read_text(encoding="utf8"), fmt="md:myst")
 
 
+@functools.lru_cache
 def pages(root=ROOT):
     """The pages of the table of contents with their chapter numbers, which are "" for some."""
     toc = yaml.safe_load((root / "_toc.yml").read_text(encoding="utf8"))
@@ -173,7 +174,7 @@ class Page:
             indent = re.match(r" *", lines[start])[0]
             text = "\n".join(line.removeprefix(indent) for line in lines[start:end])
             plain = self.block(token, text.rstrip())
-            done.append("\n".join(indent + line.rstrip() for line in plain.split("\n")).rstrip())
+            done.append("\n".join((indent + line).rstrip() for line in plain.split("\n")))
             at = end
         done.append(self.inline("\n".join(lines[at:])))
         return re.sub(r"\n{3,}", "\n\n", "\n".join(done)).strip("\n")
@@ -183,7 +184,7 @@ class Page:
         if token.type in {"myst_target", "myst_line_comment", "attrs_block"}:
             return ""
         if token.type == "math_block_label":
-            name, _ = labels(self.root)[token.info]
+            name, _ = self.label(token.info)
             return f"$$\n{token.content.strip()} \\tag{{{name}}}\n$$"
         found = directive(token)
         return text if found is None else "\n" + self.directive(found) + "\n"
@@ -209,14 +210,14 @@ class Page:
         if box.name in BOXES:
             return quote(f"**{title or kind.capitalize()}**\n\n{body}")
         if box.name in {"exercise", "exercise-start"}:
-            name, _ = labels(self.root)[box.options["label"]]
+            name, _ = self.label(box.options.get("label"))
             return f"### {name}: {title}\n\n{body}"
         if box.name in {"solution", "solution-start"}:
             return f"#### Solution\n\n{body}"
         if box.name == "prf:proof":
             return f"*Proof.* {body} ∎"
         if box.name.startswith("prf:"):
-            name, _ = labels(self.root)[box.options["label"]]
+            name, _ = self.label(box.options.get("label"))
             return f"**{name}**{f' ({title})' if title else ''}**.** {body}"
         if box.name == "tab-item":
             return f"**{title}**\n\n{body}"
@@ -228,7 +229,7 @@ class Page:
 
     def glued(self, name):
         """A table as HTML with its marks written out, a figure as a picture, else text."""
-        data = self.values.get(name, {})
+        data = self.value(name)
         if "image/svg+xml" in data:
             return self.attached(name, name)
         if "text/html" not in data:
@@ -248,13 +249,13 @@ class Page:
         return shown + "\n\n" + self.caption(box.options.get("name"), box.body)
 
     def attached(self, name, alt):
-        svg = self.values[name]["image/svg+xml"].encode()
+        svg = self.value(name)["image/svg+xml"].encode()
         self.figures[f"{name}.svg"] = {"image/svg+xml": base64.b64encode(svg).decode()}
         return f"![{alt}](attachment:{name}.svg)"
 
     def caption(self, label, text):
         """Number and caption of a figure."""
-        name, _ = labels(self.root)[label]
+        name, _ = self.label(label)
         return f"**{name}:** {self.inline(' '.join(text.split()))}"
 
     def inline(self, text):
@@ -271,10 +272,9 @@ class Page:
         if name == "glue:text":
             return self.text(label)
         if name in {"eq", "ref", "numref", "prf:ref"}:
-            number, page = labels(self.root)[label]
+            number, page = self.label(label)
             words = words or (f"({number})" if name == "eq" else number)
-            same = page == self.source
-            return words if same else f"[{words}]({self.relative(page)})"
+            return words if page == self.source else f"[{words}]({self.relative(page)})"
         if name == "doc":
             return f"[{words or label}]({label}.md)"
         if name in {"cite:t", "cite:p"}:
@@ -283,9 +283,21 @@ class Page:
             return f"${content}$"
         raise Untranslated(f"{self.source.name}: no plain form of the role {{{name}}}")
 
+    def label(self, label):
+        """Name and page of what has a label."""
+        if label not in labels(self.root):
+            raise Untranslated(f"{self.source.name}: nothing in the book has the label {label!r}")
+        return labels(self.root)[label]
+
+    def value(self, name):
+        """What the code has glued under a name."""
+        if name not in self.values:
+            raise Untranslated(f"{self.source.name}: no cell glues {name!r}")
+        return self.values[name]
+
     def text(self, name):
         """A glued value in a sentence."""
-        shown = self.values[name]["text/plain"] if name in self.values else "…"
+        shown = self.value(name)["text/plain"]
         return str(ast.literal_eval(shown)) if shown[:1] in {"'", '"'} else shown
 
     def citation(self, role, keys):
