@@ -26,7 +26,7 @@ test: lint  ## Lint, then run all tests and re-execute all notebooks (ARGS="-k d
 	$(BIN)/python -m pytest $(NBVAL) --nbval-current-env --nbval-cell-timeout=300 tests book $(ARGS)
 
 lab: $(VENV)/.lab  ## Open the chapters as notebooks in JupyterLab (installed the first time)
-	cd book && ../$(BIN)/jupyter lab $(ARGS)
+	cd book && ../$(BIN)/jupyter lab --LabApp.news_url=None $(ARGS)
 
 lint: $(READY)  ## Check the code's style (make format puts its layout right)
 	$(BIN)/ruff check .

@@ -218,7 +218,6 @@ TABLE
 
 Do it.
 #### Solution
-
 Done."""
 
 
@@ -235,7 +234,14 @@ def test_plain_markdown_of_everything(monkeypatch):
     wanted = PLAIN.replace("URL", url).replace("TABLE", MARKED)
     assert "\n".join(cell.source for cell in cells) == wanted
     assert cells[0].attachments["picture.svg"]["image/svg+xml"] == "PHN2Zy8+"
-    assert [cell.metadata for cell in cells] == [{}, {}, {"jp-MarkdownHeadingCollapsed": True}]
+    assert [cell.metadata for cell in cells] == [{}, {}, {"jp-MarkdownHeadingCollapsed": True}, {}]
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS, ids=name)
+def test_no_text_is_folded_with_a_solution_that_is_not_its_own(chapter):
+    text = chapter.read_text(encoding="utf8")
+    for after in re.findall(r"^```\{solution-end\}\n```\s*^(.+)$", text, re.MULTILINE):
+        assert re.match(r"#|```\{exercise-start\}|```\{code-cell\}", after), after
 
 
 @pytest.mark.parametrize(

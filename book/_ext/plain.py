@@ -23,6 +23,7 @@ from pybtex.database import parse_file
 
 ROOT = Path(__file__).resolve().parents[2]
 BOXES = ("admonition", "note", "tip", "hint", "warning", "important", "seealso", "dropdown")
+SOLUTION = "#### Solution"
 HIDDEN = {"remove-cell", "remove-input", "hide-cell", "hide-input"}
 # A span of code, alone or as the text of a role; words with a class; the target of a link.
 SPAN = re.compile(r"(?:\{([\w:.-]+)\})?(`+)(?!`)(.+?)(?<!`)\2(?!`)", re.DOTALL)
@@ -213,7 +214,7 @@ class Page:
             name, _ = self.label(box.options.get("label"))
             return f"### {name}: {title}\n\n{body}"
         if box.name in {"solution", "solution-start"}:
-            return f"#### Solution\n\n{body}"
+            return f"{SOLUTION}\n\n{body}"
         if box.name == "prf:proof":
             return f"*Proof.* {body} ∎"
         if box.name.startswith("prf:"):
@@ -345,8 +346,9 @@ def quote(text):
 def cells(notebook, source, values, root=ROOT):
     """The cells of a page in plain Markdown, those with code unchanged.
 
-    Exercises and solutions begin cells of their own, and JupyterLab shows a solution folded. Code
-    that the site folds or leaves out is folded, too. A figure's caption follows its cell.
+    Exercises begin cells of their own. The heading of a solution is a cell, too, and JupyterLab
+    shows what is below it, up to the next heading, folded. Code that the site folds or leaves out
+    is folded as well. A figure's caption follows its cell.
 
     Parameters
     ----------
@@ -378,12 +380,12 @@ def cells(notebook, source, values, root=ROOT):
             text = page.markdown(piece)
             if LEFT.search(re.sub(r"```.*?```|`[^`]*`", "`code`", text, flags=re.DOTALL)):
                 raise Untranslated(f"{source.name}: markup of the book is left in\n{text}")
-            if not text:
-                continue
-            new = nbformat.v4.new_markdown_cell(text)
-            if text.startswith("#### Solution"):
-                new.metadata["jp-MarkdownHeadingCollapsed"] = True
-            if page.figures:
-                new["attachments"] = page.figures
-            done.append(new)
+            if text.startswith(SOLUTION):
+                folded = {"jp-MarkdownHeadingCollapsed": True}
+                done.append(nbformat.v4.new_markdown_cell(SOLUTION, metadata=folded))
+                text = text.removeprefix(SOLUTION).strip("\n")
+            if text:
+                done.append(nbformat.v4.new_markdown_cell(text))
+                if page.figures:
+                    done[-1]["attachments"] = page.figures
     return done
