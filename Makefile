@@ -26,7 +26,7 @@ test: lint  ## Lint, then run all tests and re-execute all notebooks (ARGS="-k d
 	$(BIN)/python -m pytest $(NBVAL) --nbval-current-env --nbval-cell-timeout=300 tests book $(ARGS)
 
 lab: $(VENV)/.lab  ## Open the chapters as notebooks in JupyterLab (installed the first time)
-	cd book && ../$(BIN)/jupyter lab --LabApp.news_url=None $(ARGS)
+	cd book && ../$(BIN)/jupyter lab $(ARGS)
 
 lint: $(READY)  ## Check the code's style (make format puts its layout right)
 	$(BIN)/ruff check .
@@ -76,4 +76,5 @@ $(READY): requirements.lock pyproject.toml
 $(VENV)/.lab: $(READY) requirements-lab.lock
 	@echo "Installing JupyterLab into $(VENV)/: a minute the first time."
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-lab.lock
+	@$(BIN)/jupyter labextension disable --level=sys_prefix @jupyterlab/apputils-extension:announcements
 	@touch $@
