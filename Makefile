@@ -76,5 +76,7 @@ $(READY): requirements.lock pyproject.toml
 $(VENV)/.lab: $(READY) requirements-lab.lock
 	@echo "Installing JupyterLab into $(VENV)/: a minute the first time."
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-lab.lock
-	@$(BIN)/jupyter labextension disable --level=sys_prefix @jupyterlab/apputils-extension:announcements
+	@mkdir -p $(VENV)/share/jupyter/lab/settings
+	@echo '{"@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": false}}' \
+	  > $(VENV)/share/jupyter/lab/settings/overrides.json  # no question at the start, no other host
 	@touch $@
