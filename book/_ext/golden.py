@@ -169,7 +169,7 @@ def problems(source, root=ROOT, twin=None):
     if len(found.cells) != len(wanted.cells):
         return [*bad, f"{name}: {len(wanted.cells)} cells, the twin has {len(found.cells)}"]
     for index, (have, want) in enumerate(zip(found.cells, wanted.cells, strict=True)):
-        for key in ("cell_type", "source", "id", "metadata", "attachments", "execution_count"):
+        for key in ("cell_type", "source", "id", "metadata", "execution_count"):
             if have.get(key) != want.get(key):
                 bad.append(f"{name}: {key} of cell {index} differs")
     return bad

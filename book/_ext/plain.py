@@ -162,7 +162,7 @@ class Page:
         self.source = source
         self.values = values
         self.root = root
-        self.figures = {}  # pictures that the text shows, to be attached to its cell
+        self.figures = []  # pictures that the text shows, for the end of its cell
 
     def markdown(self, text):
         """Plain Markdown for a piece of the page."""
@@ -232,7 +232,7 @@ class Page:
         """A table as HTML with its marks written out, a figure as a picture, else text."""
         data = self.value(name)
         if "image/svg+xml" in data:
-            return self.attached(name, name)
+            return self.drawn(name, name)
         if "text/html" not in data:
             return self.text(name)
         table = re.sub(r"<style.*?</style>\s*", "", data["text/html"], flags=re.DOTALL)
@@ -241,18 +241,19 @@ class Page:
         return re.sub(r'(<td class="[^"]*win[^"]*")', rf"\1{mark}", table).strip()
 
     def picture(self, box):
-        """Picture and caption; one that code has drawn is attached to the cell."""
+        """Picture and caption; one that code has drawn comes with the text."""
         alt = box.options.get("alt", "")
         drawn = box.name == "glue:figure"
-        shown = self.attached(box.argument, alt) if drawn else f"![{alt}]({box.argument})"
+        shown = self.drawn(box.argument, alt) if drawn else f"![{alt}]({box.argument})"
         if box.name == "image":
             return shown
         return shown + "\n\n" + self.caption(box.options.get("name"), box.body)
 
-    def attached(self, name, alt):
-        svg = self.value(name)["image/svg+xml"].encode()
-        self.figures[f"{name}.svg"] = {"image/svg+xml": base64.b64encode(svg).decode()}
-        return f"![{alt}](attachment:{name}.svg)"
+    def drawn(self, name, alt):
+        """A picture inside the text: JupyterLab attaches no SVG to a cell, and Colab nothing."""
+        svg = base64.b64encode(self.value(name)["image/svg+xml"].encode()).decode()
+        self.figures.append(f"[{name}]: data:image/svg+xml;base64,{svg}")
+        return f"![{alt}][{name}]"
 
     def caption(self, label, text):
         """Number and caption of a figure."""
@@ -377,7 +378,7 @@ def cells(notebook, source, values, root=ROOT):
         starts = re.split(r"^(?=```\{(?:exercise|solution)-start\})", cell.source, flags=re.M)
         for piece in starts:
             page = Page(source, values, root)
-            text = page.markdown(piece)
+            text = "\n\n".join([page.markdown(piece), *page.figures])
             if LEFT.search(re.sub(r"```.*?```|`[^`]*`", "`code`", text, flags=re.DOTALL)):
                 raise Untranslated(f"{source.name}: markup of the book is left in\n{text}")
             if text.startswith(SOLUTION):
@@ -386,6 +387,4 @@ def cells(notebook, source, values, root=ROOT):
                 text = text.removeprefix(SOLUTION).strip("\n")
             if text:
                 done.append(nbformat.v4.new_markdown_cell(text))
-                if page.figures:
-                    done[-1]["attachments"] = page.figures
     return done
