@@ -8,6 +8,7 @@ references and citations are links. What has no translation is an error, so that
 
 import ast
 import base64
+import collections
 import functools
 import os
 import re
@@ -23,6 +24,7 @@ from pybtex.database import parse_file
 
 ROOT = Path(__file__).resolve().parents[2]
 BOXES = ("admonition", "note", "tip", "hint", "warning", "important", "seealso", "dropdown")
+KINDS = {"exercise-start": "Exercise", "figure": "Fig.", "glue:figure": "Fig."}
 SOLUTION = "#### Solution"
 HIDDEN = {"remove-cell", "remove-input", "hide-cell", "hide-input"}
 # A span of code, alone or as the text of a role; words with a class; the target of a link.
@@ -91,42 +93,36 @@ def blocks(text):
     return [token for token in parser().parse(text) if token.type in kinds]
 
 
+def numbered(text):
+    """What a text has labelled, in order: kind, label, and its name if it has no number."""
+    for token in blocks(text):
+        box = directive(token)
+        if token.type == "math_block_label":
+            yield "", token.info, None
+        elif token.type == "myst_target":
+            title = re.search(rf"\({token.content}\)=\s*\n#+ (.*)", text)
+            yield "", token.content, CLASSED.sub("", title[1]).strip() if title else token.content
+        elif box is not None and box.name != "raw":
+            kind = KINDS.get(box.name, box.name.partition("prf:")[2].capitalize())
+            if kind and kind != "Proof":
+                yield kind, box.options.get("label", box.options.get("name")), None
+            yield from numbered(box.body)
+
+
 @functools.lru_cache
 def labels(root=ROOT):
     """``{label: (name as on the site, page)}`` for all that can be referred to."""
     found = {}
     for page, chapter in pages(root).items():
-        counts = {}
-
-        def number(kind, label, page=page, chapter=chapter, counts=counts):
-            counts[kind] = counts.get(kind, 0) + 1
-            dot = "." if chapter else ""
-            name = f"{kind} {chapter}{dot}{counts[kind]}".strip()
-            found[label or f"{page} {name}"] = (name, page)
-
-        def walk(text, page=page, number=number):
-            for token in blocks(text):
-                if token.type == "math_block_label":
-                    number("", token.info)
-                elif token.type == "myst_target":
-                    title = re.search(rf"\({token.content}\)=\s*\n#+ (.*)", text)
-                    found[token.content] = (CLASSED.sub("", title[1]).strip(), page)
-                elif (box := directive(token)) is not None:
-                    family, _, kind = box.name.partition(":")
-                    if family == "prf" and kind != "proof":
-                        number(kind.capitalize(), box.options.get("label"))
-                    elif family in {"exercise", "exercise-start"}:
-                        number("Exercise", box.options.get("label"))
-                    elif box.name in {"figure", "glue:figure"}:
-                        number("Fig.", box.options.get("name"))
-                    if box.name != "raw":
-                        walk(box.body)
-
+        counts = collections.Counter()
         for cell in read(page).cells:
-            if cell.cell_type == "markdown":
-                walk(cell.source)
-            elif "figure" in cell.metadata.get("mystnb", {}):
-                number("Fig.", cell.metadata.mystnb.figure.get("name"))
+            figure = cell.metadata.get("mystnb", {}).get("figure")
+            drawn = [("Fig.", figure.get("name"), None)] if figure else []
+            for kind, label, name in drawn if cell.cell_type == "code" else numbered(cell.source):
+                if name is None:
+                    counts[kind] += 1
+                    name = f"{kind} {chapter}{'.' if chapter else ''}{counts[kind]}".strip()
+                found[label or (page, name)] = (name, page)
     return found
 
 
@@ -200,20 +196,16 @@ class Page:
         if box.name == "raw":
             title = re.search(r"<title[^>]*>(.*?)</title>", box.body)
             return f"*A picture on the site: {title[1]}*" if title else ""
-        if box.name == "math":
-            return f"$$\n{box.body}\n$$"
-        if box.name == "code-block":
-            return f"```{box.argument}\n{box.body}\n```"
         if box.name in {"exercise-end", "solution-end"}:
             return ""
         title = self.inline(box.argument)
         body = self.markdown(box.body)
         if box.name in BOXES:
             return quote(f"**{title or kind.capitalize()}**\n\n{body}")
-        if box.name in {"exercise", "exercise-start"}:
+        if box.name == "exercise-start":
             name, _ = self.label(box.options.get("label"))
             return f"### {name}: {title}\n\n{body}"
-        if box.name in {"solution", "solution-start"}:
+        if box.name == "solution-start":
             return f"{SOLUTION}\n\n{body}"
         if box.name == "prf:proof":
             return f"*Proof.* {body} ∎"
@@ -277,12 +269,8 @@ class Page:
             number, page = self.label(label)
             words = words or (f"({number})" if name == "eq" else number)
             return words if page == self.source else f"[{words}]({self.relative(page)})"
-        if name == "doc":
-            return f"[{words or label}]({label}.md)"
         if name in {"cite:t", "cite:p"}:
             return self.citation(name, label)
-        if name == "math":
-            return f"${content}$"
         raise Untranslated(f"{self.source.name}: no plain form of the role {{{name}}}")
 
     def label(self, label):
