@@ -109,6 +109,16 @@ def test_every_chapter_has_something_to_change(chapter):
     assert marked and all(cell.source.startswith("# Change me: ") for cell in marked)
 
 
+def test_the_minutes_of_the_teaching_table_are_those_of_the_chapters():
+    table = (ROOT / "book" / "how-to-use.md").read_text(encoding="utf8")
+    rows = re.findall(r"^\| (\[.*?) \| (\d+) \|", table, re.MULTILINE)
+    assert len(rows) > 15
+    for chapters, minutes in rows:
+        texts = [(ROOT / "book" / c).read_text() for c in re.findall(r"\]\((\S+\.md)\)", chapters)]
+        told = [int(re.search(r"\*\*Time\*\* (\d+) minutes", text)[1]) for text in texts]
+        assert sum(told) == int(minutes), chapters
+
+
 PAGE = """\
 (top)=
 ## A title [paper (3)]{.paper}
