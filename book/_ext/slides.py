@@ -1,0 +1,191 @@
+"""The slides of the lecture: words from book/teaching/lecture.md, all else from the chapters.
+
+Slides are separated by ``---``; what follows a line ``Note:`` is for the speaker. Formulas, code,
+pictures, sliders and numbers are not written there but fetched from where the book has them:
+
+    {glue:text}`dual-active`           a number
+    {formula}`eq-dual-bound`           a formula with its number
+    {output}`method/dual :: exact(`    what the cell with these words in its code shows
+    {code}`method/dual :: def exact`   the statement of a chapter that begins with these words
+    {chapter}`method/dual`             number and title of a chapter
+"""
+
+import ast
+import base64
+import hashlib
+import html
+import re
+import shutil
+import subprocess
+import tarfile
+import tempfile
+from pathlib import Path
+
+import nbformat
+import plain
+from markdown_it import MarkdownIt
+from mdit_py_plugins.dollarmath import dollarmath_plugin
+from pygments import highlight
+from pygments.formatters import HtmlFormatter
+from pygments.lexers import PythonLexer
+
+REVEAL = "reveal.js@6.0.2"
+SHA512 = "JYIg5D9aoxoaLeb84O+OvAwsKWdIavVgEDScxtYEXFCT6t6TQrhNtSgogcjdCpdLsWglhJn3zyE3fUOwiH5KEg=="
+FILES = ("dist/reveal.js", "dist/reveal.css", "dist/theme/white.css", "dist/plugin/notes.js")
+REFERENCE = re.compile(r"\{(glue:text|formula|output|code|chapter)\}`([^`]+)`")
+PAGE = """\
+<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"><title>{title}</title>
+<link rel="stylesheet" href="reveal.css"><link rel="stylesheet" href="white.css">
+<style>{style}</style>
+<script>
+window.MathJax = {{
+  tex: {{ packages: {{ "[-]": ["noerrors", "noundefined"] }} }},
+  svg: {{ fontCache: "global" }},
+  startup: {{ pageReady: () => MathJax.startup.defaultPageReady().then(start) }},
+}};
+function start() {{
+  return Reveal.initialize({{
+    width: 1280, height: 720, margin: 0.03, hash: true, center: false, slideNumber: "c/t",
+    transition: "none", plugins: [RevealNotes], pdfSeparateFragments: false,
+  }});
+}}
+</script></head>
+<body><div class="reveal"><div class="slides">
+{slides}
+</div></div>
+<script src="reveal.js"></script><script src="notes.js"></script>
+<script src="tex-svg-full.js"></script></body></html>
+"""
+
+
+class Chapters:
+    """What slides take from the chapters, which are named without "book/"."""
+
+    def __init__(self, root):
+        self.root = root
+        self.sources = {
+            page.relative_to(root / "book").with_suffix("").as_posix(): page
+            for page in plain.pages(root)
+        }
+        self.twins = {
+            name: nbformat.read(page.with_suffix(".ipynb"), as_version=4)
+            for name, page in self.sources.items()
+            if page.with_suffix(".ipynb").exists()
+        }
+        self.values = {}
+        for twin in self.twins.values():
+            self.values |= plain.values(twin)
+
+    def fetch(self, found):
+        """What a reference stands for, as Markdown or HTML."""
+        kind, what = found.groups()
+        name, _, key = what.partition(" :: ")
+        if kind == "glue:text":
+            return plain.Page(self.root / "book", self.values, self.root).text(what)
+        if kind == "formula":
+            return self.formula(what)
+        if name not in self.sources:
+            raise LookupError(f"the lecture refers to {name!r}, and no chapter is called so")
+        if kind == "chapter":
+            number = plain.pages(self.root)[self.sources[name]]
+            return f"{number}. {plain.headings(self.sources[name])[0]}".removeprefix(". ")
+        return self.code(name, key) if kind == "code" else self.output(name, key)
+
+    def formula(self, label):
+        """A formula of the book by its label."""
+        number, page = plain.Page(self.root / "book", {}, self.root).label(label)
+        text = page.read_text(encoding="utf8")
+        tex = re.search(rf"\$\$((?:(?!\$\$).)*?)\$\$ \({re.escape(label)}\)", text, re.DOTALL)
+        return f"$$\n{tex[1].strip()} \\tag{{{number}}}\n$$"
+
+    def cells(self, name, words):
+        """The code cells of a chapter with some words in them."""
+        cells = [c for c in self.twins[name].cells if c.cell_type == "code" and words in c.source]
+        if not cells:
+            raise LookupError(f"the lecture refers to {words!r} in {name}, and no cell has it")
+        return cells
+
+    def code(self, name, words):
+        """The first statement of a chapter that begins with some words."""
+        for cell in self.cells(name, words):
+            for statement in ast.parse(cell.source).body:
+                text = ast.get_source_segment(cell.source, statement)
+                if text.startswith(words):
+                    return highlight(text, PythonLexer(), HtmlFormatter(wrapcode=True))
+        raise LookupError(f"no statement in {name} begins with {words!r}")
+
+    def output(self, name, words):
+        """What the last such cell of a chapter shows."""
+        cell = self.cells(name, words)[-1]
+        about = cell.metadata.get("mystnb", {})
+        about = about.get("image") or about.get("figure") or {}
+        shown = []
+        for output in cell.outputs:
+            data = output.get("data", {})
+            if "scrapbook" in output.get("metadata", {}):
+                continue
+            if "image/svg+xml" in data:
+                svg = base64.b64encode(data["image/svg+xml"].encode()).decode()
+                alt = html.escape(about.get("alt", ""))
+                shown.append(f'<img alt="{alt}" src="data:image/svg+xml;base64,{svg}">')
+            else:
+                text = html.escape(output.get("text") or data.get("text/plain", ""))
+                shown.append(data.get("text/html") or f"<pre>{text}</pre>")
+        if not shown:
+            raise LookupError(f"the cell with {words!r} in {name} shows nothing")
+        return re.sub(r"\n\s*\n", "\n", '<div class="output">' + "".join(shown) + "</div>")
+
+
+def sections(text, chapters):
+    """The slides as HTML, from the source of the lecture."""
+    markdown = MarkdownIt("commonmark").enable("table")
+    markdown.use(dollarmath_plugin, renderer=tex, allow_space=True)
+    done = []
+    for slide in re.split(r"^---\n", text, flags=re.MULTILINE):
+        shown, _, note = slide.partition("\nNote:\n")
+        body = markdown.render(REFERENCE.sub(chapters.fetch, shown))
+        aside = markdown.render(REFERENCE.sub(chapters.fetch, note))
+        done.append(f'<section>\n{body}<aside class="notes">{aside}</aside>\n</section>')
+    return "\n".join(done)
+
+
+def tex(content, options):
+    """A formula as MathJax wants it."""
+    left, right = (r"\[", r"\]") if options["display_mode"] else (r"\(", r"\)")
+    return left + html.escape(content) + right
+
+
+def reveal(target):
+    """Fetch reveal.js from the npm registry, and put what slides need of it into a folder."""
+    npm = shutil.which("npm")
+    if npm is None:
+        raise SystemExit("slides need reveal.js from the npm registry: install npm, run this again")
+    with tempfile.TemporaryDirectory() as folder:
+        command = [npm, "pack", "--silent", "--pack-destination", folder, REVEAL]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        package = next(Path(folder).glob("*.tgz"))
+        found = base64.b64encode(hashlib.sha512(package.read_bytes()).digest()).decode()
+        if found != SHA512:
+            raise SystemExit(f"{REVEAL} is not the file that this book was tried with: {found}")
+        with tarfile.open(package) as archive:
+            for name in FILES:
+                data = archive.extractfile(f"package/{name}").read()
+                (target / Path(name).name).write_bytes(data)
+
+
+def write(root, target):
+    """The lecture as a folder that a browser opens without any other host."""
+    target.mkdir(parents=True, exist_ok=True)
+    teaching = root / "book" / "teaching"
+    text = (teaching / "lecture.md").read_text(encoding="utf8")
+    style = (teaching / "lecture.css").read_text(encoding="utf8")
+    style += HtmlFormatter(style="default").get_style_defs(".highlight")
+    page = PAGE.format(
+        title=html.escape(re.search(r"^# (.*)$", text, re.MULTILINE)[1]),
+        style=style,
+        slides=sections(text, Chapters(root)),
+    )
+    (target / "index.html").write_text(page, encoding="utf8")
+    reveal(target)
+    shutil.copy(root / "book" / "_static" / "mathjax" / "tex-svg-full.js", target)
