@@ -3,11 +3,12 @@
 Slides are separated by ``---``; what follows a line ``Note:`` is for the speaker. Formulas, code,
 pictures, sliders and numbers are not written there but fetched from where the book has them:
 
-    {glue:text}`dual-active`           a number
-    {formula}`eq-dual-bound`           a formula with its number
-    {output}`method/dual :: exact(`    what the cell with these words in its code shows
-    {code}`method/dual :: def exact`   the statement of a chapter that begins with these words
-    {chapter}`method/dual`             number and title of a chapter
+    {chapter}`method/dual`                     number and title of a chapter
+    {glue:text}`method/dual :: dual-active`    a number of its text
+    {output}`method/dual :: linked(`           what its cell with these words in the code shows
+    {code}`method/dual :: def exact`           its statement that begins with these words
+    {formula}`eq-dual-bound`                   a formula by its label
+    {figure}`fig-next`                         a figure by its label
 """
 
 import ast
@@ -31,8 +32,8 @@ from pygments.lexers import PythonLexer
 
 REVEAL = "reveal.js@6.0.2"
 SHA512 = "JYIg5D9aoxoaLeb84O+OvAwsKWdIavVgEDScxtYEXFCT6t6TQrhNtSgogcjdCpdLsWglhJn3zyE3fUOwiH5KEg=="
-FILES = ("dist/reveal.js", "dist/reveal.css", "dist/theme/white.css", "dist/plugin/notes.js")
-REFERENCE = re.compile(r"\{(glue:text|formula|output|code|chapter)\}`([^`]+)`")
+FILES = ("LICENSE", "dist/reveal.js", "dist/reveal.css", "dist/theme/white.css", "dist/plugin/notes.js")
+REFERENCE = re.compile(r"\{(glue:text|formula|figure|output|code|chapter)\}`([^`]+)`")
 PAGE = """\
 <!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><title>{title}</title>
@@ -47,7 +48,7 @@ window.MathJax = {{
 function start() {{
   return Reveal.initialize({{
     width: 1280, height: 720, margin: 0.03, hash: true, center: false, slideNumber: "c/t",
-    transition: "none", plugins: [RevealNotes], pdfSeparateFragments: false,
+    transition: "none", display: "flex", plugins: [RevealNotes],
   }});
 }}
 </script></head>
@@ -73,28 +74,26 @@ class Chapters:
             for name, page in self.sources.items()
             if page.with_suffix(".ipynb").exists()
         }
-        self.values = {}
-        for twin in self.twins.values():
-            self.values |= plain.values(twin)
 
     def fetch(self, found):
         """What a reference stands for, as Markdown or HTML."""
         kind, what = found.groups()
+        if kind in {"formula", "figure"}:
+            return getattr(self, kind)(what)
         name, _, key = what.partition(" :: ")
-        if kind == "glue:text":
-            return plain.Page(self.root / "book", self.values, self.root).text(what)
-        if kind == "formula":
-            return self.formula(what)
-        if name not in self.sources:
+        source = self.sources.get(name)
+        if source is None:
             raise LookupError(f"the lecture refers to {name!r}, and no chapter is called so")
+        if kind == "glue:text":
+            return plain.Page(source, plain.values(self.twins[name]), self.root).text(key)
         if kind == "chapter":
-            number = plain.pages(self.root)[self.sources[name]]
-            return f"{number}. {plain.headings(self.sources[name])[0]}".removeprefix(". ")
-        return self.code(name, key) if kind == "code" else self.output(name, key)
+            number = plain.pages(self.root)[source]
+            return f"{number}. {plain.headings(source)[0]}".removeprefix(". ")
+        return getattr(self, kind)(name, key)
 
     def formula(self, label):
         """A formula of the book by its label."""
-        number, page = plain.Page(self.root / "book", {}, self.root).label(label)
+        number, page = plain.labels(self.root)[label]
         text = page.read_text(encoding="utf8")
         tex = re.search(rf"\$\$((?:(?!\$\$).)*?)\$\$ \({re.escape(label)}\)", text, re.DOTALL)
         return f"$$\n{tex[1].strip()} \\tag{{{number}}}\n$$"
@@ -115,26 +114,37 @@ class Chapters:
                     return highlight(text, PythonLexer(), HtmlFormatter(wrapcode=True))
         raise LookupError(f"no statement in {name} begins with {words!r}")
 
+    def figure(self, label):
+        """A figure of the book by its label."""
+        for twin in self.twins.values():
+            for cell in twin.cells:
+                if cell.metadata.get("mystnb", {}).get("figure", {}).get("name") == label:
+                    return shown(cell)
+        raise LookupError(f"the lecture refers to the figure {label!r}, and the book has none")
+
     def output(self, name, words):
         """What the last such cell of a chapter shows."""
-        cell = self.cells(name, words)[-1]
-        about = cell.metadata.get("mystnb", {})
-        about = about.get("image") or about.get("figure") or {}
-        shown = []
-        for output in cell.outputs:
-            data = output.get("data", {})
-            if "scrapbook" in output.get("metadata", {}):
-                continue
-            if "image/svg+xml" in data:
-                svg = base64.b64encode(data["image/svg+xml"].encode()).decode()
-                alt = html.escape(about.get("alt", ""))
-                shown.append(f'<img alt="{alt}" src="data:image/svg+xml;base64,{svg}">')
-            else:
-                text = html.escape(output.get("text") or data.get("text/plain", ""))
-                shown.append(data.get("text/html") or f"<pre>{text}</pre>")
-        if not shown:
-            raise LookupError(f"the cell with {words!r} in {name} shows nothing")
-        return re.sub(r"\n\s*\n", "\n", '<div class="output">' + "".join(shown) + "</div>")
+        return shown(self.cells(name, words)[-1])
+
+
+def shown(cell):
+    """What an executed cell shows, as HTML; pictures with the words that describe them."""
+    alt = html.escape(cell.metadata.get("mystnb", {}).get("image", {}).get("alt", ""))
+    parts = []
+    for output in cell.outputs:
+        data = output.get("data", {})
+        if "scrapbook" in output.get("metadata", {}):
+            continue  # a value for the text
+        if "image/svg+xml" in data:
+            svg = base64.b64encode(data["image/svg+xml"].encode()).decode()
+            parts.append(f'<img alt="{alt}" src="data:image/svg+xml;base64,{svg}">')
+        else:
+            text = html.escape(output.get("text") or data.get("text/plain", ""))
+            parts.append(data.get("text/html") or f"<pre>{text}</pre>")
+    if not parts:
+        raise LookupError(f"the lecture refers to a cell that shows nothing: {cell.source[:60]!r}")
+    # In one block of HTML, which for Markdown ends at an empty line.
+    return re.sub(r"\n\s*\n", "\n", f'<div class="output">{"".join(parts)}</div>')
 
 
 def sections(text, chapters):
