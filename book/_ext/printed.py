@@ -5,6 +5,8 @@ site. LaTeX would need a second version of every slider, tab and styled table.
 """
 
 import contextlib
+import copy
+import functools
 import html
 import posixpath
 import re
@@ -17,8 +19,21 @@ from bs4 import BeautifulSoup
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
 SHEET = Path(__file__).resolve().parents[1] / "teaching" / "print.css"
-FOLDED = "details.hide, .headerlink, .stub-output, script[src]"
-DEST = re.compile(rb"\[(\d+) 0 R /XYZ")
+# Not for paper: folded code, and what a stub says before there is an answer.
+LEFT_OUT = "details.hide, .headerlink, .tag_stub .cell_output"
+FOOTER = '<div style="font-size:8px;width:100%;text-align:center"><span class="pageNumber"></div>'
+PAPER = {
+    "format": "A4",
+    "print_background": True,
+    "outline": True,
+    "tagged": True,
+    "display_header_footer": True,
+    "header_template": "<span></span>",
+    "footer_template": FOOTER,
+    "margin": {"top": "18mm", "bottom": "20mm", "left": "18mm", "right": "18mm"},
+}
+FILL = """pages => document.querySelectorAll(".contents a").forEach(
+  (link) => (link.dataset.page = pages[link.getAttribute("href").slice(1)] || ""))"""
 
 
 class Site:
@@ -26,7 +41,9 @@ class Site:
 
     def __init__(self, folder):
         self.folder = Path(folder)
-        self._articles = {}
+        self.soup = functools.cache(self.soup)
+        self.article = functools.cache(self.article)
+        self.exercises = functools.cache(self.exercises)
         if not (self.folder / "book").exists():
             raise SystemExit(f"{self.folder}: no book here; `make book` builds it")
 
@@ -37,23 +54,42 @@ class Site:
 
     def article(self, page):
         """The text of a page, addresses seen from the site's root, ids unique in the book."""
-        if page not in self._articles:
-            article = self.soup(page).select_one("article.bd-article")
-            for cell in article.select(".tag_stub .cell_output"):
-                cell.decompose()  # "no answer yet" is for the screen
-            for node in article.select(FOLDED):
-                node.decompose()
-            for details in article.select("details"):
-                details["open"] = ""
-            for node in article.select("[id]"):
-                if node.find_parent(class_="cell_output") is None:  # sliders know their own ids
-                    node["id"] = anchor(page, node["id"])
-            for node in article.select("[src], [href]"):
-                key = "src" if node.has_attr("src") else "href"
-                node[key] = self.address(page, node[key])
-            article.section["id"] = anchor(page)
-            self._articles[page] = article
-        return BeautifulSoup(str(self._articles[page]), "html.parser")
+        article = self.soup(page).select_one("article.bd-article")
+        for node in article.select(LEFT_OUT):
+            node.decompose()
+        for details in article.select("details"):
+            details["open"] = ""
+        for node in article.select("[id]"):
+            if node.find_parent(class_="cell_output") is None:  # sliders know their own ids
+                node["id"] = anchor(page, node["id"])
+        for node in article.select("[src], [href]"):
+            key = "src" if node.has_attr("src") else "href"
+            node[key] = self.address(page, node[key])
+        article.section["id"] = anchor(page)
+        return article
+
+    def exercises(self, page):
+        """Pairs of an exercise and its solution, which is "" if there is none, as HTML."""
+        found = []
+        for box in self.article(page).select(".exercise.admonition, .solution.admonition"):
+            if "exercise" in box["class"]:
+                name = box.select_one(".caption-number").get_text(strip=True)
+                found.append([str(box), ""])
+            else:
+                box.select_one(".admonition-title").string = f"Solution of {name}"
+                found[-1][1] = str(box)
+        return found
+
+    def chapter(self, page):
+        """A page without its solutions, as HTML."""
+        article = copy.copy(self.article(page))
+        for box in article.select(".solution.admonition"):
+            box.decompose()
+        return article.decode_contents()
+
+    def heading(self, page):
+        """The title of a page with its number, as HTML."""
+        return self.article(page).h1.decode_contents()
 
     def address(self, page, link):
         """A link on a page, from the site's root; a link to another page leads to its chapter."""
@@ -66,15 +102,15 @@ class Site:
             return "#" + anchor(target, parts.fragment)
         return path
 
-    def head(self, page, title):
+    def head(self, title):
         """Styles and formulas of the built pages, without the scripts of their menus."""
-        soup = self.soup(page)
+        soup = copy.copy(self.soup("book/index"))
         kept = soup.select("link[rel=stylesheet]")
         kept += [s for s in soup.select("head script") if "mathjax" in str(s).lower()]
         for node in kept:
             for key in {"href", "src"} & set(node.attrs):
                 path = node[key].partition("?")[0]
-                node[key] = posixpath.normpath(posixpath.join(posixpath.dirname(page), path))
+                node[key] = posixpath.normpath(posixpath.join("book", path))
         style = f"<style>{SHEET.read_text(encoding='utf8')}</style>"
         title = f"<meta charset='utf-8'><title>{html.escape(title)}</title>"
         return title + "".join(map(str, kept)) + style
@@ -85,35 +121,62 @@ def anchor(page, name=""):
     return f"{page}--{name}".rstrip("-").replace("/", "-")
 
 
-def exercises(site, page):
-    """The exercises of a page: pairs of an exercise and its solution, None if there is none."""
-    boxes = site.article(page).select(".exercise.admonition, .solution.admonition")
-    found = []
-    for box in boxes:
-        if "exercise" in box["class"]:
-            found.append([box, None])
-        elif found:
-            found[-1][1] = box
-    return found
-
-
-def sheet(site, pages, title, solutions):
-    """A problem sheet as HTML: the exercises of some pages, with or without solutions."""
+def sheet(site, pages, title, problems=True, solutions=False):
+    """Exercises of some pages, or their solutions, or both, as HTML."""
     parts = [f"<h1>{html.escape(title)}</h1>"]
     for page in pages:
-        pairs = exercises(site, page)
-        if pairs:
-            parts.append(f"<h2>{heading(site, page)}</h2>")
-        for problem, solution in pairs:
-            parts.append(str(problem))
-            if solutions and solution is not None:
-                parts.append(str(solution))
+        if site.exercises(page):
+            parts.append(f"<h2>{site.heading(page)}</h2>")
+        for problem, solution in site.exercises(page):
+            parts += [problem] * problems + [solution] * solutions
     return "\n".join(parts)
 
 
-def heading(site, page):
-    """The title of a page with its number."""
-    return site.article(page).h1.decode_contents()
+def write_sheets(site, parts, target):
+    """Problem sheets and solutions of every part that has exercises, and of the whole book."""
+    target.mkdir(parents=True, exist_ok=True)
+    sheets = {
+        Path(pages[0]).parent.name: (caption, pages)
+        for caption, pages in parts.items()
+        if any(site.exercises(page) for page in pages)
+    }
+    sheets["all"] = ("All parts", [page for _, pages in sheets.values() for page in pages])
+    with printer(site) as to_pdf:
+        for name, (caption, pages) in sheets.items():
+            for kind in ("Problems", "Solutions"):
+                title = f"{kind}. {caption}"
+                body = sheet(site, pages, title, solutions=kind == "Solutions")
+                to_pdf(body, title, target / f"{name}-{kind.lower()}.pdf")
+
+
+def write_book(site, parts, target):
+    """The whole book: cover, contents, chapters without solutions, solutions at the end."""
+    front = site.soup("book/index")
+    title = front.select_one("meta[property='og:site_name']")["content"]
+    edition = front.select_one(".extra_footer").get_text(" ", strip=True)
+    cover = f'<div class="cover"><h1>{html.escape(title)}</h1><p>{html.escape(edition)}</p></div>'
+    contents = ['<div class="contents"><h2>Contents</h2>']
+    body = [site.chapter("book/index")]
+    for caption, pages in parts.items():
+        contents.append(f"<h3>{html.escape(caption)}</h3>")
+        for page in pages:
+            contents.append(f'<a href="#{anchor(page)}">{site.heading(page)}</a>')
+            body.append(site.chapter(page))
+    contents.append('<h3>Solutions</h3><a href="#solutions">Solutions of the exercises</a></div>')
+    pages = [page for pages in parts.values() for page in pages]
+    solutions = sheet(site, pages, "Solutions of the exercises", problems=False, solutions=True)
+    body.append(f'<section id="solutions">{solutions}</section>')
+    with printer(site) as to_pdf:
+        to_pdf(cover + "".join(contents) + "\n".join(body), title, target)
+
+
+def page_numbers(pdf):
+    """On which page each linked place of a PDF by Chromium is, by its id."""
+    leaves = set(re.findall(rb"(\d+) 0 obj\s*<<\s*/Type /Page\b", pdf))
+    kids = re.findall(rb"(\d+) 0 R", b" ".join(re.findall(rb"/Kids \[(.*?)\]", pdf, re.DOTALL)))
+    order = [kid for kid in kids if kid in leaves]
+    places = re.findall(rb"/([\w.-]+) \[(\d+) 0 R /XYZ", pdf)
+    return {name.decode(): order.index(page) + 1 for name, page in places}
 
 
 @contextlib.contextmanager
@@ -130,30 +193,22 @@ def printer(site):
     with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=chromium, args=FLAGS)
 
-        def to_pdf(body, title, target, style_of):
+        def to_pdf(body, title, target):
             source = site.folder / "print.html"  # beside the pages, whose pictures it shows
             source.write_text(
-                f'<!DOCTYPE html><html lang="en" data-theme="light"><head>'
-                f'{site.head(style_of, title)}</head><body><article class="bd-article">'
-                f"{body}</article></body></html>",
+                f'<!DOCTYPE html><html lang="en" data-theme="light"><head>{site.head(title)}</head>'
+                f'<body><article class="bd-article">{body}</article></body></html>',
                 encoding="utf8",
             )
             page = browser.new_page(color_scheme="light")
-            page.set_default_timeout(600_000)
+            page.set_default_timeout(0)  # a whole book takes minutes
             page.goto(source.as_uri())
             page.evaluate("MathJax.startup.promise.then(() => document.fonts.ready)")
-            footer = "font-size:8px;width:100%;text-align:center"
-            page.pdf(
-                path=str(target),
-                format="A4",
-                print_background=True,
-                outline=True,
-                tagged=True,
-                display_header_footer=True,
-                header_template="<span></span>",
-                footer_template=f'<div style="{footer}"><span class="pageNumber"></span></div>',
-                margin={"top": "18mm", "bottom": "20mm", "left": "18mm", "right": "18mm"},
-            )
+            pdf = page.pdf(**PAPER)
+            if page.query_selector(".contents"):  # now it is known which chapter is where
+                page.evaluate(FILL, page_numbers(pdf))
+                pdf = page.pdf(**PAPER)
+            target.write_bytes(pdf)
             page.close()
             source.unlink()
 

@@ -32,7 +32,13 @@ from pygments.lexers import PythonLexer
 
 REVEAL = "reveal.js@6.0.2"
 SHA512 = "JYIg5D9aoxoaLeb84O+OvAwsKWdIavVgEDScxtYEXFCT6t6TQrhNtSgogcjdCpdLsWglhJn3zyE3fUOwiH5KEg=="
-FILES = ("LICENSE", "dist/reveal.js", "dist/reveal.css", "dist/theme/white.css", "dist/plugin/notes.js")
+FILES = (
+    "LICENSE",
+    "dist/reveal.js",
+    "dist/reveal.css",
+    "dist/theme/white.css",
+    "dist/plugin/notes.js",
+)
 REFERENCE = re.compile(r"\{(glue:text|formula|figure|output|code|chapter)\}`([^`]+)`")
 PAGE = """\
 <!DOCTYPE html>
@@ -180,7 +186,7 @@ def reveal(target):
             raise SystemExit(f"{REVEAL} is not the file that this book was tried with: {found}")
         with tarfile.open(package) as archive:
             for name in FILES:
-                data = archive.extractfile(f"package/{name}").read()
+                data = archive.extractfile(f"package/dist/{name}").read()
                 (target / Path(name).name).write_bytes(data)
 
 
