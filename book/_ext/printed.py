@@ -153,16 +153,16 @@ def write_book(site, parts, target):
     """The whole book: cover, contents, chapters without solutions, solutions at the end."""
     front = site.soup("book/index")
     title = front.select_one("meta[property='og:site_name']")["content"]
-    edition = front.select_one(".extra_footer").get_text(" ", strip=True)
-    cover = f'<div class="cover"><h1>{html.escape(title)}</h1><p>{html.escape(edition)}</p></div>'
+    edition = front.select_one(".extra_footer").decode_contents()
+    cover = f'<div class="cover"><h1>{html.escape(title)}</h1><p>{edition}</p></div>'
     contents = ['<div class="contents"><h2>Contents</h2>']
     body = [site.chapter("book/index")]
     for caption, pages in parts.items():
-        contents.append(f"<h3>{html.escape(caption)}</h3>")
+        contents.append(f'<p class="part">{html.escape(caption)}</p>')
         for page in pages:
-            contents.append(f'<a href="#{anchor(page)}">{site.heading(page)}</a>')
+            contents.append(f'<a href="#{anchor(page)}"><span>{site.heading(page)}</span></a>')
             body.append(site.chapter(page))
-    contents.append('<h3>Solutions</h3><a href="#solutions">Solutions of the exercises</a></div>')
+    contents.append('<p class="part"><a href="#solutions">Solutions of the exercises</a></p></div>')
     pages = [page for pages in parts.values() for page in pages]
     solutions = sheet(site, pages, "Solutions of the exercises", problems=False, solutions=True)
     body.append(f'<section id="solutions">{solutions}</section>')

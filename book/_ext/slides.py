@@ -32,13 +32,7 @@ from pygments.lexers import PythonLexer
 
 REVEAL = "reveal.js@6.0.2"
 SHA512 = "JYIg5D9aoxoaLeb84O+OvAwsKWdIavVgEDScxtYEXFCT6t6TQrhNtSgogcjdCpdLsWglhJn3zyE3fUOwiH5KEg=="
-FILES = (
-    "LICENSE",
-    "dist/reveal.js",
-    "dist/reveal.css",
-    "dist/theme/white.css",
-    "dist/plugin/notes.js",
-)
+FILES = ("reveal.js", "reveal.css", "theme/white.css", "plugin/notes.js")  # of its folder dist
 REFERENCE = re.compile(r"\{(glue:text|formula|figure|output|code|chapter)\}`([^`]+)`")
 PAGE = """\
 <!DOCTYPE html>
