@@ -16,6 +16,7 @@ Run it after `make book` and `make golden`: it computes nothing itself.
 
 import ast
 import base64
+import functools
 import os
 import re
 import shutil
@@ -58,6 +59,7 @@ c.Execute.timeout = 300
 """
 
 
+@functools.cache
 def with_exercises(root=ROOT):
     """The chapters that have exercises."""
     texts = {page: page.read_text(encoding="utf8") for page in golden.chapters(root)}
@@ -84,11 +86,13 @@ def student(source, twin):
     cells = plain.cells(jupytext.reads(text, fmt="md:myst"), source, plain.values(twin))
     names = {name: label for label, (name, page) in plain.labels().items() if page == source}
     done = []
-    label, points, waits = None, 0, False
+    label = None
+    points = 0
+    waits = False  # is there an exercise without anything to be graded?
     for cell in cells:
         title = EXERCISE.match(cell.source)
         stub = "stub" in cell.metadata.get("tags", [])
-        if waits and not stub:  # the last exercise has nothing to be graded yet
+        if waits and not stub:
             done.append(answer_cell(label, points))
         waits = title is not None
         if title:
@@ -140,7 +144,6 @@ def portable(notebook, source):
     They lead to the other notebooks there, pictures come along, and other links become words.
     """
     chapters = {page.with_suffix(".ipynb"): page.stem for page in with_exercises()}
-
     for cell in notebook.cells:
 
         def link(found, cell=cell):
@@ -163,8 +166,9 @@ def write_notebooks(out):
     """Both editions of all chapters with exercises."""
     for source in with_exercises():
         path = source.with_suffix(".ipynb")
-        if not path.exists():
-            raise SystemExit(f"{path.relative_to(ROOT)}: missing; `make golden` writes it")
+        wrong = golden.problems(source)
+        if wrong:
+            raise SystemExit("\n".join([*wrong, "`make golden` brings the notebooks up to date"]))
         twin = nbformat.read(path, as_version=4)
         for edition, notebook in (
             ("student", student(source, twin)),

@@ -87,8 +87,7 @@ class Chapters:
         if kind == "glue:text":
             return plain.Page(source, plain.values(self.twins[name]), self.root).text(key)
         if kind == "chapter":
-            number = plain.pages(self.root)[source]
-            return f"{number}. {plain.headings(source)[0]}".removeprefix(". ")
+            return f"Chapter {plain.pages(self.root)[source]}: {plain.headings(source)[0]}"
         return getattr(self, kind)(name, key)
 
     def formula(self, label):
