@@ -50,13 +50,6 @@ verdict = {call}
 if not verdict:
     raise AssertionError(verdict)  # no assert: the book's style makes notes of those
 """
-CONFIG = """\
-c = get_config()
-c.CourseDirectory.course_id = "drocox"
-c.CourseDirectory.source_directory = "student"
-c.ClearSolutions.enabled = False  # there are none, and the stubs shall stay
-c.Execute.timeout = 300
-"""
 
 
 @functools.cache
@@ -177,7 +170,7 @@ def write_notebooks(out):
             target = out / edition / source.stem / path.name
             target.parent.mkdir(parents=True, exist_ok=True)
             golden.write(notebook, target)
-    (out / "nbgrader_config.py").write_text(CONFIG, encoding="utf8")
+    shutil.copy(ROOT / "book" / "teaching" / "nbgrader_config.py", out)
 
 
 def parts(root=ROOT):

@@ -28,7 +28,7 @@ PAPER = {
     "outline": True,
     "tagged": True,
     "display_header_footer": True,
-    "header_template": "<span></span>",
+    "header_template": " ",
     "footer_template": FOOTER,
     "margin": {"top": "18mm", "bottom": "20mm", "left": "18mm", "right": "18mm"},
 }
@@ -53,7 +53,7 @@ class Site:
         return BeautifulSoup(text, "html.parser")
 
     def article(self, page):
-        """The text of a page, addresses seen from the site's root, ids unique in the book."""
+        """The text of a page, addresses seen from the front page, ids unique in the book."""
         article = self.soup(page).select_one("article.bd-article")
         for node in article.select(LEFT_OUT):
             node.decompose()
@@ -92,25 +92,20 @@ class Site:
         return self.article(page).h1.decode_contents()
 
     def address(self, page, link):
-        """A link on a page, from the site's root; a link to another page leads to its chapter."""
+        """A link on a page, seen from the front page; one to another page leads to its chapter."""
         parts = urlsplit(link)
-        if parts.scheme or link.startswith("data:"):
+        if parts.scheme:
             return link
-        path = posixpath.normpath(posixpath.join(posixpath.dirname(page), parts.path))
-        target = path.removesuffix(".html") if parts.path else page
-        if path.endswith(".html") or not parts.path:
-            return "#" + anchor(target, parts.fragment)
-        return path
+        path = posixpath.normpath(posixpath.join(page, "..", parts.path)) if parts.path else page
+        if path.endswith(".html") or path == page:
+            return "#" + anchor(path.removesuffix(".html"), parts.fragment)
+        return f"../{path}"
 
     def head(self, title):
         """Styles and formulas of the built pages, without the scripts of their menus."""
-        soup = copy.copy(self.soup("book/index"))
+        soup = self.soup("book/index")
         kept = soup.select("link[rel=stylesheet]")
         kept += [s for s in soup.select("head script") if "mathjax" in str(s).lower()]
-        for node in kept:
-            for key in {"href", "src"} & set(node.attrs):
-                path = node[key].partition("?")[0]
-                node[key] = posixpath.normpath(posixpath.join("book", path))
         style = f"<style>{SHEET.read_text(encoding='utf8')}</style>"
         title = f"<meta charset='utf-8'><title>{html.escape(title)}</title>"
         return title + "".join(map(str, kept)) + style
@@ -194,7 +189,7 @@ def printer(site):
         browser = driver.chromium.launch(executable_path=chromium, args=FLAGS)
 
         def to_pdf(body, title, target):
-            source = site.folder / "print.html"  # beside the pages, whose pictures it shows
+            source = site.folder / "book" / "print.html"  # beside the front page
             source.write_text(
                 f'<!DOCTYPE html><html lang="en" data-theme="light"><head>{site.head(title)}</head>'
                 f'<body><article class="bd-article">{body}</article></body></html>',

@@ -3,15 +3,12 @@
 Slides are separated by ``---``; what follows a line ``Note:`` is for the speaker. Formulas, code,
 pictures, sliders and numbers are not written there but fetched from where the book has them:
 
-    {chapter}`method/dual`                     number and title of a chapter
-    {glue:text}`method/dual :: dual-active`    a number of its text
-    {output}`method/dual :: linked(`           what its cell with these words in the code shows
-    {code}`method/dual :: def exact`           its statement that begins with these words
+    {glue:text}`method/dual :: dual-active`    a number of a chapter's text
+    {output}`method/dual :: beside(`           what its cell with these words in the code shows
     {formula}`eq-dual-bound`                   a formula by its label
     {figure}`fig-next`                         a figure by its label
 """
 
-import ast
 import base64
 import hashlib
 import html
@@ -19,45 +16,18 @@ import re
 import shutil
 import subprocess
 import tarfile
-import tempfile
 from pathlib import Path
+from string import Template
 
 import nbformat
 import plain
 from markdown_it import MarkdownIt
 from mdit_py_plugins.dollarmath import dollarmath_plugin
-from pygments import highlight
-from pygments.formatters import HtmlFormatter
-from pygments.lexers import PythonLexer
 
 REVEAL = "reveal.js@6.0.2"
 SHA512 = "JYIg5D9aoxoaLeb84O+OvAwsKWdIavVgEDScxtYEXFCT6t6TQrhNtSgogcjdCpdLsWglhJn3zyE3fUOwiH5KEg=="
 FILES = ("reveal.js", "reveal.css", "theme/white.css", "plugin/notes.js")  # of its folder dist
-REFERENCE = re.compile(r"\{(glue:text|formula|figure|output|code|chapter)\}`([^`]+)`")
-PAGE = """\
-<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8"><title>{title}</title>
-<link rel="stylesheet" href="reveal.css"><link rel="stylesheet" href="white.css">
-<style>{style}</style>
-<script>
-window.MathJax = {{
-  tex: {{ packages: {{ "[-]": ["noerrors", "noundefined"] }} }},
-  svg: {{ fontCache: "global" }},
-  startup: {{ pageReady: () => MathJax.startup.defaultPageReady().then(start) }},
-}};
-function start() {{
-  return Reveal.initialize({{
-    width: 1280, height: 720, margin: 0.03, hash: true, center: false, slideNumber: "c/t",
-    transition: "none", display: "flex", plugins: [RevealNotes],
-  }});
-}}
-</script></head>
-<body><div class="reveal"><div class="slides">
-{slides}
-</div></div>
-<script src="reveal.js"></script><script src="notes.js"></script>
-<script src="tex-svg-full.js"></script></body></html>
-"""
+REFERENCE = re.compile(r"\{(glue:text|formula|figure|output)\}`([^`]+)`")
 
 
 class Chapters:
@@ -86,9 +56,7 @@ class Chapters:
             raise LookupError(f"the lecture refers to {name!r}, and no chapter is called so")
         if kind == "glue:text":
             return plain.Page(source, plain.values(self.twins[name]), self.root).text(key)
-        if kind == "chapter":
-            return f"Chapter {plain.pages(self.root)[source]}: {plain.headings(source)[0]}"
-        return getattr(self, kind)(name, key)
+        return self.output(name, key)
 
     def formula(self, label):
         """A formula of the book by its label."""
@@ -96,22 +64,6 @@ class Chapters:
         text = page.read_text(encoding="utf8")
         tex = re.search(rf"\$\$((?:(?!\$\$).)*?)\$\$ \({re.escape(label)}\)", text, re.DOTALL)
         return f"$$\n{tex[1].strip()} \\tag{{{number}}}\n$$"
-
-    def cells(self, name, words):
-        """The code cells of a chapter with some words in them."""
-        cells = [c for c in self.twins[name].cells if c.cell_type == "code" and words in c.source]
-        if not cells:
-            raise LookupError(f"the lecture refers to {words!r} in {name}, and no cell has it")
-        return cells
-
-    def code(self, name, words):
-        """The first statement of a chapter that begins with some words."""
-        for cell in self.cells(name, words):
-            for statement in ast.parse(cell.source).body:
-                text = ast.get_source_segment(cell.source, statement)
-                if text.startswith(words):
-                    return highlight(text, PythonLexer(), HtmlFormatter(wrapcode=True))
-        raise LookupError(f"no statement in {name} begins with {words!r}")
 
     def figure(self, label):
         """A figure of the book by its label."""
@@ -122,8 +74,11 @@ class Chapters:
         raise LookupError(f"the lecture refers to the figure {label!r}, and the book has none")
 
     def output(self, name, words):
-        """What the last such cell of a chapter shows."""
-        return shown(self.cells(name, words)[-1])
+        """What the last cell of a chapter shows that has some words in its code."""
+        cells = [c for c in self.twins[name].cells if c.cell_type == "code" and words in c.source]
+        if not cells:
+            raise LookupError(f"the lecture refers to {words!r} in {name}, and no cell has it")
+        return shown(cells[-1])
 
 
 def shown(cell):
@@ -170,17 +125,17 @@ def reveal(target):
     npm = shutil.which("npm")
     if npm is None:
         raise SystemExit("slides need reveal.js from the npm registry: install npm, run this again")
-    with tempfile.TemporaryDirectory() as folder:
-        command = [npm, "pack", "--silent", "--pack-destination", folder, REVEAL]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        package = next(Path(folder).glob("*.tgz"))
-        found = base64.b64encode(hashlib.sha512(package.read_bytes()).digest()).decode()
-        if found != SHA512:
-            raise SystemExit(f"{REVEAL} is not the file that this book was tried with: {found}")
-        with tarfile.open(package) as archive:
-            for name in FILES:
-                data = archive.extractfile(f"package/dist/{name}").read()
-                (target / Path(name).name).write_bytes(data)
+    command = [npm, "pack", "--silent", "--pack-destination", str(target), REVEAL]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    package = next(target.glob("*.tgz"))
+    found = base64.b64encode(hashlib.sha512(package.read_bytes()).digest()).decode()
+    if found != SHA512:
+        raise SystemExit(f"{REVEAL} is not the file that this book was tried with: {found}")
+    with tarfile.open(package) as archive:
+        for name in FILES:
+            data = archive.extractfile(f"package/dist/{name}").read()
+            (target / Path(name).name).write_bytes(data)
+    package.unlink()
 
 
 def write(root, target):
@@ -188,11 +143,9 @@ def write(root, target):
     target.mkdir(parents=True, exist_ok=True)
     teaching = root / "book" / "teaching"
     text = (teaching / "lecture.md").read_text(encoding="utf8")
-    style = (teaching / "lecture.css").read_text(encoding="utf8")
-    style += HtmlFormatter(style="default").get_style_defs(".highlight")
-    page = PAGE.format(
+    page = Template((teaching / "lecture.html").read_text(encoding="utf8")).substitute(
         title=html.escape(re.search(r"^# (.*)$", text, re.MULTILINE)[1]),
-        style=style,
+        style=(teaching / "lecture.css").read_text(encoding="utf8"),
         slides=sections(text, Chapters(root)),
     )
     (target / "index.html").write_text(page, encoding="utf8")
