@@ -8,6 +8,8 @@ from pathlib import Path
 import nbformat
 import pytest
 
+from drocox.exercises import names
+
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "book" / "_ext"))
 import course  # noqa: E402
@@ -104,6 +106,13 @@ def test_the_lecture_takes_everything_from_the_chapters():
     assert 'alt=""' not in page
     minutes = [int(minute) for minute in re.findall(r"^Minute (\d+)", text, re.MULTILINE)]
     assert minutes == sorted(minutes) and minutes[0] == 0 and minutes[-1] < 90
+
+
+def test_the_guide_names_exercises_that_exist():
+    text = (ROOT / "book" / "teaching" / "instructors-guide.md").read_text(encoding="utf8")
+    named = re.findall(r"`([a-z]+(?:-[a-z]+)+)`|\("([a-z-]+)\"", text)
+    named = {name for pair in named for name in pair if name}
+    assert len(named) > 20 and named <= set(names())
 
 
 def test_the_lecture_says_which_reference_is_wrong():
