@@ -67,6 +67,15 @@ def test_every_exercise_can_be_graded(student):
         assert cell.cell_type == ("markdown" if kind == "answer" else "code")
 
 
+@pytest.mark.parametrize("name", ["method/dual", "experiments/tuned-by-fa"])
+def test_no_code_of_the_student_needs_a_solution(name):
+    source = ROOT / "book" / f"{name}.md"
+    notebook = course.student(source, nbformat.read(source.with_suffix(".ipynb"), as_version=4))
+    first = next(i for i, c in enumerate(notebook.cells) if course.EXERCISE.match(c.source))
+    left = [cell for cell in notebook.cells[first:] if cell.cell_type == "code"]
+    assert all({"stub", "graded"} & set(cell.metadata.get("tags", [])) for cell in left)
+
+
 def test_an_open_stub_fails_its_graded_cell_and_a_right_answer_passes(student):
     found = marks(student)
     names = [name.removeprefix("check-") for name in found if name.startswith("check-")]
