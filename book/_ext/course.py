@@ -43,12 +43,15 @@ SOLUTION = re.compile(
 )
 EXERCISE = re.compile(r"### (Exercise [\d.]+): (.*)")
 LINK = re.compile(r"(!?)\[([^][]*)\]\(([^()\s:#]+)(#[^()\s]*)?\)")
+# No assert: the book's style turns asserts into notes, so that everybody would get the points. The
+# import undoes what a student may have called check.
 TEST = """\
+# Graded: fails until the answer above is right.
 from drocox.exercises import check
 
 verdict = {call}
 if not verdict:
-    raise AssertionError(verdict)  # no assert: the book's style makes notes of those
+    raise AssertionError(verdict)
 """
 
 
