@@ -15,7 +15,6 @@ Run it after `make book` and `make golden`: it computes nothing itself.
 """
 
 import ast
-import base64
 import functools
 import os
 import re
@@ -35,14 +34,9 @@ import printed
 import slides
 
 ROOT = golden.ROOT
-# Solutions can hold code cells, so they are fenced by a start and an end; the shorter ones are not.
-SOLUTION = re.compile(
-    r"^(`{3,})\{solution-start\}.*?^`{3,}\{solution-end\}\s*^`{3,}$"
-    r"|^(`{3,})\{solution\}.*?^\2$",
-    re.MULTILINE | re.DOTALL,
-)
+SOLUTION = re.compile(r"^```\{solution-start\}.*?^```\{solution-end\}\s*^```$", re.M | re.S)
 EXERCISE = re.compile(r"### (Exercise [\d.]+): (.*)")
-LINK = re.compile(r"(!?)\[([^][]*)\]\(([^()\s:#]+)(#[^()\s]*)?\)")
+LINK = re.compile(r"(?<!!)\[([^][]*)\]\(([^()\s:#]+)(#[^()\s]*)?\)")
 # No assert: the book's style turns asserts into notes, so that everybody would get the points. The
 # import undoes what a student may have called check.
 TEST = """\
@@ -138,24 +132,15 @@ def graded(stub, points):
 
 
 def portable(notebook, source):
-    """Make the links of a chapter's notebook fit the folders of the course.
-
-    They lead to the other notebooks there, pictures come along, and other links become words.
-    """
+    """Let links lead to the other notebooks of the course; those to other pages become words."""
     chapters = {page.with_suffix(".ipynb"): page.stem for page in with_exercises()}
+
+    def link(found):
+        words, path, place = found.groups()
+        name = chapters.get(Path(os.path.normpath(source.parent / path)))
+        return f"[{words}](../{name}/{name}.ipynb{place or ''})" if name else words
+
     for cell in notebook.cells:
-
-        def link(found, cell=cell):
-            shown, words, path, place = found.groups()
-            target = Path(os.path.normpath(source.parent / path))
-            if shown and target.is_file():
-                kind = {".svg": "image/svg+xml", ".png": "image/png"}[target.suffix]
-                data = base64.b64encode(target.read_bytes()).decode()
-                cell.setdefault("attachments", {})[target.name] = {kind: data}
-                return f"![{words}](attachment:{target.name})"
-            name = chapters.get(target)
-            return f"[{words}](../{name}/{name}.ipynb{place or ''})" if name else words
-
         if cell.cell_type == "markdown":
             cell.source = LINK.sub(link, cell.source)
     return notebook
