@@ -12,7 +12,7 @@ NBVAL  ?= --nbval
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup book test lab lint format sweep golden bench serve clean
+.PHONY: help setup book test lab lint format sweep golden course bench serve clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -41,6 +41,9 @@ sweep: $(READY)  ## Train every model of the paper again (resumes; ARGS="--help"
 
 golden: book  ## Refresh the executed notebooks beside the chapters
 	$(BIN)/python book/_ext/golden.py
+
+course: book  ## Write notebooks, sheets, slides and a PDF of the book into _build/course/
+	$(BIN)/python book/_ext/course.py
 
 bench: $(READY)  ## Measure the speed of losses, penalties, metrics and training
 	$(BIN)/python tests/benchmarks/bench.py
