@@ -180,13 +180,13 @@ TABLE = {
         0.64,
         [(0.36, "none stands out"), (1.0, "on average"), (0.05, "a single one")],
     ),
-    "alpha-share": (
-        100 / 19,
+    "alpha-labels": (
+        1 / (1 + math.sqrt(18)),
         [
-            (25, "this is α"),
-            (22.94, "not with C"),
-            (10, "twice the radius"),
-            (19, "smaller groups"),
+            (0.25, "equal labels"),
+            (1 / 19, "this is the share"),
+            (0.3204, "other way round"),
+            (math.sqrt(18), "1/α - 1"),
         ],
     ),
     "alpha-edge": (
@@ -199,12 +199,11 @@ TABLE = {
         ],
     ),
     "alpha-cvar": (
-        (LOG(6) + LOG(4) / 2) / 1.5,
+        LOG(72) / 4.5,
         [
-            ((LOG(6) + LOG(4)) / 2, "half a patient"),
-            (LOG(6), "all the weight"),
-            (LOG(6) + LOG(4) / 2, "divide by αn"),
-            (LOG(72) / 6, "mean of all"),
+            (LOG(72) / 6, "this is the mean"),
+            (LOG(72) / 4, "more than the deaths"),
+            (LOG(72) / 0.75, "not of α"),
         ],
     ),
     "groups-when": (

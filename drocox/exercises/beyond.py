@@ -6,26 +6,23 @@ import numpy as np
 from scipy.stats import norm
 
 import drocox
-from drocox.exercises._core import exercise, judged, judged_function
+from drocox.exercises._core import exercise
 from drocox.exercises.training import EVENT, FIRST, TIME, chosen, equal_losses
+from drocox.exercises.worst_case import _function, _number
 
-RULES = ("paper", "definition")
-
-
-@exercise(
+_q = np.linalg.solve([[1.0, 1.0], [-1.0, 2.0]], [1.0, 0.0])  # on features -1 and 2, with mean 0
+_number(
     "optimum-kappa",
+    6 * _q @ _q,
+    {
+        "this is the sum of squares alone; κ is n times it": _q @ _q,
+        "equal weights do not give the mean of everybody": 6 * 2 * 0.5**2,
+        "n counts all patients, not only those who die first": 2 * _q @ _q,
+        "κ is compared with C², not with C: no root": np.sqrt(6 * _q @ _q),
+    },
     "Who dies at the first death time? Only these patients may have weight.",
     "Two weights, two conditions: they sum to 1, and the weighted feature is everybody's mean.",
 )
-def _kappa(answer):
-    q = np.linalg.solve([[1.0, 1.0], [-1.0, 2.0]], [1.0, 0.0])
-    mistakes = {
-        "this is the sum of squares alone; κ is n times it": q @ q,
-        "equal weights do not give the mean of everybody": 6 * 2 * 0.5**2,
-        "n counts all patients, not only those who die first": 2 * q @ q,
-        "κ is compared with C², not with C: no root": np.sqrt(6 * q @ q),
-    }
-    return judged(answer, 6 * q @ q, mistakes, atol=5e-3)
 
 
 def _bound(F, decrement, M, scale=1.0):
@@ -33,99 +30,58 @@ def _bound(F, decrement, M, scale=1.0):
     return F - scale * (s + (1 - s) * np.log1p(-s)) / M**2 if s < 1 else -np.inf
 
 
-@exercise(
+_function(
     "optimum-bound",
-    "With s = λM, what ω(s)/M² takes away is what the decrement could still win.",
-    "For s of 1 or more there is no minimum to insert: what is then the best that is proved?",
-)
-def _certificate(answer):
-    cases = [(1.0, 0.5, 1.0), (2.0, 0.2, 3.0), (0.5, 1.0, 1.5)]
-    mistakes = {
+    [(1.0, 0.5, 1.0), (2.0, 0.2, 3.0), (0.5, 1.0, 1.5)],
+    _bound,
+    {
         "λ²/2 takes too little away": lambda F, g, M: F - g**2 / 2 if g * M < 1 else -np.inf,
         "ω has still to be divided by M²": lambda F, g, M: _bound(F, g, M, M**2),
         "a lower bound of the minimum cannot lie above F": partial(_bound, scale=-1.0),
         "λM of 1 or more proves nothing": lambda F, g, M: _bound(F, min(g, (1 - 1e-12) / M), M),
-    }
-    return judged_function(answer, cases, _bound, mistakes)
-
-
-@exercise(
-    "optimum-cvar",
-    "With weights of at most 1/(αn) the adversary must weigh at least αn patients.",
-    "When do all deaths get the largest weight, whatever the scores are?",
+    },
+    "With s = λM, what ω(s)/M² takes away is what the decrement could still win.",
+    "For s of 1 or more there is no minimum to insert: what is then the best that is proved?",
 )
-def _cvar(answer):
-    mistakes = {
+
+_number(
+    "optimum-cvar",
+    EVENT.mean(),
+    {
         "this is the share of the censored": 1 - EVENT.mean(),
         "1/(αn) is the largest weight of one patient, not the share of all deaths": 1 / EVENT.sum(),
         "at α = 1 it is Cox's for certain, but a smaller α does as well": 1.0,
-    }
-    return judged(answer, EVENT.mean(), mistakes, atol=5e-3)
-
-
-@exercise(
-    "own-data-size",
-    "A standard error falls like one over the root of n.",
-    "To halve the floor, how many times as many patients?",
+    },
+    "With weights of at most 1/(αn) the adversary must weigh at least αn patients.",
+    "When do all deaths get the largest weight, whatever the scores are?",
 )
-def _size(answer):
-    mistakes = {
-        "the floor does not fall like 1/n, but more slowly": lambda n, a, b: n * a / b,
-        "the root is on the wrong side": lambda n, a, b: n * (a / b) ** 0.5,
-        "a smaller floor needs more patients, not fewer": lambda n, a, b: n * (b / a) ** 2,
-        "this is how many times as many; asked is how many": lambda n, a, b: (a / b) ** 2,
-    }
-    cases = [(500, 3.0, 0.1), (1000, 2.0, 0.5)]
-    return judged_function(answer, cases, lambda n, a, b: n * (a / b) ** 2, mistakes)
 
-
-@exercise(
-    "own-data-jackknife",
-    "Values with one patient left out hardly differ: their plain spread is far too small.",
-    "Sum the squared deviations from their mean; which factor stands in front?",
+_radius = drocox.dual_constant(0.25, rule="paper") ** 2 - 1
+_number(
+    "alpha-labels",
+    1 / (1 + np.sqrt(_radius)),
+    {
+        "equal labels are not equal balls": 0.25,
+        "this is the share, which is the label of the sharp constant": 1 / (1 + _radius),
+        "other way round: the paper's label of the definition's": 1 / (1 + np.sqrt(4.5)),
+        "this is 1/α - 1": np.sqrt(_radius),
+    },
+    "Two constants are one model if their C are equal.",
+    "Compute the paper's C² - 1, and set it equal to (1/α - 1)².",
 )
-def _jackknife(answer):
-    def right(x):
-        return np.sqrt((len(x) - 1) * np.var(x))
 
-    mistakes = {
-        "this is the spread of the left-out values, far smaller than that of Δ": np.std,
-        "that factor is for the variance of independent values": partial(np.std, ddof=1),
-        "these are not independent values: no division by √n": lambda x: np.std(x) / len(x) ** 0.5,
-        "this is the variance": lambda x: right(x) ** 2,
-    }
-    cases = [(np.array([4.0, 1, 2, 2]),), (np.arange(9.0),)]
-    return judged_function(answer, cases, right, mistakes)
-
-
-@exercise(
-    "own-data-many",
-    "What is the probability that not one of the twenty stands out?",
-    "Independent: probabilities multiply.",
+_six = equal_losses(TIME, EVENT)
+_number(
+    "alpha-cvar",
+    _six.sum() / 4.5,
+    {
+        "this is the mean: what is the largest weight of a patient?": _six.mean(),
+        "the tail is more than the deaths; the rest of it has loss 0": _six[EVENT].mean(),
+        "a tail of αn patients, not of α": _six.sum() / 0.75,
+    },
+    "How many patients are three quarters of six, and how many of the six die?",
+    "Each death gets the largest weight there is; the rest goes to somebody censored.",
 )
-def _many(answer):
-    mistakes = {
-        "this is the probability that none stands out": 0.95**20,
-        "this is how many stand out on average; a probability is smaller": 1.0,
-        "so often a single one stands out; the hospital looks at twenty": 0.05,
-    }
-    return judged(answer, 1 - 0.95**20, mistakes, atol=5e-3)
-
-
-@exercise(
-    "alpha-share",
-    "A group of share π has a ratio dQ/dP of 1/π: how far is it from P?",
-    "The ball of constant C holds all weights with n Σ q² of at most C².",
-)
-def _share(answer):
-    paper, definition = (drocox.dual_constant(0.25, rule=rule) ** 2 for rule in RULES)
-    mistakes = {
-        "this is α, which the paper's constant does not keep to": 25.0,
-        "the share is compared with C², not with C": 100 / np.sqrt(paper),
-        "the paper's constant has twice the radius of its definition": 100 / definition,
-        "this is C²; a larger ball protects smaller groups": paper,
-    }
-    return judged(answer, 100 / paper, mistakes, atol=5e-2)
 
 
 def _edge(losses, event, *, of=None, power=2.0):
@@ -133,91 +89,74 @@ def _edge(losses, event, *, of=None, power=2.0):
     return event.mean() / (1 + (own.std() / own.mean()) ** power)
 
 
-@exercise(
+_d = np.array([1, 0, 1, 1, 0, 1, 0])
+_function(
     "alpha-edge",
-    "You need the share of events, and how unequal the losses of events are.",
-    "The coefficient of variation is a standard deviation divided by a mean.",
-)
-def _edges(answer):
-    event = np.array([1, 0, 1, 1, 0, 1, 0])
-    cases = [(event * losses, event) for losses in ([2.0, 1, 1, 3, 1, 5, 1], np.arange(7.0) + 1)]
-    mistakes = {
+    [(_d * losses, _d) for losses in ([2.0, 1, 1, 3, 1, 5, 1], np.arange(7.0) + 1)],
+    _edge,
+    {
         "this is the share of events, whose losses are not all equal": lambda _, d: d.mean(),
         "κ is of the events alone; the zeros are counted by e": partial(_edge, of=np.copy),
         "κ² stands in the formula": partial(_edge, power=1.0),
         "SD by mean: the unit must cancel": lambda u, d: d.mean() / (1 + u[d == 1].var()),
-    }
-    return judged_function(answer, cases, _edge, mistakes)
-
-
-@exercise(
-    "alpha-cvar",
-    "Sort the losses. How many patients are a quarter of six?",
-    "A weight is at most 1/(αn); the last patient takes what is left of the sum of 1.",
+    },
+    "You need the share of events, and how unequal the losses of events are.",
+    "The coefficient of variation is a standard deviation divided by a mean.",
 )
-def _cvar_six(answer):
-    u = np.sort(equal_losses(TIME, EVENT))[::-1]
-    mistakes = {
-        "half a patient has no right to a full weight: weights must sum to 1": u[:2].mean(),
-        "the one worst patient may not take all the weight": u[0],
-        "these weights do not sum to 1: divide by αn": u[0] + u[1] / 2,
-        "this is the mean of all; the adversary chooses": u.sum() / 6,
-    }
-    return judged(answer, (u[0] + u[1] / 2) / 1.5, mistakes, atol=5e-3)
 
-
-@exercise(
+_halves = (FIRST, ~FIRST)
+_means = np.array([_six[half].mean() for half in _halves])
+_number(
     "groups-when",
+    _means,
+    {
+        "the censored are patients as well": [_six[half & EVENT].mean() for half in _halves],
+        "a risk set holds both groups": [equal_losses(TIME[h], EVENT[h]).mean() for h in _halves],
+        "these are sums over the groups, not means": 3 * _means,
+        "first a, then b": _means[::-1],
+    },
     "At equal scores the loss of a death is the log of how many are at risk.",
     "A group's mean is over all its patients, and its risk sets hold both groups.",
 )
-def _when(answer):
-    u, halves = equal_losses(TIME, EVENT), (FIRST, ~FIRST)
-    right = np.array([u[half].mean() for half in halves])
-    mistakes = {
-        "the censored are patients as well": [u[half & EVENT].mean() for half in halves],
-        "a risk set holds both groups": [equal_losses(TIME[h], EVENT[h]).mean() for h in halves],
-        "these are sums over the groups, not means": 3 * right,
-        "first a, then b": right[::-1],
-    }
-    return judged(answer, right, mistakes, atol=5e-3)
+
+_rho = np.log(1000 / 100) / 2
+_number(
+    "groups-range",
+    _rho,
+    {
+        "both losses may move, towards each other": 2 * _rho,
+        "this is the factor between hazards; the range is of scores": np.exp(_rho),
+        "losses are logs of risk sets, not their sizes": 10.0,
+        "it is the ratio of the two risk sets that counts": np.log(1000) / 2,
+    },
+    "Each loss lies within ρ of the log of its own risk set.",
+    "The first may be as low, and the second as high, as that allows.",
+)
 
 
 def _regret(common, own, event, codes):
     return np.bincount(codes, common - own) / np.bincount(codes, event)
 
 
-@exercise(
+_function(
     "groups-regret",
-    "Two sums for each group: what its deaths lose, and how many these are.",
-    "np.bincount(codes, weights) adds up by group.",
-)
-def _regrets(answer):
-    codes, event = np.array([0, 1, 0, 2, 1, 2, 0]), np.array([1, 1, 0, 1, 0, 1, 1])
-    common, own = event * np.random.default_rng(2).exponential(size=(2, 7))
-    mistakes = {
+    [
+        (
+            *(_d * np.random.default_rng(2).exponential(size=(2, 7))),
+            _d,
+            np.array([0, 1, 0, 1, 1, 2, 0]),
+        )
+    ],
+    _regret,
+    {
         "this is the loss; how much of it can be helped?": lambda u, v, *r: _regret(u, 0 * v, *r),
         "per death, not per patient": lambda u, v, d, g: _regret(u, v, d**0, g),
         "the sign: how much more does the common model lose?": lambda u, v, *r: _regret(v, u, *r),
         "deaths of the group, not of everybody": lambda u, v, d, g: np.bincount(g, u - v) / d.sum(),
-    }
-    return judged_function(answer, [(common, own, event, codes)], _regret, mistakes)
-
-
-@exercise(
-    "groups-range",
-    "Each loss lies within ρ of the log of its own risk set.",
-    "The first may be as low, and the second as high, as that allows.",
+    },
+    "Two sums for each group: what its deaths lose, and how many these are.",
+    "np.bincount(codes, weights) adds up by group.",
 )
-def _range(answer):
-    edge = np.log(1000 / 100) / 2
-    mistakes = {
-        "both losses may move, towards each other": 2 * edge,
-        "this is the factor between hazards; the range is of scores": np.exp(edge),
-        "losses are logs of risk sets, not their sizes": 10.0,
-        "it is the ratio of the two risk sets that counts": np.log(1000) / 2,
-    }
-    return judged(answer, edge, mistakes, atol=5e-3)
 
 
 @exercise(
@@ -238,37 +177,82 @@ def _within(scores, time, event, fold, *, pairs=np.equal):
     return (pairs & (scores[:, None] > scores)).sum() / pairs.sum()
 
 
-@exercise(
+def _mean_of_folds(f, t, d, k):
+    return np.mean([_within(f[k == j], t[k == j], d[k == j], k[k == j]) for j in np.unique(k)])
+
+
+_rng = np.random.default_rng(3)
+_fold = np.array([0] * 4 + [1] * 8)
+_function(
     "rivals-folds",
+    [
+        (
+            _rng.normal(size=12),
+            _rng.permutation(12) + 1.0,
+            _rng.integers(0, 2, 12) | 1 - _fold,
+            _fold,
+        )
+    ],
+    _within,
+    {
+        "you compare scores of different models": lambda f, t, d, k: _within(f, t, d, 0 * k),
+        "a mean of folds gives pairs of a small fold more say": _mean_of_folds,
+        "these are the pairs across folds": partial(_within, pairs=np.not_equal),
+    },
     "Scores of two models have no common scale: which pairs may be compared?",
     "Add up concordant and comparable pairs over the folds, and divide once.",
 )
-def _within_folds(answer):
-    rng = np.random.default_rng(3)
-    fold = np.array([0] * 4 + [1] * 8)
-    event = rng.integers(0, 2, 12) | 1 - fold
-    cases = [(rng.normal(size=12), rng.permutation(12) + 1.0, event, fold)]
-    mistakes = {
-        "you compare scores of different models": lambda f, t, d, k: _within(f, t, d, 0 * k),
-        "a mean of folds gives pairs of a small fold more say": lambda f, t, d, k: np.mean(
-            [_within(f[k == j], t[k == j], d[k == j], k[k == j]) for j in (0, 1)]
-        ),
-        "these are the pairs across folds": partial(_within, pairs=np.not_equal),
-    }
-    return judged_function(answer, cases, _within, mistakes)
 
-
-@exercise(
+_seen, _often = norm.ppf([0.975, 0.8])
+_number(
     "rivals-detectable",
+    0.4 * (_seen + _often),
+    {
+        "a true difference of that size is seen only half of the time": 0.4 * _seen,
+        "a test of both sides has 2.5 % on each": 0.4 * (norm.ppf(0.95) + _often),
+        "the estimate may fall short: the two distances add": 0.4 * (_seen - _often),
+        "this is in units of σ": _seen + _often,
+    },
     "The estimate must land beyond 1.96 σ, and it scatters around the true difference.",
     "A normal variable is above its mean minus 0.84 σ with probability 80 %.",
 )
-def _detectable(answer):
-    significant, power = norm.ppf([0.975, 0.8])
-    mistakes = {
-        "a true difference of that size is seen only half of the time": 0.4 * significant,
-        "a test of both sides has 2.5 % on each": 0.4 * (norm.ppf(0.95) + power),
-        "the estimate may fall short: the two distances add": 0.4 * (significant - power),
-        "this is in units of σ": significant + power,
-    }
-    return judged(answer, 0.4 * (significant + power), mistakes, atol=1e-2)
+
+_function(
+    "own-data-size",
+    [(500, 3.0, 0.1), (1000, 2.0, 0.5)],
+    lambda n, a, b: n * (a / b) ** 2,
+    {
+        "the floor does not fall like 1/n, but more slowly": lambda n, a, b: n * a / b,
+        "the root is on the wrong side": lambda n, a, b: n * (a / b) ** 0.5,
+        "a smaller floor needs more patients, not fewer": lambda n, a, b: n * (b / a) ** 2,
+        "this is how many times as many; asked is how many": lambda n, a, b: (a / b) ** 2,
+    },
+    "A standard error falls like one over the root of n.",
+    "To halve the floor, how many times as many patients?",
+)
+
+_function(
+    "own-data-jackknife",
+    [(np.array([4.0, 1, 2, 2]),), (np.arange(9.0),)],
+    lambda x: np.sqrt((len(x) - 1) * np.var(x)),
+    {
+        "this is the spread of the left-out values, far smaller than that of Δ": np.std,
+        "that factor is for the variance of independent values": partial(np.std, ddof=1),
+        "these are not independent values: no division by √n": lambda x: np.std(x) / len(x) ** 0.5,
+        "this is the variance": lambda x: (len(x) - 1) * np.var(x),
+    },
+    "Values with one patient left out hardly differ: their plain spread is far too small.",
+    "Sum the squared deviations from their mean; which factor stands in front?",
+)
+
+_number(
+    "own-data-many",
+    1 - 0.95**20,
+    {
+        "this is the probability that none stands out": 0.95**20,
+        "this is how many stand out on average; a probability is smaller": 1.0,
+        "so often a single one stands out; the hospital looks at twenty": 0.05,
+    },
+    "What is the probability that not one of the twenty stands out?",
+    "Independent: probabilities multiply.",
+)
