@@ -7,21 +7,16 @@ this one hold the judges, one module for a part of the book, each registered by 
 from __future__ import annotations
 
 import importlib
+import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from importlib import resources
 
 import numpy as np
 
 PARTS = ("foundations", "method", "beyond")
-
-
-@dataclass(frozen=True)
-class Exercise:
-    """A judge and its hints, the gentlest first."""
-
-    judge: Callable[[object], str | None]
-    hints: tuple[str, ...]
+OPEN = "your function returns nothing yet"
 
 
 @dataclass(frozen=True)
@@ -38,38 +33,42 @@ class Verdict:
         return self.text
 
 
-_exercises: dict[str, Exercise] = {}
+Judge = Callable[[object], str | None]
+_judges: dict[str, Judge] = {}
 
 
-def exercise(name: str, *hints: str) -> Callable:
+def exercise(name: str) -> Callable[[Judge], Judge]:
     """Register a judge under the name that the book uses.
 
     Parameters
     ----------
     name : str
-        Such as "dual-eta".
-    *hints : str
-        The gentlest first.
+        Such as "dual-eta"; ``hints.toml`` has its hints.
 
     Returns
     -------
     decorator
     """
 
-    def register(judge: Callable[[object], str | None]) -> Callable[[object], str | None]:
-        if name in _exercises:
+    def register(judge: Judge) -> Judge:
+        if name in _judges:
             raise ValueError(f"two exercises are called {name!r}")
-        _exercises[name] = Exercise(judge, hints)
+        _judges[name] = judge
         return judge
 
     return register
 
 
 @cache
-def _all() -> Mapping[str, Exercise]:
+def _all() -> Mapping[str, Judge]:
     for part in PARTS:
         importlib.import_module(f"drocox.exercises.{part}")
-    return _exercises
+    return _judges
+
+
+@cache
+def _hints() -> Mapping[str, list[str]]:
+    return tomllib.loads(resources.files(__package__).joinpath("hints.toml").read_text("utf8"))
 
 
 def names() -> list[str]:
@@ -82,11 +81,10 @@ def names() -> list[str]:
     return sorted(_all())
 
 
-def _find(name: str) -> Exercise:
-    found = _all().get(name)
-    if found is None:
+def _find(name: str, among: Mapping):
+    if name not in among:
         raise ValueError(f"no exercise is called {name!r}; drocox.exercises.names() lists them")
-    return found
+    return among[name]
 
 
 def check(name: str, answer: object = ...) -> Verdict:
@@ -104,11 +102,13 @@ def check(name: str, answer: object = ...) -> Verdict:
     Verdict
         True if right; shown as one line that says what is wrong, if something is.
     """
-    judge = _find(name).judge
+    judge = _find(name, _all())
     if answer is ... or answer is None:
         put = "put yours in place of the three dots"
         return Verdict(False, f"○ {name}: no answer yet; {put}")
     wrong = judge(answer)
+    if wrong == OPEN:
+        return Verdict(False, f"○ {name}: {wrong}")
     if wrong is None:
         return Verdict(True, f"✓ {name}: right")
     return Verdict(False, f"✗ {name}: {wrong}")
@@ -129,7 +129,7 @@ def hint(name: str, number: int = 1) -> Verdict:
     Verdict
         Shown as the hint.
     """
-    hints = _find(name).hints
+    hints = _find(name, _hints())
     if not 1 <= number <= len(hints):
         raise ValueError(f"number is {number}; {name!r} has hints 1 to {len(hints)}")
     more = f" ({len(hints) - number} more)" if number < len(hints) else ""
@@ -211,7 +211,7 @@ def judged_function(
         except Exception as error:  # whatever a reader's code raises is an answer to tell about
             return f"your function raised {type(error).__name__}: {error}"
         if value is None or value is ...:
-            return "your function returns nothing; is there a return at its end?"
+            return OPEN
         given.append(value)
     verdicts = [
         judged(value, right(*case), {}, atol=atol) for value, case in zip(given, cases, strict=True)
@@ -228,3 +228,25 @@ def judged_function(
     first = next(index for index, verdict in enumerate(verdicts) if verdict)
     shown = ", ".join(np.array2string(np.asarray(a), precision=3) for a in cases[first])
     return f"for the input {shown}: {verdicts[first]}"
+
+
+def asks_number(name: str, right, mistakes: Mapping[str, object]) -> None:
+    """Register an exercise whose answer is a number or an array, two places of it.
+
+    Parameters
+    ----------
+    name, right, mistakes
+        As in :func:`exercise` and :func:`judged`.
+    """
+    exercise(name)(lambda answer: judged(answer, right, mistakes, atol=5e-3))
+
+
+def asks_function(name: str, cases, right: Callable, mistakes: Mapping[str, Callable]) -> None:
+    """Register an exercise whose answer is a function.
+
+    Parameters
+    ----------
+    name, cases, right, mistakes
+        As in :func:`exercise` and :func:`judged_function`.
+    """
+    exercise(name)(lambda answer: judged_function(answer, cases, right, mistakes))

@@ -6,12 +6,11 @@ import numpy as np
 from scipy.stats import norm
 
 import drocox
-from drocox.exercises._core import exercise
+from drocox.exercises._core import asks_function, asks_number, exercise
 from drocox.exercises.training import EVENT, FIRST, TIME, chosen, equal_losses
-from drocox.exercises.worst_case import _function, _number
 
 _q = np.linalg.solve([[1.0, 1.0], [-1.0, 2.0]], [1.0, 0.0])  # on features -1 and 2, with mean 0
-_number(
+asks_number(
     "optimum-kappa",
     6 * _q @ _q,
     {
@@ -20,8 +19,6 @@ _number(
         "n counts all patients, not only those who die first": 2 * _q @ _q,
         "κ is compared with C², not with C: no root": np.sqrt(6 * _q @ _q),
     },
-    "Who dies at the first death time? Only these patients may have weight.",
-    "Two weights, two conditions: they sum to 1, and the weighted feature is everybody's mean.",
 )
 
 
@@ -30,7 +27,7 @@ def _bound(F, decrement, M, scale=1.0):
     return F - scale * (s + (1 - s) * np.log1p(-s)) / M**2 if s < 1 else -np.inf
 
 
-_function(
+asks_function(
     "optimum-bound",
     [(1.0, 0.5, 1.0), (2.0, 0.2, 3.0), (0.5, 1.0, 1.5)],
     _bound,
@@ -40,11 +37,9 @@ _function(
         "a lower bound of the minimum cannot lie above F": partial(_bound, scale=-1.0),
         "λM of 1 or more proves nothing": lambda F, g, M: _bound(F, min(g, (1 - 1e-12) / M), M),
     },
-    "With s = λM, what ω(s)/M² takes away is what the decrement could still win.",
-    "For s of 1 or more there is no minimum to insert: what is then the best that is proved?",
 )
 
-_number(
+asks_number(
     "optimum-cvar",
     EVENT.mean(),
     {
@@ -52,12 +47,10 @@ _number(
         "1/(αn) is the largest weight of one patient, not the share of all deaths": 1 / EVENT.sum(),
         "at α = 1 it is Cox's for certain, but a smaller α does as well": 1.0,
     },
-    "With weights of at most 1/(αn) the adversary must weigh at least αn patients.",
-    "When do all deaths get the largest weight, whatever the scores are?",
 )
 
 _radius = drocox.dual_constant(0.25, rule="paper") ** 2 - 1
-_number(
+asks_number(
     "alpha-labels",
     1 / (1 + np.sqrt(_radius)),
     {
@@ -66,12 +59,10 @@ _number(
         "other way round: the paper's label of the definition's": 1 / (1 + np.sqrt(4.5)),
         "this is 1/α - 1": np.sqrt(_radius),
     },
-    "Two constants are one model if their C are equal.",
-    "Compute the paper's C² - 1, and set it equal to (1/α - 1)².",
 )
 
 _six = equal_losses(TIME, EVENT)
-_number(
+asks_number(
     "alpha-cvar",
     _six.sum() / 4.5,
     {
@@ -79,8 +70,6 @@ _number(
         "the tail is more than the deaths; the rest of it has loss 0": _six[EVENT].mean(),
         "a tail of αn patients, not of α": _six.sum() / 0.75,
     },
-    "How many patients are three quarters of six, and how many of the six die?",
-    "Each death gets the largest weight there is; the rest goes to somebody censored.",
 )
 
 
@@ -90,7 +79,7 @@ def _edge(losses, event, *, of=None, power=2.0):
 
 
 _d = np.array([1, 0, 1, 1, 0, 1, 0])
-_function(
+asks_function(
     "alpha-edge",
     [(_d * losses, _d) for losses in ([2.0, 1, 1, 3, 1, 5, 1], np.arange(7.0) + 1)],
     _edge,
@@ -100,13 +89,11 @@ _function(
         "κ² stands in the formula": partial(_edge, power=1.0),
         "SD by mean: the unit must cancel": lambda u, d: d.mean() / (1 + u[d == 1].var()),
     },
-    "You need the share of events, and how unequal the losses of events are.",
-    "The coefficient of variation is a standard deviation divided by a mean.",
 )
 
 _halves = (FIRST, ~FIRST)
 _means = np.array([_six[half].mean() for half in _halves])
-_number(
+asks_number(
     "groups-when",
     _means,
     {
@@ -115,12 +102,10 @@ _number(
         "these are sums over the groups, not means": 3 * _means,
         "first a, then b": _means[::-1],
     },
-    "At equal scores the loss of a death is the log of how many are at risk.",
-    "A group's mean is over all its patients, and its risk sets hold both groups.",
 )
 
 _rho = np.log(1000 / 100) / 2
-_number(
+asks_number(
     "groups-range",
     _rho,
     {
@@ -129,8 +114,6 @@ _number(
         "losses are logs of risk sets, not their sizes": 10.0,
         "it is the ratio of the two risk sets that counts": np.log(1000) / 2,
     },
-    "Each loss lies within ρ of the log of its own risk set.",
-    "The first may be as low, and the second as high, as that allows.",
 )
 
 
@@ -138,7 +121,7 @@ def _regret(common, own, event, codes):
     return np.bincount(codes, common - own) / np.bincount(codes, event)
 
 
-_function(
+asks_function(
     "groups-regret",
     [
         (
@@ -154,16 +137,10 @@ _function(
         "the sign: how much more does the common model lose?": lambda u, v, *r: _regret(v, u, *r),
         "deaths of the group, not of everybody": lambda u, v, d, g: np.bincount(g, u - v) / d.sum(),
     },
-    "Two sums for each group: what its deaths lose, and how many these are.",
-    "np.bincount(codes, weights) adds up by group.",
 )
 
 
-@exercise(
-    "rivals-shrunken",
-    "Half the scores have the same order.",
-    "Which of these look at hazards or probabilities, and not at order alone?",
-)
+@exercise("rivals-shrunken")
 def _shrunken(answer):
     order = "order is all that concordance sees, among everybody and in a group"
     wrong = {"a": order, "b": order, "e": order}
@@ -183,7 +160,7 @@ def _mean_of_folds(f, t, d, k):
 
 _rng = np.random.default_rng(3)
 _fold = np.array([0] * 4 + [1] * 8)
-_function(
+asks_function(
     "rivals-folds",
     [
         (
@@ -199,12 +176,10 @@ _function(
         "a mean of folds gives pairs of a small fold more say": _mean_of_folds,
         "these are the pairs across folds": partial(_within, pairs=np.not_equal),
     },
-    "Scores of two models have no common scale: which pairs may be compared?",
-    "Add up concordant and comparable pairs over the folds, and divide once.",
 )
 
 _seen, _often = norm.ppf([0.975, 0.8])
-_number(
+asks_number(
     "rivals-detectable",
     0.4 * (_seen + _often),
     {
@@ -213,11 +188,9 @@ _number(
         "the estimate may fall short: the two distances add": 0.4 * (_seen - _often),
         "this is in units of σ": _seen + _often,
     },
-    "The estimate must land beyond 1.96 σ, and it scatters around the true difference.",
-    "A normal variable is above its mean minus 0.84 σ with probability 80 %.",
 )
 
-_function(
+asks_function(
     "own-data-size",
     [(500, 3.0, 0.1), (1000, 2.0, 0.5)],
     lambda n, a, b: n * (a / b) ** 2,
@@ -227,11 +200,9 @@ _function(
         "a smaller floor needs more patients, not fewer": lambda n, a, b: n * (b / a) ** 2,
         "this is how many times as many; asked is how many": lambda n, a, b: (a / b) ** 2,
     },
-    "A standard error falls like one over the root of n.",
-    "To halve the floor, how many times as many patients?",
 )
 
-_function(
+asks_function(
     "own-data-jackknife",
     [(np.array([4.0, 1, 2, 2]),), (np.arange(9.0),)],
     lambda x: np.sqrt((len(x) - 1) * np.var(x)),
@@ -241,11 +212,9 @@ _function(
         "these are not independent values: no division by √n": lambda x: np.std(x) / len(x) ** 0.5,
         "this is the variance": lambda x: (len(x) - 1) * np.var(x),
     },
-    "Values with one patient left out hardly differ: their plain spread is far too small.",
-    "Sum the squared deviations from their mean; which factor stands in front?",
 )
 
-_number(
+asks_number(
     "own-data-many",
     1 - 0.95**20,
     {
@@ -253,6 +222,4 @@ _number(
         "this is how many stand out on average; a probability is smaller": 1.0,
         "so often a single one stands out; the hospital looks at twenty": 0.05,
     },
-    "What is the probability that not one of the twenty stands out?",
-    "Independent: probabilities multiply.",
 )

@@ -27,12 +27,7 @@ def _parts(answer, right, known, atol=1e-6):
             return f"{label}: {[*said, wrong][0]}"
 
 
-@exercise(
-    "curves-weights",
-    "Who is a case, who a control, and who is neither at month 6?",
-    "C dies first. How many are then under observation when B leaves?",
-    "A case is divided by G just before its own death, a control by G at month 6.",
-)
+@exercise("curves-weights")
 def _curves_weights(answer):
     def weights(now, of_c=1.0, of_b=0.0):
         return np.array([1, of_b, of_c, now, now, now])
@@ -55,11 +50,7 @@ def _ratio(h, t, e, m, at_risk=None):
     return e[m].sum() / expected[m].sum()
 
 
-@exercise(
-    "curves-expected",
-    "Three steps: the baseline at everybody's time, what it expects of each, two sums.",
-    "The baseline belongs to the model, so it comes from all; only the sums are by group.",
-)
+@exercise("curves-expected")
 def _curves_expected(answer):
     one = np.ones(6)
     mistakes = {
@@ -74,11 +65,7 @@ def _curves_expected(answer):
     return judged_function(answer, cases, _ratio, mistakes)
 
 
-@exercise(
-    "curves-notice",
-    "Two of the four see nothing but who stands before whom. Which?",
-    "The baseline is estimated from the changed scores. When does it take the change back?",
-)
+@exercise("curves-notice")
 def _curves_notice(answer):
     six = SurvivalData.from_frame(SIX, time="time", event="event", groups=["group"])
 
@@ -95,12 +82,7 @@ def _curves_notice(answer):
     return _parts(answer, right, {"c-index": order, "AUC": order, "LPL": lpl, "IBS": ibs})
 
 
-@exercise(
-    "fair-hand",
-    "Begin with three means: men, women, everybody.",
-    "Smoothing gives each group, but not everybody, one more patient, of hazard one half.",
-    "CI: go through the table of pairs; each counts twice, once for the group of each patient.",
-)
+@exercise("fair-hand")
 def _fair_hand(answer):
     men = np.array([1, 1, 0, 0, 0, 0])
     smooth = np.array([4.5 / 5, 6.5 / 3])  # women, men
@@ -124,11 +106,7 @@ def _slope(f, t, e):
     return CoxPHSurvivalAnalysis().fit(f[:, None], Surv.from_arrays(e, t)).coef_[0]
 
 
-@exercise(
-    "fair-slope",
-    "A factor in front of the scores is a coefficient; the scores are its only feature.",
-    "You know a program that maximises a partial likelihood over coefficients.",
-)
+@exercise("fair-slope")
 def _fair_slope(answer):
     mistakes = {
         "upside down: the factor is what the scores are multiplied by": lambda *a: 1 / _slope(*a),
@@ -140,11 +118,7 @@ def _fair_slope(answer):
     return judged_function(answer, cases, _slope, mistakes, atol=1e-3)
 
 
-@exercise(
-    "fair-zero",
-    "With equal hazards all differences are 0. But what is the smoothed mean of n ones?",
-    "Which points does Algorithm B.1 give to two patients with equal scores who died together?",
-)
+@exercise("fair-zero")
 def _fair_zero(answer):
     one, old = np.ones(5), np.array([1, 1, 0, 0, 0])
     cells = np.column_stack([old, [1, 0, 1, 1, 0]])
@@ -160,12 +134,7 @@ def _fair_zero(answer):
     return _parts(answer, [float(abs(v) < 1e-12) for v in values], known)
 
 
-@exercise(
-    "base-hand",
-    "B and E are censored. Which events come at the same time or later?",
-    "The divisor counts censored times events, whether a pair is used or not.",
-    "G (R&P): the same pairs without those across groups; the divisor stays.",
-)
+@exercise("base-hand")
 def _base_hand(answer):
     given = torch.tensor(HAZARDS), np.eye(6), *OUTCOME
     first = regularizers.individual_rp(*given, gamma=0.0).item()
@@ -186,11 +155,7 @@ def _base_hand(answer):
     return _parts(answer, right, known, atol=1e-3)
 
 
-@exercise(
-    "base-push",
-    "Of a patient's active pairs count those in which the patient is above, less those below.",
-    "The derivative is in the score: how does a hazard change with its score?",
-)
+@exercise("base-push")
 def _base_push(answer):
     def right(h, X, gamma):
         f = torch.tensor(np.log(h), requires_grad=True)
@@ -206,11 +171,7 @@ def _base_push(answer):
     return judged_function(answer, [(HAZARDS, X, gamma) for gamma in (0.01, 1.0)], right, mistakes)
 
 
-@exercise(
-    "base-repair",
-    "Moving all scores multiplies all hazards by one number. What does it do to differences?",
-    "Halving a score takes the square root of its hazard.",
-)
+@exercise("base-repair")
 def _base_repair(answer):
     def spread(values):
         return np.abs(values[:, None] - values).sum()

@@ -17,11 +17,7 @@ def _curve(deaths, at_risk) -> np.ndarray:
     return np.cumprod(1 - np.divide(deaths, at_risk))
 
 
-@exercise(
-    "kaplan-meier-steps",
-    "For each month with a death, list who has been neither dead nor gone before it.",
-    "A step multiplies by 1 minus deaths over patients at risk. Is B still there when C dies?",
-)
+@exercise("kaplan-meier-steps")
 def _steps(answer):
     ones, at_risk = np.ones(4), np.array([6, 5, 3, 1])
     mistakes = {
@@ -42,11 +38,7 @@ def _median(time, event, half=0.5 + 1e-12):
     return min(days[curve <= half], default=np.inf)
 
 
-@exercise(
-    "kaplan-meier-median",
-    "Evaluate the curve at the days with deaths; between them it does not move.",
-    "If it is above one half at all of them, the median lies beyond what was observed.",
-)
+@exercise("kaplan-meier-median")
 def _medians(answer):
     few = np.arange(1.0, 5.0)
     cases = [(TIME, EVENT), (few, few < 3), (few, few < 2)]
@@ -59,11 +51,7 @@ def _medians(answer):
     return judged_function(answer, cases, _median, mistakes)
 
 
-@exercise(
-    "log-rank-six",
-    "Go from death to death: how many are at risk, and how many of them belong to a?",
-    "With one death, the number in a has mean s and variance s (1 - s), s being the share of a.",
-)
+@exercise("log-rank-six")
 def _log_rank(answer):
     at_risk = TIME >= TIME[EVENT, None]
     share = (at_risk & IN_A).sum(axis=1) / at_risk.sum(axis=1)
@@ -84,11 +72,7 @@ def _losses(scores, at_risk=TIME >= TIME[:, None], event=EVENT) -> np.ndarray:
     return event * (np.log((at_risk * np.exp(scores)).sum(axis=1)) - scores)
 
 
-@exercise(
-    "cox-loss-six",
-    "First write down the six hazards, powers of 2.",
-    "A loss is the log of (sum of the hazards at risk) / (own hazard), if there is an event.",
-)
+@exercise("cox-loss-six")
 def _six(answer):
     scores = -np.log(2) * X
     right = cox_losses(torch.tensor(scores), TIME, EVENT).numpy()
@@ -110,11 +94,7 @@ def _next(scores, time) -> np.ndarray:
     return at_risk / at_risk.sum(axis=1, keepdims=True)
 
 
-@exercise(
-    "cox-loss-gradient",
-    "Make a matrix of the probabilities to be next, a row for an event, a column for a patient.",
-    "The sums of its columns are the expected events. Your gradient should sum to zero.",
-)
+@exercise("cox-loss-gradient")
 def _gradient(answer):
     cases = [(np.log(2) * X, TIME, EVENT), (X, np.array([3.0, 1, 3, 3, 2, 1]), EVENT)]
     mistakes = {
@@ -128,11 +108,7 @@ def _gradient(answer):
     return judged_function(answer, cases, lambda f, t, e: e @ _next(f, t) - e, mistakes)
 
 
-@exercise(
-    "cox-loss-efron",
-    "Who is still there in month 5? Add up their hazards.",
-    "The product of the three hazards, over three factors: each time a third of their sum goes.",
-)
+@exercise("cox-loss-efron")
 def _efron(answer):
     there, dead = np.delete(X, 1), [1, 1, 1, 0, 0]
     scores = torch.tensor(np.log(2) * there)
@@ -149,11 +125,7 @@ def _efron(answer):
     return judged(answer, right, mistakes, atol=5e-4)
 
 
-@exercise(
-    "deep-shift",
-    "Write exp(f + c) as a product before anything else.",
-    "Each term of the baseline is 1 over a sum of hazards; in the curve it meets another hazard.",
-)
+@exercise("deep-shift")
 def _shift(answer):
     up, down = np.exp([2.0, -2.0])
     mistakes = {
@@ -166,11 +138,7 @@ def _shift(answer):
     return judged(answer, [up, down, 1], mistakes, atol=5e-3)
 
 
-@exercise(
-    "deep-adam",
-    "m and v start from zero: what are m / (1 - 0.9) and v / (1 - 0.999) at the first step?",
-    "What is left is a fraction of the rate; compare the gradient with 1e-8.",
-)
+@exercise("deep-adam")
 def _adam(answer):
     g, rate = np.array([1e-9, 1e-7, 1e-3]), 0.01
     mistakes = {
@@ -186,11 +154,7 @@ def _backward(residual, inputs, W1, b1, w2, gate=lambda u: u > 0) -> np.ndarray:
     return (residual[:, None] * gate(inputs @ W1.T + b1) * w2).T @ inputs
 
 
-@exercise(
-    "deep-backprop",
-    "The derivative of one score in row u of W1 is w2[u] x if unit u is active, else 0.",
-    "Multiply by the residuals and add over patients: a product of (n, units).T and X.",
-)
+@exercise("deep-backprop")
 def _backprop(answer):
     rng = np.random.default_rng(0)
     case = tuple(rng.normal(size=size) for size in ((6,), (6, 3), (4, 3), (4,), (4,)))

@@ -53,11 +53,7 @@ def equal_losses(time, event) -> np.ndarray:
     return drocox.cox_losses(torch.zeros(len(time), dtype=torch.float64), time, event).numpy()
 
 
-@exercise(
-    "dro-cox-newcomer",
-    "With equal scores the loss of a death is the log of how many are at risk.",
-    "G is at risk at every death: write the size of each risk set before and after.",
-)
+@exercise("dro-cox-newcomer")
 def _newcomer(answer):
     before, after = equal_losses(TIME, EVENT), equal_losses([*TIME, 15.0], [*EVENT, False])[:-1]
     everyone = np.ones(6)
@@ -80,12 +76,7 @@ def _gradient(f, time, event, alpha, *, weights=None, rule="paper", company=1.0)
     return (weights * event) @ (company * shares - np.eye(len(f)))
 
 
-@exercise(
-    "dro-cox-gradient",
-    "By the envelope theorem the gradient is that of Σ q_i ℓ_i with q held fixed.",
-    "ℓ_i depends on f_j in two ways: j may be i, and j may be at risk when i dies.",
-    "The derivative of log Σ exp(f_j) by f_j is the share of j's hazard in the sum.",
-)
+@exercise("dro-cox-gradient")
 def _dro_gradient(answer):
     rng = np.random.default_rng(0)
     time, event = np.array([3.0, 1, 4, 4, 6, 9, 2]), np.array([1, 0, 1, 1, 0, 1, 1])
@@ -99,11 +90,7 @@ def _dro_gradient(answer):
     return judged_function(answer, cases, _gradient, mistakes)
 
 
-@exercise(
-    "dro-cox-valid",
-    "Change the outcome of another patient. May the loss of this one move?",
-    "An estimate is a function of the patients that it was estimated from.",
-)
+@exercise("dro-cox-valid")
 def _valid(answer):
     wrong = {
         "a": "(a) has h_i and Y_i in it: is there a second patient?",
@@ -115,11 +102,7 @@ def _valid(answer):
     return chosen(answer, "ad", wrong)
 
 
-@exercise(
-    "split-six",
-    "For each death list who of the other half is still at risk.",
-    "The patient's own term stays in the sum, so no sum is empty.",
-)
+@exercise("split-six")
 def _six(answer):
     everyone = np.ones(6)
     sums = np.exp(drocox.split_cox_losses(torch.zeros(6).double(), TIME, everyone, FIRST).numpy())
@@ -141,12 +124,7 @@ def _folds(f, time, event, fold, *, own=1.0, company=np.not_equal, at_risk=np.gr
     return event * (np.log(others @ np.exp(f) + own * np.exp(f)) - f)
 
 
-@exercise(
-    "split-folds",
-    "Equation (8) with another company: all patients outside the fold of i.",
-    "A patient is in the own sum although not outside the own fold.",
-    "Whoever has the same time as i is at risk.",
-)
+@exercise("split-folds")
 def _fold_losses(answer):
     rng = np.random.default_rng(1)
     event = np.array([1, 1, 0, 1, 1, 1])
@@ -165,11 +143,7 @@ def _fold_losses(answer):
     return judged_function(answer, cases, _folds, mistakes)
 
 
-@exercise(
-    "split-company",
-    "Write the loss of A with its terms, then ask of each change which term it touches.",
-    "The company gives its scores, and its times to say whether it is at risk; nothing else.",
-)
+@exercise("split-company")
 def _company(answer):
     own_half = "who else is in the half of A does not enter its loss: that is why one splits"
     wrong = {
