@@ -186,3 +186,114 @@ def group_dro(X, time, event, members, *, regret: bool = False) -> np.ndarray:
     if left > 1e-3:
         raise RuntimeError(f"group DRO has not converged: slopes of {left:.1e} are left")
     return found.x[:d]
+
+
+# Planted minorities ---------------------------------------------------------------------------
+
+# features whose coefficients are 1/2 or -1/2 for the minority, and the logarithm of the factor by
+# which its hazards are larger; for the majority the first four have 1/2
+DESIGNS = {
+    "opposite": (slice(0, 4), -0.5, 0.0),
+    "other": (slice(4, 8), 0.5, 0.0),
+    "other-early": (slice(4, 8), 0.5, 1.5),
+    "other-late": (slice(4, 8), 0.5, -1.5),
+    "early": (slice(0, 4), 0.5, 1.5),
+}
+NAMES = [f"x{j + 1}" for j in range(8)] + ["marker"]
+TESTED = 5_000  # patients of either kind who judge a model
+
+
+def planted(design: str, minority: np.ndarray, marker: float, seed) -> SurvivalData:
+    """Invented patients: eight standard normal features, and a marker that hints at the minority.
+
+    Parameters
+    ----------
+    design : {"opposite", "other", "other-early", "other-late", "early"}
+        What is different about the minority.
+    minority : bool array of shape (n,)
+    marker : float
+        By how many standard deviations the mean of the marker is higher in the minority.
+    seed : int or sequence of int
+
+    Returns
+    -------
+    SurvivalData
+        Exponential times, censored by exponential times of rate 1/2; ``minority`` is its only
+        attribute in ``groups``.
+    """
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((len(minority), len(NAMES)))
+    X[:, -1] += marker * minority
+    features, effect, level = DESIGNS[design]
+    own = effect * X[:, features].sum(axis=1) + level
+    f = np.where(minority, own, 0.5 * X[:, :4].sum(axis=1))
+    death = rng.exponential(np.exp(-f))
+    censored = rng.exponential(2.0, len(f))
+    outcomes = np.minimum(death, censored), death <= censored
+    frame = pd.DataFrame(X, columns=NAMES)
+    return SurvivalData(design, frame, *outcomes, {"minority": minority.astype(int)})
+
+
+def fits(train: SurvivalData, X, alpha: float) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+    """Certified optima with an adversary over patients: name, coefficients, the weights of q.
+
+    Parameters
+    ----------
+    train : SurvivalData
+    X : array of shape (n, d)
+        Its scaled features.
+    alpha : float
+        Share to protect.
+
+    Returns
+    -------
+    iterator of (str, array, array)
+    """
+    risk = risk_sets(train.time, train.event)
+    half = report.assign_folds(train.event, 2, seed=0) == 0
+    settings = {
+        "Cox": (1.0, "sharp", None),
+        "DRO-COX": (alpha, "sharp", None),
+        "DRO-COX, paper's C": (alpha, "paper", None),
+        "DRO-COX (SPLIT)": (alpha, "sharp", half),
+        "CVaR": (alpha, "cvar", None),
+    }
+    for name, (level, rule, first) in settings.items():
+        found = minimise(X, risk, level, rule=rule, first=first)
+        if found.gap > 1e-6 or found.separated:
+            raise RuntimeError(f"{name} is not certified: gap {found.gap:.1e}")
+        yield name, found.coef, found.weights / found.weights.sum()
+
+
+def _planted_rows(design: str, share: float, n: int, marker: float, draw: int) -> pd.DataFrame:
+    """All methods on one draw of a planted minority, judged on fresh patients of either kind."""
+    seed = [list(DESIGNS).index(design), round(100 * share), n, round(10 * marker), draw]
+    minority = np.arange(n) < round(share * n)
+    train = planted(design, minority, marker, seed)
+    test = planted(design, np.arange(2 * TESTED) < TESTED, marker, [*seed, 1])
+    X, Z = scaled_features(train, test)
+    fitted = [(name, coef, {
+        "q_minority": q[minority].sum(),
+        "q_first_fifth": q[train.time <= np.quantile(train.time[train.event], 0.2)].sum(),
+    }) for name, coef, q in fits(train, X, share)]
+    known = np.array([minority, ~minority])
+    leaves = found_groups(train, share=share).values()
+    found = np.array([group(train) for group in leaves])
+    for words, members in (("known", known), ("found", found)):
+        for regret in (False, True):
+            coef = group_dro(X, train.time, train.event, members, regret=regret)
+            fitted.append((f"{'regret' if regret else 'loss'}, {words}", coef, {}))
+    own = risk_sets(train.time[minority], train.event[minority])
+    fitted.append(("minority alone", minimise(X[minority], own, 1).coef, {}))
+    rows = []
+    for name, coef, weights in fitted:
+        row = {"method": name, "norm": np.linalg.norm(coef), **weights}
+        expected = report._expected(train, X @ coef, Z @ coef, test.time)
+        for kind, rows_of in (("minority", slice(TESTED)), ("majority", slice(TESTED, None))):
+            part = test.time[rows_of], test.event[rows_of]
+            row[f"c_{kind}"] = concordance_index(Z[rows_of] @ coef, *part)
+            row[f"oe_{kind}"] = part[1].sum() / expected[rows_of].sum()
+        rows.append(row)
+    described = dict(design=design, share=share, n=n, marker=marker, draw=draw)
+    purity = max(minority[row].mean() for row in found)
+    return pd.DataFrame(rows).assign(**described, events=train.event[minority].sum(), purity=purity)
