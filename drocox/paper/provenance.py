@@ -9,6 +9,7 @@ import hashlib
 from functools import cache
 from pathlib import Path
 
+from drocox.beyond import STUDIES
 from drocox.paper.datasets import load_dataset
 from drocox.paper.protocol import ATTRIBUTES, STORES
 
@@ -18,7 +19,11 @@ _TRAINING = (
     "kernels", "cox", "dro", "regularizers", "concordance", "accuracy", "fairness", "evaluation",
     "training", "data", "paper.datasets", "paper.protocol", "paper.prepare", "paper.run",
 )  # fmt: skip
-DECIDING = dict.fromkeys(STORES, _TRAINING)  # by store
+_BEYOND = (*(name for name in _TRAINING if name != "paper.run"), "solver")
+_MODULES = {"protection": (), "groups": (), "rivals": ("report", "beyond.groups")}  # more, by study
+DECIDING = dict.fromkeys(STORES, _TRAINING)  # by store,
+DECIDING |= {name: (*_BEYOND, f"beyond.{name}", *_MODULES[name]) for name in STUDIES}  # or study
+DECIDING["beyond"] = tuple(sorted({module for name in STUDIES for module in DECIDING[name]}))
 
 
 def sha256(content: bytes) -> str:
@@ -72,7 +77,7 @@ def code_hash(name: str) -> str:
 
     Parameters
     ----------
-    name : {"as_published", "corrected", "forensic"}
+    name : {"as_published", "corrected", "forensic", "beyond"}, or a study of the last
 
     Returns
     -------
@@ -105,7 +110,7 @@ def today(protocol: str, dataset: str | None = None) -> dict:
 
     Parameters
     ----------
-    protocol : {"as_published", "corrected", "forensic"}
+    protocol : {"as_published", "corrected", "forensic", "beyond"}
     dataset : {"flc", "support", "seer"}, optional
 
     Returns
