@@ -30,6 +30,7 @@ from drocox.cox import cox_losses, risk_sets
 from drocox.data import SurvivalData
 from drocox.evaluation import scaled_features
 from drocox.paper.datasets import load_dataset
+from drocox.paper.protocol import ATTRIBUTES
 from drocox.solver import minimise
 
 MOST = 5  # groups of a family
@@ -297,3 +298,148 @@ def _planted_rows(design: str, share: float, n: int, marker: float, draw: int) -
     described = dict(design=design, share=share, n=n, marker=marker, draw=draw)
     purity = max(minority[row].mean() for row in found)
     return pd.DataFrame(rows).assign(**described, events=train.event[minority].sum(), purity=purity)
+
+
+# Real patients --------------------------------------------------------------------------------
+
+
+def lpl(judged: report._Judged, members: np.ndarray) -> tuple[float, np.ndarray]:
+    """Log partial likelihood per event in the group's own risk sets, fold by fold.
+
+    Parameters
+    ----------
+    judged : report._Judged
+    members : bool array of shape (n,)
+
+    Returns
+    -------
+    float, array of shape (n,)
+        The value, and (to first order) its values without each patient in turn.
+    """
+    parts = np.zeros((len(members), 2))  # what is lost with each patient
+    total = 0.0
+    for fold in np.unique(judged.fold[members]):
+        rows = np.flatnonzero(members & (judged.fold == fold))
+        f = judged.scores[rows] - judged.scores[rows].max()
+        event = judged.event[rows]
+        at, at_risk, step = report._breslow(np.exp(f), judged.time[rows], event)
+        own = event * (f - np.log(at_risk[at]))
+        total += own.sum()
+        # others' risk sets shrink: log(S - h) is about log S - h / S
+        others = np.exp(f) * (np.cumsum(step)[at] - event / at_risk[at])
+        parts[rows] = np.column_stack([own - others, event])
+    left = total - parts[:, 0], parts[:, 1].sum() - parts[:, 1]
+    return total / parts[:, 1].sum(), left[0] / left[1]
+
+
+def _intervals(name: str, values, without, forward, back) -> list[dict]:
+    """Values of several groups with intervals that hold for all of them at once."""
+    covariance, df = report.spread(forward(np.column_stack(without)))
+    half = report.simultaneous(covariance, df)[0] * np.sqrt(np.diag(covariance))
+    middle = forward(np.array(values))
+    ends = {name: middle, f"{name}_low": middle - half, f"{name}_high": middle + half}
+    return pd.DataFrame({key: back(value) for key, value in ends.items()}).to_dict("records")
+
+
+def _same(values):
+    return values
+
+
+def _judge(judged: dict[str, report._Judged], members: dict[str, np.ndarray]) -> list[dict]:
+    """All methods in the groups of one family, with intervals, and what they gain over Cox."""
+    metrics = {"c_index": report._Judged.c_index, "lpl": lpl}
+    metrics["calibration"] = report._Judged.calibration
+    rows = []
+    kept = {}
+    for method, scored in judged.items():
+        found = [{"method": method, "group": group} for group in members]
+        for name, metric in metrics.items():
+            pairs = [metric(scored, inside) for inside in members.values()]
+            values, without = (np.array(part) for part in zip(*pairs, strict=True))
+            kept.setdefault(name, (values, without))  # Cox comes first
+            scale = report.SCALES.get(name, (_same, _same))
+            more = [_intervals(name, values, without, *scale)]
+            if name != "calibration" and method != "Cox":
+                gain = values - kept[name][0], without - kept[name][1]
+                more.append(_intervals(f"{name}_gain", *gain, _same, _same))
+            for part in more:
+                found = [row | new for row, new in zip(found, part, strict=True)]
+        rows += found
+    return rows
+
+
+def _real_rows(dataset: str, third: int) -> pd.DataFrame:
+    """All methods on two thirds of a data set, cross-fitted; the other third found the groups."""
+    data = load_dataset(dataset)
+    finds = report.assign_folds(data.event, 3, seed=0) == third - 1
+    rest = data.subset(~finds)
+    families = {family: found_groups(data.subset(finds), family) for family in FAMILIES}
+    fold = report.assign_folds(rest.event, 5, seed=0)
+    scores = {}
+    expected = {}
+    for k in range(5):
+        train, test = rest.subset(fold != k), rest.subset(fold == k)
+        X, Z = scaled_features(train, test)
+        models = {name: coef for name, coef, _ in fits(train, X, SHARE)}
+        for family, groups in families.items():
+            members = np.array([group(train) for group in groups.values()])
+            for regret in (False, True):
+                coef = group_dro(X, train.time, train.event, members, regret=regret)
+                models[f"{'regret' if regret else 'loss'}, {family}"] = coef
+        for name, coef in models.items():
+            f = Z @ coef
+            scores.setdefault(name, np.empty(len(rest)))[fold == k] = f
+            hazard = report._expected(train, X @ coef, f, test.time)
+            expected.setdefault(name, np.empty(len(rest)))[fold == k] = hazard
+    given = rest.time, rest.event, fold
+    judged = {name: report._Judged(f, *given, expected[name]) for name, f in scores.items()}
+    rows = []
+    for family, groups in ({"everybody": {"everybody": _everybody}} | families).items():
+        members = {name: group(rest) for name, group in groups.items()}
+        sizes = pd.DataFrame(
+            [[name, m.sum(), rest.event[m].sum()] for name, m in members.items()],
+            columns=["group", "patients", "events"],
+        )
+        found = pd.DataFrame(_judge(judged, members)).merge(sizes, on="group")
+        rows.append(found.assign(family=family, third=third))
+    return pd.concat(rows, ignore_index=True)
+
+
+def _everybody(data: SurvivalData) -> np.ndarray:
+    return np.full(len(data), True)
+
+
+# The study ------------------------------------------------------------------------------------
+
+SIZES = [(0.2, 1_000, 1.0), (0.2, 4_000, 1.0), (0.2, 16_000, 1.0), (0.2, 50_000, 1.0)]
+SIZES += [(0.1, 4_000, 1.0), (0.05, 4_000, 1.0), (0.05, 50_000, 1.0), (0.2, 4_000, 3.0)]
+
+
+def jobs() -> list[dict]:
+    """Draws of planted minorities, and for each data set who finds the groups.
+
+    Returns
+    -------
+    list of dict
+    """
+    keys = ("share", "n", "marker")
+    sizes = [dict(zip(keys, size, strict=True)) for size in SIZES]
+    out = [{"design": design, **size, "draw": draw}
+           for size in sizes for design in DESIGNS for draw in range(1, 6)]
+    return out + [{"dataset": name, "third": k} for name in ATTRIBUTES for k in (1, 2, 3)]
+
+
+def rows(**job) -> pd.DataFrame:
+    """Do one job.
+
+    Parameters
+    ----------
+    **job
+        One of :func:`jobs`.
+
+    Returns
+    -------
+    DataFrame
+        A row for each method; with real patients for each method and group.
+    """
+    return _real_rows(**job) if "dataset" in job else _planted_rows(**job)
