@@ -14,6 +14,7 @@ from drocox.beyond import STUDIES
 from drocox.paper.protocol import ATTRIBUTES, METHODS, PROTOCOLS, REPEATS, STORES
 
 WIDTH = 80
+KNOWN = (*STORES, "beyond")
 EXHIBITS = [f"t{i}" for i in range(1, 18)]
 SELECTIONS = {
     "stated": "the paper's rule, repeat by repeat",
@@ -119,7 +120,7 @@ def _verify(args) -> bool:
     from drocox.paper.sweep import verify
 
     # of one's own store those protocols that are in it
-    there = [*STORES, "beyond"] if args.out is None else list(load_provenance(args.out)) or PROTOCOLS
+    there = KNOWN if args.out is None else list(load_provenance(args.out)) or PROTOCOLS
     found = []
     for name in args.protocol or there:
         problems = verify(name, out=args.out)
@@ -261,14 +262,13 @@ def add_commands(command: Callable[..., argparse.ArgumentParser]) -> None:
     store = {"type": Path, "metavar": "DIR", "help": "folder of the runs (default: the book's)"}
     datasets = names("data set", ATTRIBUTES, "all") | {"nargs": "+"}
     protocol = names("protocol", PROTOCOLS, "as_published")
-    stores = [*STORES, "beyond"]
     number = {"type": int, "metavar": "N"}
 
     command("data", _data, "drocox data")
 
     example = "drocox sweep --dataset seer --method Cox DRO-COX --out try"
     add = command("sweep", _sweep, example).add_argument
-    add("--protocol", default="as_published", **names("protocol", stores, "as_published"))
+    add("--protocol", default="as_published", **names("protocol", KNOWN, "as_published"))
     add("--dataset", **datasets)
     add("--method", nargs="+", **names("method", [*METHODS, *STUDIES], "all"))
     add("--repeats", nargs="+", choices=REPEATS, help="from 1 to 10 (default: all)", **number)
@@ -280,7 +280,7 @@ def add_commands(command: Callable[..., argparse.ArgumentParser]) -> None:
     add("--revalidate", action="store_true", help=stamp)
 
     add = command("verify", _verify, "drocox verify --protocol corrected").add_argument
-    add("--protocol", nargs="+", **names("protocol", stores, "all"))
+    add("--protocol", nargs="+", **names("protocol", KNOWN, "all"))
     add("--out", **store)
 
     add = command("table", _table, "drocox table flc age; drocox table T16").add_argument

@@ -27,7 +27,7 @@ from tqdm import tqdm
 
 from drocox.paper import provenance, store
 from drocox.paper.protocol import METHODS, Stack, stacks
-from drocox.paper.run import TWICE, run_stack
+from drocox.paper.run import TWICE, run_stack  # noqa: F401  (store.home hands run_stack out)
 from drocox.paper.store import DamagedError, StoreError
 
 SIZE = {"flc": 5.0, "support": 5.8, "seer": 2.6}  # training patients, in thousands
