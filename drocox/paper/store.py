@@ -18,13 +18,12 @@ import shlex
 import shutil
 import zlib
 from functools import lru_cache
-from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 
 import pandas as pd
 
 from drocox import _checks
+from drocox.beyond import home
 from drocox.paper import provenance
 from drocox.paper.protocol import PROCEDURES, Stack
 
@@ -41,21 +40,6 @@ class StoreError(RuntimeError):
 
 class DamagedError(StoreError):
     """A file of a store is truncated or was edited."""
-
-
-def home(protocol: str) -> ModuleType:
-    """Module that lists and runs the stacks of a protocol, or the jobs of the studies beyond.
-
-    Parameters
-    ----------
-    protocol : {"as_published", "corrected", "forensic", "beyond"}
-
-    Returns
-    -------
-    module
-        With ``stacks``, ``run_stack``, ``cost`` and ``_drawn``.
-    """
-    return import_module("drocox.beyond.run" if protocol == "beyond" else "drocox.paper.sweep")
 
 
 def _today(stack: Stack) -> dict:

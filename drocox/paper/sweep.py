@@ -12,7 +12,7 @@ import sqlite3
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from importlib.metadata import version
 from itertools import islice
@@ -25,9 +25,10 @@ from joblib import Parallel, delayed, parallel_config
 from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
+from drocox.beyond import home as home_of
 from drocox.paper import provenance, store
 from drocox.paper.protocol import METHODS, Stack, stacks
-from drocox.paper.run import TWICE, run_stack  # noqa: F401  (store.home hands run_stack out)
+from drocox.paper.run import TWICE, run_stack  # noqa: F401  (handed out by home)
 from drocox.paper.store import DamagedError, StoreError
 
 SIZE = {"flc": 5.0, "support": 5.8, "seer": 2.6}  # training patients, in thousands
@@ -75,7 +76,7 @@ def _timed(stack: Stack) -> tuple[Stack, pd.DataFrame, dict]:
     torch.set_num_threads(1)
     threadpool_limits(1)
     start = time.thread_time()
-    rows = store.home(stack.protocol).run_stack(stack)
+    rows = home_of(stack.protocol).run_stack(stack)
     return stack, rows, {"cpu": round(time.thread_time() - start, 2), "peak": _peak_gb()}
 
 
@@ -132,13 +133,11 @@ def _is_done(out: Path, stack: Stack) -> bool:
 def sweep(
     protocol: str = "as_published",
     *,
-    datasets: Iterable[str] | None = None,
-    methods: Iterable[str] | None = None,
-    repeats: Iterable[int] | None = None,
     jobs: int = -1,
     scheduler: str | None = None,
     out: Path | None = None,
     progress: bool = True,
+    **some: Sequence | None,
 ) -> int:
     """Run what is missing of a protocol and store it.
 
@@ -147,8 +146,6 @@ def sweep(
     Parameters
     ----------
     protocol : {"as_published", "corrected", "forensic", "beyond"}
-    datasets, methods, repeats : sequences, optional
-        Restrict the sweep.
     jobs : int
         Number of worker processes; -1: one per core.
     scheduler : str, optional
@@ -158,6 +155,8 @@ def sweep(
         current folder where drocox is installed.
     progress : bool
         Whether to show a progress bar.
+    **some : sequences, optional
+        ``datasets``, ``methods`` and ``repeats`` restrict the sweep.
 
     Returns
     -------
@@ -167,8 +166,7 @@ def sweep(
     if out is None and (out := store.own_folder()) != store.DEFAULT:
         print(f"writing to {out}/; read it with --out {out}", file=sys.stderr)
     out = Path(out)
-    home = store.home(protocol)
-    some = {"datasets": datasets, "methods": methods, "repeats": repeats}
+    home = home_of(protocol)
     wanted = list(home.stacks(protocol, **{key: value for key, value in some.items() if value}))
     if not wanted:
         raise ValueError(f"methods: protocol {protocol!r} has none of these; leave methods out")
@@ -248,7 +246,7 @@ def _recompute(runs: pd.DataFrame, protocol: str, size: int) -> list[str]:
 
     A stack without a row that is stable enough to be compared is passed over for the next.
     """
-    home = store.home(protocol)
+    home = home_of(protocol)
     pool = home._drawn(runs, protocol)
     size = size if any(stack.model == "linear" for stack in pool) else 1
     again = ((stack, home.run_stack(stack)) for stack in pool)
@@ -287,9 +285,10 @@ def verify(protocol: str, *, out: Path | None = None, size: int = 4) -> list[str
         runs = store.load_runs(protocol, out=out)
     except StoreError as error:
         return [str(error)]
-    keys = pd.DataFrame([k for s in store.home(protocol).stacks(protocol) for k in s.keys()])
-    known = runs.drop_duplicates(list(keys)) if protocol == "beyond" else runs
-    lines = [frame[list(keys)].to_csv(index=False, float_format="%g") for frame in (keys, known)]
+    keys = pd.DataFrame([k for s in home_of(protocol).stacks(protocol) for k in s.keys()])
+    by = [name for name in runs if name in keys]
+    known = runs.drop_duplicates(by) if protocol == "beyond" else runs  # a job has many rows
+    lines = [frame[by].to_csv(index=False, float_format="%g") for frame in (keys, known)]
     wanted, stored = (Counter(text.splitlines()) for text in lines)
     problems = []
     for which, what in ((wanted - stored, "missing"), (stored - wanted, "too many")):
