@@ -5,4 +5,9 @@ command line know its runs by the name ``beyond``. Each study is a module, see
 :mod:`drocox.beyond.run`.
 """
 
-STUDIES = ("protection", "groups", "rivals")
+# by name, with the modules that decide its numbers beside its own and those of all studies
+STUDIES = {
+    "protection": (),
+    "groups": ("report",),
+    "rivals": ("report", "beyond.groups", "beyond.protection"),
+}

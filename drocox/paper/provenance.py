@@ -20,11 +20,8 @@ _TRAINING = (
     "training", "data", "paper.datasets", "paper.protocol", "paper.prepare", "paper.run",
 )  # fmt: skip
 _BEYOND = (*(name for name in _TRAINING if name != "paper.run"), "solver")
-_MODULES = {  # more, by study
-    "protection": (), "groups": ("report",), "rivals": ("report", "beyond.groups"),
-}  # fmt: skip
-DECIDING = dict.fromkeys(STORES, _TRAINING)  # by store,
-DECIDING |= {name: (*_BEYOND, f"beyond.{name}", *_MODULES[name]) for name in STUDIES}  # or study
+DECIDING = dict.fromkeys(STORES, _TRAINING)  # by store or study
+DECIDING |= {name: (*_BEYOND, f"beyond.{name}", *more) for name, more in STUDIES.items()}
 DECIDING["beyond"] = tuple(sorted({module for name in STUDIES for module in DECIDING[name]}))
 
 

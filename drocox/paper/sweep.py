@@ -178,12 +178,11 @@ def sweep(
             return 0
         # dearest first, so that no worker ends long after others
         todo = sorted((s for s in wanted if not _is_done(out, s)), key=home.cost, reverse=True)
-        total = sum(map(home.cost, todo))
-        bar = tqdm(total=total, disable=not progress, smoothing=0.05, bar_format=BAR)
+        how = {"disable": not progress, "smoothing": 0.05, "bar_format": BAR}
+        bar = tqdm(total=sum(map(home.cost, todo)), **how)
         provenance.code_hash(protocol)  # of the code as it is now: an edit meanwhile is not run
         how = {"backend": "dask", "scheduler_host": scheduler} if scheduler else {"backend": "loky"}
         before = time.monotonic()
-        trained = 0
         with parallel_config(**how), bar:
             run = Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1)
             for stack, rows, spent in run(delayed(_timed)(stack) for stack in todo):
@@ -192,10 +191,9 @@ def sweep(
                 before = now
                 bar.set_description(f"{protocol} {stack.name[:40]:40s}")
                 bar.update(home.cost(stack))
-                trained += len(rows)
         if all(store.part_path(out, stack).exists() for stack in home.stacks(protocol)):
             store.finish(out, protocol, machine())
-    return trained
+    return sum(len(stack.keys()) for stack in todo)
 
 
 def differences(stored: pd.DataFrame, new: pd.DataFrame) -> list[str]:
@@ -289,8 +287,7 @@ def verify(protocol: str, *, out: Path | None = None, size: int = 4) -> list[str
         runs = store.load_runs(protocol, out=out)
     except StoreError as error:
         return [str(error)]
-    home = store.home(protocol)
-    keys = pd.DataFrame([key for stack in home.stacks(protocol) for key in stack.keys()])
+    keys = pd.DataFrame([k for s in store.home(protocol).stacks(protocol) for k in s.keys()])
     known = runs.drop_duplicates(list(keys)) if protocol == "beyond" else runs
     lines = [frame[list(keys)].to_csv(index=False, float_format="%g") for frame in (keys, known)]
     wanted, stored = (Counter(text.splitlines()) for text in lines)
