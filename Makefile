@@ -12,7 +12,7 @@ NBVAL  ?= --nbval
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup book test lint format sweep golden bench serve clean
+.PHONY: help setup book test lab lint format sweep golden course bench serve clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -24,6 +24,9 @@ book: $(READY)  ## Execute all chapters and build the book into _build/html/
 
 test: lint  ## Lint, then run all tests and re-execute all notebooks (ARGS="-k dual" for some)
 	$(BIN)/python -m pytest $(NBVAL) --nbval-current-env --nbval-cell-timeout=300 tests book $(ARGS)
+
+lab: $(VENV)/.lab  ## Open the chapters as notebooks in JupyterLab (installed the first time)
+	cd book && ../$(BIN)/jupyter lab $(ARGS)
 
 lint: $(READY)  ## Check the code's style (make format puts its layout right)
 	$(BIN)/ruff check .
@@ -38,6 +41,9 @@ sweep: $(READY)  ## Train every model of the paper again (resumes; ARGS="--help"
 
 golden: book  ## Refresh the executed notebooks beside the chapters
 	$(BIN)/python book/_ext/golden.py
+
+course: book  ## Write notebooks, sheets, slides and a PDF of the book into _build/course/
+	$(BIN)/python book/_ext/course.py
 
 bench: $(READY)  ## Measure the speed of losses, penalties, metrics and training
 	$(BIN)/python tests/benchmarks/bench.py
@@ -68,4 +74,12 @@ $(READY): requirements.lock pyproject.toml
 	@echo "Installing into $(VENV)/: a few minutes the first time."
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(VENV)/.lab: $(READY) requirements-lab.lock
+	@echo "Installing JupyterLab into $(VENV)/: a minute the first time."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-lab.lock
+	@mkdir -p $(VENV)/share/jupyter/lab/settings
+	@echo '{"@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": false}}' \
+	  > $(VENV)/share/jupyter/lab/settings/overrides.json  # no question at the start, no other host
 	@touch $@

@@ -218,6 +218,9 @@ def _encode(column: pd.Series) -> pd.DataFrame:
         raise TypeError(f"{title} has dtype {column.dtype}; {rest}")
     found = column.astype("category").cat.remove_unused_categories()
     size = len(found.cat.categories)
+    text = column[pd.to_numeric(column, errors="coerce").isna() & column.notna()]
+    if size > MAX_NUMERIC_GROUPS and 0 < 2 * len(text) < len(column):  # mostly numbers
+        raise ValueError(f"{title} holds {text.iloc[0]!r} among numbers; correct or blank it")
     if not 2 <= size <= MAX_LABELS:
         raise ValueError(f"{title} has {size} distinct labels, not 2 to {MAX_LABELS}; {rest}")
     out = pd.get_dummies(found, prefix=str(column.name), prefix_sep="=", dtype=float).iloc[:, 1:]

@@ -149,12 +149,13 @@ def _uncorrelated(Z: np.ndarray, risk: RiskSets) -> tuple[np.ndarray, np.ndarray
     """
     used = risk.stop[0][np.flatnonzero(risk.event[0])[-1]]
     Z -= Z[:used].mean(axis=0)
-    with np.errstate(over="ignore"):
-        scale = Z[:used].std(axis=0)
+    with np.errstate(over="ignore", invalid="ignore"):
+        covariance = Z[:used].T @ Z[:used] / used
+    scale = np.sqrt(covariance.diagonal())
     if not np.isfinite(scale).all():
         raise ValueError("X holds numbers too large to square; choose larger units")
     scale[scale == 0] = 1.0
-    correlation = Z[:used].T @ Z[:used] / used / np.outer(scale, scale)
+    correlation = covariance / np.outer(scale, scale)
     variance, vectors = np.linalg.eigh(correlation)
     kept = variance > 1e-11
     if not kept.any():
@@ -214,6 +215,7 @@ class _State:
         self.value = 0.0  # what is minimised: R, less the adversary's price
         self.priced = False  # whether the price matters here
         self.halves = []  # patients, whose q moves, its width, what is fixed
+        self.hessians = None  # kept once computed
 
 
 class _Problem:
@@ -300,6 +302,8 @@ class _Problem:
         The response is p_i / width on the diagonal, less what keeps the sum of q at 1 and, on the
         edge of the ball, its length at C: the projection of 1 and of the losses, made orthogonal.
         """
+        if s.hessians is not None:
+            return s.hessians
         n, d = self.Z.shape
         slope = np.zeros(n)
         kept = []
@@ -330,11 +334,12 @@ class _Problem:
                 moved += [vector[low:high] @ means for vector, _ in kept]
         for vector, (_, size) in zip(moved, kept, strict=True):
             added -= np.outer(vector, vector) / max(size, 1e-300)
-        return fixed, added
+        s.hessians = fixed, added
+        return s.hessians
 
-    def bound(self, s: _State, hessian: np.ndarray) -> float:
+    def bound(self, s: _State) -> float:
         """The certificate, a number that no risk is below; -inf if a slope is too large for it."""
-        curvature, vectors = np.linalg.eigh(hessian)
+        curvature, vectors = np.linalg.eigh(self.hessians(s)[0])
         slope = vectors.T @ s.gradient
         steep = curvature > 1e-13 * curvature[-1]  # others are 0 to rounding, with their slope
         if np.abs(slope[~steep]).max(initial=0.0) > 1e-13:
@@ -360,12 +365,13 @@ def _newton(hessian: np.ndarray, gradient: np.ndarray) -> np.ndarray:
     return -vectors @ np.where(flat, 0.0, slope / np.maximum(curvature, floor))
 
 
-def _descend(problem: _Problem, point: np.ndarray, mu: float, near: float, n_iter: int):
+def _descend(problem: _Problem, start: _State, mu: float, near: float, n_iter: int):
     """Steps at one price: in a trust region until slopes are ``near`` 0, then Newton's alone.
 
-    Returns the state, its Hessian of F_q, the number of steps, and whether scores still move.
+    Returns the last state, the one before it if a bound is to be had there for less, the number of
+    steps, and whether scores still move.
     """
-    seen = {}
+    seen = {start.point.tobytes(): start}
 
     def at(point: np.ndarray) -> _State | None:
         if (key := point.tobytes()) not in seen:
@@ -373,12 +379,12 @@ def _descend(problem: _Problem, point: np.ndarray, mu: float, near: float, n_ite
             seen[key] = problem.at(point, mu)
         return seen[key]
 
-    state = at(point)
+    state = start
     steps = 0
     if np.linalg.norm(state.gradient) > near:
         found = optimize.minimize(
             lambda point: np.inf if (s := at(point)) is None else s.value,
-            point,
+            state.point,
             method="trust-exact",
             jac=lambda point: at(point).gradient,
             hess=lambda point: sum(problem.hessians(at(point))),
@@ -387,18 +393,20 @@ def _descend(problem: _Problem, point: np.ndarray, mu: float, near: float, n_ite
         state = at(found.x)
         steps = found.nit
     while True:
-        fixed, added = problem.hessians(state)
-        direction = _newton(fixed + added, state.gradient)
+        hessian = sum(problem.hessians(state))
+        direction = _newton(hessian, state.gradient)
         drop = -direction @ state.gradient
         away = problem.farthest(direction) > 0.1
         new = None
         if steps < n_iter and drop > (1e-10 if away else 1e-20):
             new = problem.at(state.point + direction, mu)
         # a step helps if the slope left, measured by the same Hessian, is less than half
-        if new is None or -_newton(fixed + added, new.gradient) @ new.gradient > 0.25 * drop:
-            return state, fixed, steps, away and drop < 1e-7
-        state = new
+        if new is None or -_newton(hessian, new.gradient) @ new.gradient > 0.25 * drop:
+            return state, state, steps, away and drop < 1e-7
         steps += 1
+        if drop < 1e-9 and not (new.priced or away):  # the bound before this step will do
+            return new, state, steps, False
+        state = new
 
 
 def _solve(problem: _Problem, start: np.ndarray, tol: float, n_iter: int) -> tuple:
@@ -407,22 +415,23 @@ def _solve(problem: _Problem, start: np.ndarray, tol: float, n_iter: int) -> tup
     Returns the state, the bound with its q, the number of steps, whether coefficients run away.
     """
     mu = FIRST_PRICE / problem.cap
-    best = problem.at(np.zeros(len(start)), mu)  # a null optimum stays exactly that
-    point = start
+    state = problem.at(start, mu)
+    best = state
     q = best.q
     bound = q[problem.event] @ np.log(problem.weights[problem.event])  # loss_i >= log w_i
     steps = 0
     near = 0.05 if start.any() else 1e-3  # a sample's optimum is close
     while True:
-        state, hessian, more, away = _descend(problem, point, mu, near, max(1, n_iter - steps))
-        point = state.point
+        state, before, more, away = _descend(problem, state, mu, near, max(1, n_iter - steps))
         steps += more
+        if best.point.any() and problem.farthest(state.point) < 0.1:
+            best = problem.at(np.zeros(len(start)), mu)  # a null optimum is to be exactly that
         if state.risk < best.risk - 1e-13 * abs(best.risk):
             best = state
-        here = problem.bound(state, hessian)
+        here = problem.bound(before)
         if here > bound:
             bound = here
-            q = state.q
+            q = before.q
         gap = (best.risk - bound) / max(1.0, best.risk)
         # at a kink, half of the digits of the gap are those of the coefficients: go on for more
         enough = gap <= 1e-3 * tol and (gap <= 1e-12 or mu * problem.cap < 1e-9)
@@ -434,3 +443,4 @@ def _solve(problem: _Problem, start: np.ndarray, tol: float, n_iter: int) -> tup
             near = min(1e-3, 1e-2 * near)
         else:
             return best, bound, q, steps, False
+        state = problem.at(state.point, mu)

@@ -65,6 +65,7 @@ def answer(capsys, *arguments, status=2):
         ({"sex": [np.nan]}, [], "groups['sex'] holds missing values; give every patient a group"),
         ({"age": [np.nan]}, ["--groups", "age>65"], "groups['age>65'] holds missing values"),
         ({"age": ["old"]}, ["--groups", "age>65"], 'Unable to parse string "old" at position 0'),
+        ({"age": ["old"]}, [], "feature column 'age' holds 'old' among numbers; correct or"),
         ({"sex": "f"}, [], "groups['sex'] holds a single group"),
         ({"risk": ["high"]}, ["--score", "risk"], "scores must be numeric"),
         ({"risk": [np.nan]}, ["--score", "risk"], "scores holds 1 NaN"),

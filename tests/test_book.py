@@ -27,10 +27,13 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "book" / "_ext"))
 import cache_key  # noqa: E402
 import golden  # noqa: E402
+import plain  # noqa: E402
 
 PAGES = golden.pages()
 CHAPTERS = golden.chapters()
 EXEMPTING = {"nbval-ignore-output", "nbval-skip", "nbval-raises-exception", "raises-exception"}
+# Directives, roles, targets, classes and comments of MyST: nothing that a plain viewer could show.
+MARKUP = re.compile(r"^\s*(`{3,}|:{3,})\{|\{[\w:.-]+\}`|^\([\w-]+\)=|\]\{\.|^%|^:::", re.MULTILINE)
 EXEMPTING_COMMENT = re.compile(r"#\s*(NBVAL_|PYTEST_VALIDATE)")
 
 
@@ -83,6 +86,209 @@ def test_the_build_finds_the_cells_that_the_twin_has(chapter, an_empty_cache):
 @pytest.mark.parametrize("chapter", CHAPTERS, ids=name)
 def test_twin_is_in_step(chapter):
     assert golden.problems(chapter) == []
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS, ids=name)
+def test_twin_is_plain_markdown_around_the_chapters_code(chapter):
+    cells = twin(chapter).cells
+    left = [cell.source for cell in cells if cell.cell_type == "markdown"]
+    assert [MARKUP.search(text).group() for text in left if MARKUP.search(text)] == []
+    first, *others = code_cells(chapter)
+    assert first.source == cells[0].source == golden.COLAB.strip()
+    own = golden.code_cells(golden.read(chapter))
+    assert [cell.source for cell in others] == [cell.source for cell in own]
+    for cell in cells:  # links to other pages of the book lead somewhere
+        for target in re.findall(r"\]\(([\w./-]+\.(?:ipynb|md))\)", cell.source):
+            assert (chapter.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("chapter", [c for c in CHAPTERS if plain.pages()[c]], ids=name)
+def test_every_chapter_has_something_to_change(chapter):
+    cells = golden.code_cells(golden.read(chapter))
+    marked = [cell for cell in cells if "change-me" in cell.metadata.get("tags", [])]
+    assert marked and all(cell.source.startswith("# Change me: ") for cell in marked)
+
+
+def test_the_minutes_of_the_teaching_table_are_those_of_the_chapters():
+    table = (ROOT / "book" / "how-to-use.md").read_text(encoding="utf8")
+    rows = re.findall(r"^\| (\[.*?) \| (\d+) \|", table, re.MULTILINE)
+    assert len(rows) > 15
+    for chapters, minutes in rows:
+        texts = [(ROOT / "book" / c).read_text() for c in re.findall(r"\]\((\S+\.md)\)", chapters)]
+        told = [int(re.search(r"\*\*Time\*\* (\d+) minutes", text)[1]) for text in texts]
+        assert sum(told) == int(minutes), chapters
+
+
+PAGE = """\
+(top)=
+## A title [paper (3)]{.paper}
+
+% a comment
+By {eq}`eq-here` and {eq}`eq-there`, {cite:t}`hu2022distributionally` get {glue:text}`n` of
+`{eq}` in {prf:ref}`thm-here`; see [the dual](dual.md), [top](#a-title) and {ref}`it <ex-here>`.
+
+:::{admonition} In this chapter
+:class: goals
+- a formula $x
+  + y$ and {glue:text}`n`
+:::
+
+$$
+x
+$$ (eq-here)
+
+- in a list
+
+  ```sh
+  if x:
+      echo "{eq}"
+  ```
+
+```{prf:theorem} A name
+:label: thm-here
+True.
+```
+
+```{prf:proof}
+Clear.
+```
+
+````{tab-set}
+```{tab-item} One
+:sync: one
+{glue:text}`n`
+```
+````
+
+```{glue} table
+```
+
+```{glue:figure} picture
+:alt: a line
+:name: fig-here
+
+The caption.
+```
+
+```{exercise-start} By hand
+:label: ex-here
+```
+Do it.
+```{exercise-end}
+```
+
+```{solution-start} ex-here
+:class: dropdown
+```
+Done.
+```{solution-end}
+```
+"""
+GLUED = {
+    "n": {"text/plain": "'\N{MINUS SIGN}3'"},
+    "table": {"text/html": '<style>td {}</style><td class="best win">1<br></td>'},
+    "picture": {"image/svg+xml": "<svg/>"},
+}
+MARKED = '<td class="best win" style="background-color:#cde8d5;color:#000"><b>1</b><br></td>'
+PLAIN = """\
+## A title *(paper (3))*
+
+By (8.1) and [(7.1)](worst-case.ipynb), [Hu and Chen (2022)](URL) get \N{MINUS SIGN}3 of
+`{eq}` in Theorem 8.1; see [the dual](dual.ipynb), [top](#A-title) and it.
+
+> **In this chapter**
+>
+> - a formula $x + y$ and \N{MINUS SIGN}3
+
+$$
+x \\tag{8.1}
+$$
+
+- in a list
+
+  ```sh
+  if x:
+      echo "{eq}"
+  ```
+
+**Theorem 8.1** (A name)**.** True.
+
+*Proof.* Clear. ∎
+
+**One**
+
+\N{MINUS SIGN}3
+
+TABLE
+
+![a line][picture]
+
+**Fig. 8.1:** The caption.
+
+[picture]: data:image/svg+xml;base64,PHN2Zy8+
+### Exercise 8.1: By hand
+
+Do it.
+#### Solution
+Done."""
+
+
+def test_plain_markdown_of_everything(monkeypatch):
+    page = ROOT / "book" / "method" / "dual.md"
+    known = {"eq-here": "8.1", "thm-here": "Theorem 8.1", "ex-here": "Exercise 8.1"}
+    known = {label: (text, page) for label, text in (known | {"fig-here": "Fig. 8.1"}).items()}
+    known["eq-there"] = ("7.1", page.with_name("worst-case.md"))
+    monkeypatch.setattr(plain, "labels", lambda root: known)
+    monkeypatch.setattr(plain, "headings", lambda source: ["A title"])
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell(PAGE)])
+    cells = plain.cells(notebook, page, GLUED)
+    url = plain.citations()["hu2022distributionally"][2]
+    wanted = PLAIN.replace("URL", url).replace("TABLE", MARKED)
+    assert "\n".join(cell.source for cell in cells) == wanted
+    assert [cell.metadata for cell in cells] == [{}, {}, {"jp-MarkdownHeadingCollapsed": True}, {}]
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS, ids=name)
+def test_no_text_is_folded_with_a_solution_that_is_not_its_own(chapter):
+    text = chapter.read_text(encoding="utf8")
+    for after in re.findall(r"^```\{solution-end\}\n```\s*^(.+)$", text, re.MULTILINE):
+        assert re.match(r"#|```\{exercise-start\}|```\{code-cell\}", after), after
+
+
+@pytest.mark.parametrize(
+    "text, what",
+    [
+        ("```{mermaid}\nx\n```", "{mermaid}"),
+        ("{kbd}`x`", "{kbd}"),
+        ("{eq}`eq-nowhere`", "'eq-nowhere'"),
+        ("{glue:text}`nothing`", "'nothing'"),
+    ],
+)
+def test_what_has_no_plain_form_is_an_error(text, what):
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell(text)])
+    with pytest.raises(plain.Untranslated, match=re.escape(what)):
+        plain.cells(notebook, CHAPTERS[0], {})
+
+
+def test_a_stale_twin_is_found(tmp_path):
+    chapter = ROOT / "book" / "how-to-use.md"
+    copy = tmp_path / "twin.ipynb"
+
+    def problems(change):
+        notebook = twin(chapter)
+        change(notebook)
+        golden.write(notebook, copy)
+        return golden.problems(chapter, twin=copy)
+
+    assert problems(lambda notebook: None) == []
+    assert problems(lambda notebook: notebook.cells[1].update(source="# Another title"))
+    assert problems(lambda notebook: code_cell(notebook, -1).update(source="1"))
+    assert problems(lambda notebook: code_cell(notebook, -1).update(execution_count=None))
+    assert problems(lambda notebook: notebook.cells.pop(0))
+
+
+def code_cell(notebook, index):
+    return golden.code_cells(notebook)[index]
 
 
 def test_no_twin_without_chapter():

@@ -2,6 +2,7 @@
 
 import functools
 import http.server
+import re
 import shutil
 import sys
 import threading
@@ -14,6 +15,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "book" / "_ext"))
 import golden  # noqa: E402
+import plain  # noqa: E402
 
 CHROMIUM = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
@@ -171,6 +173,16 @@ def test_search_works_without_a_server_of_its_own(visit):
     )
     assert found == sorted(found)  # by score, then by chapter
     assert not visit.trouble
+
+
+def test_notebooks_number_formulas_and_boxes_as_the_site_does(built):
+    for page in golden.pages():
+        html = (built / page.relative_to(ROOT)).with_suffix(".html").read_text(encoding="utf8")
+        shown = re.findall(r'class="caption-number">([^<]*)<', html)
+        shown += re.findall(r'class="eqno">\(([\d.]+)\)', html)
+        names = [name for name, where in plain.labels().values() if where == page]
+        numbers = [name for name in names if re.fullmatch(r"(\w+\.? )?[\d.]+", name)]
+        assert sorted(numbers) == sorted(text.strip() for text in shown), page
 
 
 def test_launch_and_download_buttons_give_the_twin(built):

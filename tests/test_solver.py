@@ -291,10 +291,10 @@ def test_the_bound_is_below_the_minimum_of_the_weighted_likelihood(rule, split):
         np.testing.assert_allclose(mean(state.point)[1], state.gradient, atol=1e-12)
         smallest = minimize(mean, state.point, jac=True, options={"gtol": 1e-9}).fun
         fixed, _ = problem.hessians(state)
-        assert problem.bound(state, fixed) <= smallest + 1e-12
+        assert problem.bound(state) <= smallest + 1e-12
         # a gradient made a thousand times smaller stands for a point near the minimum
         state.gradient = state.gradient / 1000
-        lost = state.q @ state.losses - problem.bound(state, fixed)
+        lost = state.q @ state.losses - problem.bound(state)
         assert 0 <= lost <= state.gradient @ np.linalg.solve(fixed, state.gradient)
 
 

@@ -35,6 +35,7 @@ KERNEL_ENVIRONMENT = {
     "MKL_NUM_THREADS": "1",
     "NUMBA_NUM_THREADS": "1",
     "PYTHONHASHSEED": "0",
+    "DROCOX_STRICT": "1",  # guards of sentences stop the build
     "MPLBACKEND": "module://matplotlib_inline.backend_inline",
 }
 

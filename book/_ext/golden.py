@@ -3,9 +3,10 @@
     python book/_ext/golden.py           write every twin (run after the book is built)
     python book/_ext/golden.py --check   exit 1 if a twin is missing, stale, unexecuted or orphaned
 
-A twin has the cells of its chapter, as jupytext reads them, the outputs that the built page shows,
-and the platform they were computed on: digits far behind the point differ between processors. It
-has nothing else that depends on when or where it was made: writing it twice gives the same bytes.
+A twin has a first cell that installs the package on Colab, the cells of its chapter, with the text
+in plain Markdown (:mod:`plain`), the outputs that the built page shows, and the platform they were
+computed on: digits far behind the point differ between processors. It has nothing else that depends
+on when or where it was made: writing it twice gives the same bytes.
 """
 
 import argparse
@@ -15,18 +16,26 @@ import re
 import sys
 from pathlib import Path
 
-import jupytext
 import nbformat
-import yaml
 from jupyter_cache import get_cache
 
 sys.path.insert(0, str(Path(__file__).parent))
+import plain
 from cache_key import ROOT, cache_path
+from plain import read
 
 METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
 }
+# By name and address, not from a clone: a folder called drocox would be taken for the package.
+COLAB = """\
+# On Colab this installs the package; everywhere else it does nothing.
+import sys
+
+if "google.colab" in sys.modules:
+    %pip install --quiet "drocox[notebooks] @ git+https://github.com/drocox/drocox"
+"""
 PICTURE = ROOT / "book" / "_static" / "verdict.svg"
 # What must not get into a tracked file: addresses of objects, folders of this machine.
 PERSONAL = re.compile(r"\bat 0x[0-9a-f]{6,}|site-packages|/tmp/ipykernel|/home/\w+|/Users/\w+")
@@ -38,20 +47,7 @@ class Stale(Exception):
 
 def pages(root=ROOT):
     """Every page that the table of contents names, as a path to its source."""
-
-    def files(node):
-        if isinstance(node, dict):
-            for key, value in node.items():
-                if key in {"root", "file"}:
-                    yield value
-                else:
-                    yield from files(value)
-        elif isinstance(node, list):
-            for item in node:
-                yield from files(item)
-
-    toc = yaml.safe_load((root / "_toc.yml").read_text(encoding="utf8"))
-    return [root / f"{name.removesuffix('.md')}.md" for name in files(toc)]
+    return list(plain.pages(root))
 
 
 def chapters(root=ROOT):
@@ -64,11 +60,6 @@ def code_cells(notebook):
     return [cell for cell in notebook.cells if cell.cell_type == "code"]
 
 
-def read(source):
-    """A page as a notebook, with the code cells that the build's own reader finds."""
-    return jupytext.reads(source.read_text(encoding="utf8"), fmt="md:myst")
-
-
 def here():
     """The platform of this process, such as "Linux x86_64"."""
     return f"{platform.system()} {platform.machine()}"
@@ -79,36 +70,39 @@ def made_on(notebook):
     return notebook.metadata.get("drocox", {}).get("platform")
 
 
-def skeleton(source):
-    """The twin without counts and outputs: cells, stable ids, pinned metadata."""
+def skeleton(source, outputs, root=ROOT):
+    """The twin of a chapter: cells, stable ids, pinned metadata, and outputs given code cell by
+    code cell, from which the numbers in its sentences are taken.
+    """
     notebook = read(source)
+    for cell, cell_outputs in zip(code_cells(notebook), outputs, strict=True):
+        cell.outputs = cell_outputs
     notebook.nbformat = 4
     notebook.nbformat_minor = 5
     notebook.metadata = nbformat.from_dict(METADATA | {"drocox": {"platform": here()}})
+    first = nbformat.v4.new_code_cell(COLAB.strip(), metadata={"jupyter": {"source_hidden": True}})
+    notebook.cells = [first, *plain.cells(notebook, source, plain.values(notebook), root)]
     seen = {}
     for cell in notebook.cells:
         name = hashlib.sha256(f"{cell.cell_type}\n{cell.source}".encode()).hexdigest()[:10]
         seen[name] = seen.get(name, 0) + 1
         cell.id = name if seen[name] == 1 else f"{name}-{seen[name]}"
+    for count, cell in enumerate(code_cells(notebook), start=1):
+        cell.execution_count = count
+        cell.outputs = [tidy(output, count) for output in merged(cell.outputs)]
     return notebook
 
 
 def executed_notebook(source, root=ROOT, cache=None):
-    """The skeleton, filled from a cache; by default the one of today's package and results."""
+    """The twin, filled from a cache; by default the one of today's package and results."""
     name = source.relative_to(root)
     as_built = read(source)
     try:
         _, as_built = get_cache(str(cache or cache_path(root))).merge_match_into_notebook(as_built)
     except KeyError:
         raise Stale(f"{name}: not built with today's cells, package and results") from None
-    notebook = skeleton(source)
-    count = 0
-    for cell, built in zip(notebook.cells, as_built.cells, strict=True):
-        if cell.cell_type != "code":
-            continue
-        count += 1
-        cell.execution_count = count
-        cell.outputs = [tidy(output, count) for output in merged(built.outputs)]
+    notebook = skeleton(source, [cell.outputs for cell in code_cells(as_built)], root)
+    for count, cell in enumerate(code_cells(notebook), start=1):
         found = PERSONAL.search(str(cell.outputs))
         if found or str(root) in str(cell.outputs):
             what = found.group() if found else "the folder of the repository"
@@ -158,7 +152,13 @@ def problems(source, root=ROOT, twin=None):
         return [f"{name}: no twin"]
     text = twin.read_text(encoding="utf8")
     found = nbformat.reads(text, as_version=4)
-    wanted = skeleton(source)
+    outputs = [cell.outputs for cell in code_cells(found)[1:]]  # the first is for Colab
+    if len(outputs) != len(code_cells(read(source))):
+        return [f"{name}: the twin has other code cells"]
+    try:
+        wanted = skeleton(source, outputs, root)
+    except plain.Untranslated as error:
+        return [str(error)]
     bad = []
     if made_on(found):
         wanted.metadata.drocox.platform = made_on(found)  # any platform will do, none will not
@@ -168,15 +168,10 @@ def problems(source, root=ROOT, twin=None):
         bad.append(f"{name}: the twin's metadata differ")
     if len(found.cells) != len(wanted.cells):
         return [*bad, f"{name}: {len(wanted.cells)} cells, the twin has {len(found.cells)}"]
-    count = 0
     for index, (have, want) in enumerate(zip(found.cells, wanted.cells, strict=True)):
-        for key in ("cell_type", "source", "id", "metadata"):
-            if have[key] != want[key]:
+        for key in ("cell_type", "source", "id", "metadata", "execution_count"):
+            if have.get(key) != want.get(key):
                 bad.append(f"{name}: {key} of cell {index} differs")
-        if want.cell_type == "code":
-            count += 1
-            if have.get("execution_count") != count:
-                bad.append(f"{name}: execution count of code cell {count} is not {count}")
     return bad
 
 

@@ -1,26 +1,60 @@
-"""Figures for static pages: reproducible SVG, and sliders that need no server and no library.
+"""What every chapter of the book uses: its style, numbers in sentences, sliders, guards.
 
-Chapters import `use_book_style`, `say` and `slider` from here in a hidden first cell.
+Figures are SVG with reproducible bytes, sliders need no server and no library. A guard is an
+``assert`` that holds a sentence to its numbers: in the build and in tests it stops, elsewhere a
+reader who has changed a number is told and goes on.
+
+Chapters import what they need of this in their first cell.
 """
 
+import ast
 import html
 import json
+import os
 import re
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
+from IPython import get_ipython
 from matplotlib.ticker import MaxNLocator
 from matplotlib_inline.backend_inline import set_matplotlib_formats
-from myst_nb import glue
 
 # Okabe and Ito's palette without yellow and black: distinct for colour-blind readers, on white and
 # on black. The book's style sheet adjusts each to the ground (--dc-0, --dc-1, ...).
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 DASHES = ("", "7 4", "2 3", "9 3 2 3", "12 4", "4 2")
 
+# Six patients who are met again in every chapter of parts I and II: months, death, one feature.
+SIX = pd.DataFrame(
+    {
+        "time": [2.0, 3.0, 5.0, 8.0, 9.0, 12.0],
+        "event": [True, False, True, True, False, True],
+        "x": [2.0, 1.0, 0.0, 1.0, -1.0, -1.0],
+        "group": ["a", "b", "a", "b", "a", "b"],
+    },
+    index=pd.Index(list("ABCDEF"), name="patient"),
+)
+
+
+class _Guards(ast.NodeTransformer):
+    """Turns ``assert test`` into ``if not test: say so``."""
+
+    def visit_Assert(self, node):
+        said = f"Note: `{ast.unparse(node.test)}` does not hold now; the text has other numbers."
+        told = ast.parse(f"print({said!r})").body
+        guard = ast.If(ast.UnaryOp(ast.Not(), node.test), told, [])
+        return ast.fix_missing_locations(ast.copy_location(guard, node))
+
 
 def use_book_style():
-    """Draw inline figures as SVG whose bytes depend on the picture alone."""
+    """Draw inline figures as SVG whose bytes depend on the picture alone; soften the guards.
+
+    With ``DROCOX_STRICT`` in the environment, as in the build and in tests, guards stay asserts.
+    """
+    shell = get_ipython()
+    if shell is not None and not os.environ.get("DROCOX_STRICT"):
+        shell.ast_transformers.append(_Guards())
     set_matplotlib_formats("svg", metadata={"Date": None, "Creator": None})
     plt.rcParams.update(
         {
@@ -42,7 +76,15 @@ def use_book_style():
 
 
 def say(name, value):
-    """Keep a value for the text, where ``{glue:text}`name``` shows it with proper minus signs."""
+    """Keep a value for the text, where ``{glue:text}`name``` shows it with proper minus signs.
+
+    Without the book's builder there is nothing to keep it for: notebooks have their numbers filled
+    in.
+    """
+    try:
+        from myst_nb import glue
+    except ImportError:
+        return
     glue(name, re.sub(r"-(?=\d)", "\N{MINUS SIGN}", str(value)), display=False)
 
 
@@ -75,6 +117,8 @@ def slider(
     ylim=None,
     bars=(),
     formats=None,
+    ticks=None,
+    follows=None,
 ):
     r"""A chart with one range input per control, everything computed beforehand.
 
@@ -101,6 +145,11 @@ def slider(
         Curves drawn as bars from zero.
     formats : dict of str to str, optional
         Format of a control's or readout's values; ``"{:.3g}"`` by default.
+    ticks : dict of float to str, optional
+        Labels on the x axis in place of round numbers.
+    follows : str, optional
+        Name of a slider with the same controls, earlier on the page, whose inputs move this chart
+        too; it then has none of its own. See :func:`beside`.
 
     Returns
     -------
@@ -110,29 +159,21 @@ def slider(
     marks, readouts, formats = marks or {}, readouts or {}, formats or {}
     x = np.asarray(x, dtype=float)
     curves = {key: np.asarray(value, dtype=float) for key, value in curves.items()}
-    sizes = tuple(len(values) for values in controls.values())
-    _check(sizes, len(x), curves, {**marks, **readouts})
-    start = {key: len(values) // 2 for key, values in controls.items()} | (start or {})
-    index = [start[key] for key in controls]
-    now = int(np.ravel_multi_index(index, sizes))
-
-    def text(value, key=None):
-        return formats.get(key, "{:.3g}").format(value).replace("-", "\N{MINUS SIGN}")
-
+    page = _Page(controls, start, readouts, formats)
+    now = page.now
+    _check(page.sizes, len(x), curves, {**marks, **readouts})
     frame = _Frame(x, curves, ylim, with_zero=bool(bars))
     data = {
-        "sizes": sizes,
-        "values": [[text(v, key) for v in values] for key, values in controls.items()],
+        "follows": follows or name,
         "x": frame.xs,
         "base": frame.base,
         "curves": [],
         "marks": [[round(float(v), 1) for v in frame.px(np.ravel(v))] for v in marks.values()],
-        "readouts": [[text(v, key) for v in np.ravel(array)] for key, array in readouts.items()],
     }
     drawn, legend = [], []
     for number, (key, value) in enumerate(curves.items()):
         kind = "bars" if key in bars else "line"
-        ink = _ink(number, solid=kind == "bars")
+        ink = _ink(number, width=frame.bar if kind == "bars" else None)
         rows = [frame.heights(row) for row in value.reshape(-1, len(x))]
         moves = value.ndim > 1
         place = f'data-curve="{len(data["curves"])}"' if moves else ""
@@ -144,34 +185,123 @@ def slider(
         ink = 'fill="none" stroke="currentColor" stroke-width="1.5" stroke-dasharray="3 3"'
         drawn.append(f'<path {ink} data-mark="{number}" d="M{positions[now]:g} 0V{frame.HEIGHT}"/>')
         legend.append(_legend(f'<path {ink} d="M14 0V10"/>', key))
-    inputs = [
-        _input(key, text(values[at], key), len(values), at)
-        for (key, values), at in zip(controls.items(), index, strict=True)
-    ]
-    numbers = [
-        f'<span style="white-space:nowrap">{html.escape(key)}: <output>{shown[now]}</output></span>'
-        for key, shown in zip(readouts, data["readouts"], strict=True)
-    ]
-    packed = json.dumps(data, separators=(",", ":")).replace("</", "<\\/")
-    if len(packed) > 400_000:
-        raise ValueError(
-            f"{len(packed)} bytes of data: take fewer values of the controls or fewer points"
-        )
-    row = 'style="display:flex;flex-wrap:wrap;gap:.2em 1.4em;margin:.3em 0"'
-    markup = f"""\
+    ticks = ticks or {tick: page.text(tick) for tick in _ticks(*frame.xlim)}
+    content = frame.axes(xlabel, ylabel, ticks, page.text) + frame.clipped("".join(drawn))
+    size = (frame.WIDTH, frame.HEIGHT)
+    return page.figure(name, alt, size, content, legend, data, with_inputs=not follows)
+
+
+def frames(
+    name, label, values, pictures, *, alt, size, still="", legend=None, readouts=None, start=None
+):
+    """A drawing with one range input that shows one of several pictures.
+
+    Parameters
+    ----------
+    name : str
+        Unique in the chapter; the HTML id is ``slider-<name>``.
+    label : str
+        What the input is called.
+    values : sequence of str
+        What it shows at each step.
+    pictures : sequence of str
+        SVG elements at each step.
+    alt : str
+        What the picture shows, for those who do not see it.
+    size : pair of int
+        Width and height of the drawing.
+    still : str
+        SVG elements that stay, drawn first.
+    legend : dict of str to str, optional
+        A name and its sample, SVG elements 28 wide and 10 high.
+    readouts : dict of str to sequence of str, optional
+        What is shown below the input at each step.
+    start : int, optional
+        Step shown first, also without JavaScript and in print; the middle by default.
+
+    Returns
+    -------
+    SliderFigure
+    """
+    if len(pictures) != len(values):
+        raise ValueError(f"{len(pictures)} pictures for {len(values)} values; give one for each")
+    readouts = readouts or {}
+    text = dict.fromkeys([label, *readouts], "{}")
+    begin = None if start is None else {label: start}
+    page = _Page({label: values}, begin, readouts, text)
+    content = f"{still}<g data-frames>{pictures[page.now]}</g>"
+    samples = [_legend(sample, key) for key, sample in (legend or {}).items()]
+    data = {"follows": name, "curves": [], "marks": [], "frames": list(pictures)}
+    return page.figure(name, alt, size, content, samples, data)
+
+
+def beside(*figures):
+    """Sliders side by side where there is room.
+
+    Parameters
+    ----------
+    *figures : SliderFigure
+        One that others follow comes first.
+
+    Returns
+    -------
+    SliderFigure
+    """
+    columns = "repeat(auto-fit,minmax(min(100%,19rem),1fr))"
+    inside = "\n".join(figure.markup for figure in figures)
+    # half as wide, so letters larger
+    style = "<style>.beside svg[role=img] { font-size: 17px }</style>"
+    markup = f'<div class="beside" style="display:grid;gap:0 1rem;grid-template-columns:{columns}">'
+    return SliderFigure(f"{style}{markup}\n{inside}\n</div>", figures[0].description)
+
+
+class _Page:
+    """The parts that all sliders have: inputs, numbers, data and script."""
+
+    def __init__(self, controls, start, readouts, formats):
+        self.controls, self.readouts, self.formats = controls, readouts, formats
+        start = {key: len(values) // 2 for key, values in controls.items()} | (start or {})
+        self.index = [start[key] for key in controls]
+        self.sizes = tuple(len(values) for values in controls.values())
+        self.now = int(np.ravel_multi_index(self.index, self.sizes))
+
+    def text(self, value, key=None):
+        return self.formats.get(key, "{:.3g}").format(value).replace("-", "\N{MINUS SIGN}")
+
+    def texts(self, of):
+        return [[self.text(v, key) for v in np.ravel(array)] for key, array in of.items()]
+
+    def figure(self, name, alt, size, content, legend, data, with_inputs=True):
+        values, readouts = self.texts(self.controls), self.texts(self.readouts)
+        data = {"sizes": self.sizes, "values": values, "readouts": readouts} | data
+        packed = json.dumps(data, separators=(",", ":")).replace("</", "<\\/")
+        if len(packed) > 400_000:
+            raise ValueError(
+                f"{len(packed)} bytes of data: take fewer values of the controls or fewer points"
+            )
+        inputs = [
+            _input(key, shown[at], len(shown), at)
+            for key, shown, at in zip(self.controls, values, self.index, strict=True)
+        ]
+        numbers = [
+            f'<span style="white-space:nowrap">{html.escape(key)}: '
+            f"<output>{shown[self.now]}</output></span>"
+            for key, shown in zip(self.readouts, readouts, strict=True)
+        ]
+        row = 'style="display:flex;flex-wrap:wrap;gap:.2em 1.4em;margin:.3em 0"'
+        markup = f"""\
 <div class="slider-figure tex2jax_ignore" id="slider-{name}" role="group" aria-label="{html.escape(alt)}">
-<svg viewBox="0 0 {frame.WIDTH} {frame.HEIGHT}" width="100%" style="max-width:640px;display:block"
+<svg viewBox="0 0 {size[0]} {size[1]}" width="100%" style="max-width:640px;display:block"
  font-size="14" fill="currentColor" role="img"><title>{html.escape(alt)}</title>
-{frame.axes(xlabel, ylabel, text)}
-{frame.clipped("".join(drawn))}
+{content}
 </svg>
 <div {row}>{"".join(legend)}</div>
-<div style="max-width:640px">{"".join(inputs)}</div>
+<div style="max-width:640px">{"".join(inputs) if with_inputs else ""}</div>
 <div class="slider-readouts" aria-live="polite" {row}>{"".join(numbers)}</div>
 <script type="application/json">{packed}</script>
 <script>{_SCRIPT.replace("NAME", name)}</script>
 </div>"""  # noqa: E501
-    return SliderFigure(markup, alt)
+        return SliderFigure(markup, alt)
 
 
 class _Frame:
@@ -186,7 +316,10 @@ class _Frame:
             low, high = values.min(), values.max()
             pad = 0.04 * (high - low or 1.0)
             ylim = (low if with_zero and low == 0 else low - pad, high + pad)
-        self.xlim, self.ylim = (x.min(), x.max()), ylim
+        between = (x.max() - x.min()) / (len(x) - 1)
+        pad = between / 2 if with_zero else 0.0  # room for the first and the last bar
+        self.xlim, self.ylim = (x.min() - pad, x.max() + pad), ylim
+        self.bar = 0.7 * float(self.px(between) - self.px(0.0))
         self.xs = [round(float(v), 1) for v in self.px(x)]
         self.base = round(float(self.py(np.clip(0.0, *ylim))), 1)
 
@@ -213,11 +346,11 @@ class _Frame:
             d += bar if kind == "bars" else point
         return d
 
-    def axes(self, xlabel, ylabel, text):
+    def axes(self, xlabel, ylabel, ticks, text):
         left, right, top, bottom = self.LEFT, self.RIGHT, self.TOP, self.BOTTOM
         ink, parts = 'fill="none" stroke="currentColor"', []
-        for tick in _ticks(*self.xlim):
-            parts.append(_label(text(tick), "middle", self.px(tick), bottom + 20))
+        for tick, label in ticks.items():
+            parts.append(_label(label, "middle", self.px(tick), bottom + 20))
         for tick in _ticks(*self.ylim):
             y = float(self.py(tick))
             parts.append(f'<path {ink} stroke-opacity=".15" d="M{left} {y:.1f}H{right}"/>')
@@ -252,12 +385,13 @@ def _label(text, anchor, x, y):
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{html.escape(text)}</text>'
 
 
-def _ink(number, solid):
+def _ink(number, width=None):
+    """Style of a curve, or of bars of this width."""
     number %= len(COLOURS)
-    dash = "" if solid else DASHES[number]
+    dash = DASHES[number] if width is None else ""
     return (
         f'style="color:var(--dc-{number},{COLOURS[number]})" stroke="currentColor" fill="none"'
-        f' stroke-width="2.5" stroke-dasharray="{dash}"'
+        f' stroke-width="{width or 2.5:.3g}" stroke-dasharray="{dash}"'
     )
 
 
@@ -279,8 +413,11 @@ _SCRIPT = """(function () {
   var root = document.getElementById("slider-NAME");
   if (!root) return;
   var data = JSON.parse(root.querySelector('script[type="application/json"]').textContent);
-  var all = function (what) { return Array.prototype.slice.call(root.querySelectorAll(what)); };
-  var inputs = all("input"), shown = all("label output"), numbers = all(".slider-readouts output");
+  var lead = document.getElementById("slider-" + data.follows);
+  function list(from, what) { return Array.prototype.slice.call(from.querySelectorAll(what)); }
+  function all(what) { return list(root, what); }
+  var inputs = list(lead, "input"), shown = all("label output");
+  var numbers = all(".slider-readouts output");
   function path(ys, kind) {
     var d = "";
     ys.forEach(function (y, i) {
@@ -294,6 +431,7 @@ _SCRIPT = """(function () {
     var at = 0;
     inputs.forEach(function (input, i) {
       at = at * data.sizes[i] + Number(input.value);
+      if (!shown.length) return; // another figure has the inputs
       shown[i].textContent = data.values[i][input.value];
       input.setAttribute("aria-valuetext", data.values[i][input.value]);
     });
@@ -303,6 +441,7 @@ _SCRIPT = """(function () {
     all("[data-mark]").forEach(function (line, i) {
       line.setAttribute("d", "M" + data.marks[i][at] + " 0V320");
     });
+    all("[data-frames]").forEach(function (part) { part.innerHTML = data.frames[at]; });
     numbers.forEach(function (number, i) { number.textContent = data.readouts[i][at]; });
   }
   inputs.forEach(function (input) { input.addEventListener("input", draw); });

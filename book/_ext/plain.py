@@ -1,0 +1,378 @@
+"""Chapters as plain Markdown, for notebooks outside the site.
+
+JupyterLab, Colab and a repository's page know nothing of MyST. Here its directives and roles become
+what they do know: numbers stand where ``glue`` would put them, boxes are quotes, exercises and
+solutions headings, theorems, formulas and figures carry the numbers that the site gives them, and
+references and citations are links. What has no translation is an error, so that nothing is left.
+"""
+
+import ast
+import base64
+import collections
+import functools
+import os
+import re
+from pathlib import Path
+
+import jupytext
+import nbformat
+import yaml
+from markdown_it.renderer import RendererHTML
+from myst_parser.config.main import MdParserConfig
+from myst_parser.parsers.mdit import create_md_parser
+from pybtex.database import parse_file
+
+ROOT = Path(__file__).resolve().parents[2]
+BOXES = ("admonition", "note", "tip", "hint", "warning", "important", "seealso", "dropdown")
+KINDS = {"exercise-start": "Exercise", "figure": "Fig.", "glue:figure": "Fig."}
+SOLUTION = "#### Solution"
+HIDDEN = {"remove-cell", "remove-input", "hide-cell", "hide-input"}
+# A span of code, alone or as the text of a role; words with a class; the target of a link.
+SPAN = re.compile(r"(?:\{([\w:.-]+)\})?(`+)(?!`)(.+?)(?<!`)\2(?!`)", re.DOTALL)
+CLASSED = re.compile(r"\[([^][]*)\]\{\.([\w-]+)\}")
+TARGET = re.compile(r"\]\(([^()\s]*)\)")
+FORMULA = re.compile(r"\$\$.+?\$\$|\$[^$]+\$", re.DOTALL)
+LEFT = re.compile(r"^\s*[`:]{3,}\s*\{|\{[a-z][\w:.-]*\}`|\]\{\.|^\([\w-]+\)=|^%", re.MULTILINE)
+
+
+class Untranslated(ValueError):
+    """Markup of the book that has no plain form here."""
+
+
+@functools.lru_cache
+def parser(root=ROOT):
+    """The build's own Markdown parser, for blocks only."""
+    config = yaml.safe_load((root / "_config.yml").read_text(encoding="utf8"))
+    extensions = set(config["parse"]["myst_enable_extensions"])
+    markdown = create_md_parser(MdParserConfig(enable_extensions=extensions), RendererHTML)
+    markdown.core.ruler.enableOnly(["normalize", "block"])
+    return markdown
+
+
+def read(source):
+    """A page as a notebook, with the code cells that the build's own reader finds."""
+    return jupytext.reads(source.read_text(encoding="utf8"), fmt="md:myst")
+
+
+@functools.lru_cache
+def pages(root=ROOT):
+    """The pages of the table of contents with their chapter numbers, which are "" for some."""
+    toc = yaml.safe_load((root / "_toc.yml").read_text(encoding="utf8"))
+    found = {root / f"{toc['root']}.md": ""}
+    chapter = 0
+    for part in toc["parts"]:
+        for entry in part["chapters"]:
+            chapter += "numbered" in part
+            found[root / f"{entry['file']}.md"] = str(chapter) if "numbered" in part else ""
+    return found
+
+
+class Directive:
+    """Name, argument, options and body of ``{name} argument``."""
+
+    def __init__(self, token):
+        self.name, self.argument = re.match(r"\{([\w:-]+)\}\s*(.*)", token.info.strip()).groups()
+        lines = token.content.split("\n")
+        self.options = {}
+        while lines and (option := re.match(r":([\w-]+):\s*(.*)", lines[0])):
+            self.options[option[1]] = option[2]
+            lines.pop(0)
+        self.body = "\n".join(lines).strip("\n")
+
+
+def directive(token):
+    """The directive that a block is, or None."""
+    fenced = token.type in {"fence", "colon_fence"} and token.info.strip().startswith("{")
+    return Directive(token) if fenced else None
+
+
+def blocks(text):
+    """Blocks that are no running text: directives, code, formulas, targets, comments, HTML."""
+    kinds = {"fence", "colon_fence", "code_block", "math_block", "math_block_label", "amsmath"}
+    kinds |= {"myst_target", "myst_line_comment", "attrs_block", "html_block"}
+    return [token for token in parser().parse(text) if token.type in kinds]
+
+
+def numbered(text):
+    """What a text has labelled, in order: kind, label, and its name if it has no number."""
+    for token in blocks(text):
+        box = directive(token)
+        if token.type == "math_block_label":
+            yield "", token.info, None
+        elif token.type == "myst_target":
+            title = re.search(rf"\({token.content}\)=\s*\n#+ (.*)", text)
+            yield "", token.content, CLASSED.sub("", title[1]).strip() if title else token.content
+        elif box is not None and box.name != "raw":
+            kind = KINDS.get(box.name, box.name.partition("prf:")[2].capitalize())
+            if kind and kind != "Proof":
+                yield kind, box.options.get("label", box.options.get("name")), None
+            yield from numbered(box.body)
+
+
+@functools.lru_cache
+def labels(root=ROOT):
+    """``{label: (name as on the site, page)}`` for all that can be referred to."""
+    found = {}
+    for page, chapter in pages(root).items():
+        counts = collections.Counter()
+        for cell in read(page).cells:
+            figure = cell.metadata.get("mystnb", {}).get("figure")
+            drawn = [("Fig.", figure.get("name"), None)] if figure else []
+            for kind, label, name in drawn if cell.cell_type == "code" else numbered(cell.source):
+                if name is None:
+                    counts[kind] += 1
+                    name = f"{kind} {chapter}{'.' if chapter else ''}{counts[kind]}".strip()
+                found[label or (page, name)] = (name, page)
+    return found
+
+
+@functools.lru_cache
+def citations(root=ROOT):
+    """``{key: (authors, year, address)}`` of the bibliography."""
+    found = {}
+    for key, entry in parse_file(str(root / "book" / "references.bib")).entries.items():
+        names = [" ".join(person.last_names) for person in entry.persons["author"]]
+        authors = f"{names[0]} et al." if len(names) > 2 else " and ".join(names)
+        fields = entry.fields
+        link = f"https://doi.org/{fields['doi']}" if "doi" in fields else fields.get("url", "")
+        found[key] = (re.sub(r"[{}]", "", authors), fields["year"], link)
+    return found
+
+
+def values(notebook):
+    """What the cells of an executed notebook have glued: ``{name: {kind of content: content}}``."""
+    found = {}
+    for cell in notebook.cells:
+        for output in cell.get("outputs", []):
+            glued = output.get("metadata", {}).get("scrapbook")
+            if glued:
+                start = len(glued["mime_prefix"])
+                found[glued["name"]] = {kind[start:]: data for kind, data in output.data.items()}
+    return found
+
+
+class Page:
+    """Translates the Markdown of one page, with the values that its code has glued."""
+
+    def __init__(self, source, values, root=ROOT):
+        self.source = source
+        self.values = values
+        self.root = root
+        self.figures = []  # pictures that the text shows, for the end of its cell
+
+    def markdown(self, text):
+        """Plain Markdown for a piece of the page."""
+        lines = text.split("\n")
+        done = []
+        at = 0
+        for token in blocks(text):
+            start, end = token.map
+            done.append(self.inline("\n".join(lines[at:start])))
+            indent = re.match(r" *", lines[start])[0]
+            text = "\n".join(line.removeprefix(indent) for line in lines[start:end])
+            plain = self.block(token, text.rstrip())
+            done.append("\n".join((indent + line).rstrip() for line in plain.split("\n")))
+            at = end
+        done.append(self.inline("\n".join(lines[at:])))
+        return re.sub(r"\n{3,}", "\n\n", "\n".join(done)).strip("\n")
+
+    def block(self, token, text):
+        """One block, given as a token and as its text, both without indentation."""
+        if token.type in {"myst_target", "myst_line_comment", "attrs_block"}:
+            return ""
+        if token.type == "math_block_label":
+            name, _ = self.label(token.info)
+            return f"$$\n{token.content.strip()} \\tag{{{name}}}\n$$"
+        found = directive(token)
+        return text if found is None else "\n" + self.directive(found) + "\n"
+
+    def directive(self, box):
+        """Any directive of the book, by its name."""
+        kind = box.name.removeprefix("prf:")
+        if box.name == "glue":
+            return self.glued(box.argument)
+        if box.name in {"figure", "image", "glue:figure"}:
+            return self.picture(box)
+        if box.name == "raw":
+            title = re.search(r"<title[^>]*>(.*?)</title>", box.body)
+            return f"*A picture on the site: {title[1]}*" if title else ""
+        if box.name in {"exercise-end", "solution-end"}:
+            return ""
+        title = self.inline(box.argument)
+        body = self.markdown(box.body)
+        if box.name in BOXES:
+            return quote(f"**{title or kind.capitalize()}**\n\n{body}")
+        if box.name == "exercise-start":
+            name, _ = self.label(box.options.get("label"))
+            return f"### {name}: {title}\n\n{body}"
+        if box.name == "solution-start":
+            return f"{SOLUTION}\n\n{body}"
+        if box.name == "prf:proof":
+            return f"*Proof.* {body} ∎"
+        if box.name.startswith("prf:"):
+            name, _ = self.label(box.options.get("label"))
+            return f"**{name}**{f' ({title})' if title else ''}**.** {body}"
+        if box.name == "tab-item":
+            return f"**{title}**\n\n{body}"
+        if box.name == "card":
+            return f"**[{title}]({self.link(box.options['link'] + '.md')})**: {body}"
+        if box.name in {"tab-set", "grid", "grid-item"}:
+            return body
+        raise Untranslated(f"{self.source.name}: no plain form of the directive {{{box.name}}}")
+
+    def glued(self, name):
+        """A table as HTML with its marks written out, a figure as a picture, else text."""
+        data = self.value(name)
+        if "image/svg+xml" in data:
+            return self.drawn(name, name)
+        if "text/html" not in data:
+            return self.text(name)
+        table = re.sub(r"<style.*?</style>\s*", "", data["text/html"], flags=re.DOTALL)
+        table = re.sub(r'(<td class="[^"]*best[^"]*">)([^<]+)', r"\1<b>\2</b>", table)
+        mark = ' style="background-color:#cde8d5;color:#000"'
+        return re.sub(r'(<td class="[^"]*win[^"]*")', rf"\1{mark}", table).strip()
+
+    def picture(self, box):
+        """Picture and caption; one that code has drawn comes with the text."""
+        alt = box.options.get("alt", "")
+        drawn = box.name == "glue:figure"
+        shown = self.drawn(box.argument, alt) if drawn else f"![{alt}]({box.argument})"
+        if box.name == "image":
+            return shown
+        return shown + "\n\n" + self.caption(box.options.get("name"), box.body)
+
+    def drawn(self, name, alt):
+        """A picture inside the text: JupyterLab attaches no SVG to a cell, and Colab nothing."""
+        svg = base64.b64encode(self.value(name)["image/svg+xml"].encode()).decode()
+        self.figures.append(f"[{name}]: data:image/svg+xml;base64,{svg}")
+        return f"![{alt}][{name}]"
+
+    def caption(self, label, text):
+        """Number and caption of a figure."""
+        name, _ = self.label(label)
+        return f"**{name}:** {self.inline(' '.join(text.split()))}"
+
+    def inline(self, text):
+        """Running text: roles, words with a class, links."""
+        text = SPAN.sub(lambda span: self.role(span) if span[1] else span[0], text)
+        text = CLASSED.sub(r"*(\1)*", text)
+        return TARGET.sub(lambda found: f"]({self.link(found[1])})", text)
+
+    def role(self, span):
+        """Any role of the book, by its name."""
+        name, content = span[1], span[3]
+        named = re.fullmatch(r"(.*?)\s*<([^<>]+)>", content, re.DOTALL)
+        words, label = named.groups() if named else ("", content)
+        if name == "glue:text":
+            return self.text(label)
+        if name in {"eq", "ref", "numref", "prf:ref"}:
+            number, page = self.label(label)
+            words = words or (f"({number})" if name == "eq" else number)
+            return words if page == self.source else f"[{words}]({self.relative(page)})"
+        if name in {"cite:t", "cite:p"}:
+            return self.citation(name, label)
+        raise Untranslated(f"{self.source.name}: no plain form of the role {{{name}}}")
+
+    def label(self, label):
+        """Name and page of what has a label."""
+        if label not in labels(self.root):
+            raise Untranslated(f"{self.source.name}: nothing in the book has the label {label!r}")
+        return labels(self.root)[label]
+
+    def value(self, name):
+        """What the code has glued under a name."""
+        if name not in self.values:
+            raise Untranslated(f"{self.source.name}: no cell glues {name!r}")
+        return self.values[name]
+
+    def text(self, name):
+        """A glued value in a sentence."""
+        shown = self.value(name)["text/plain"]
+        return str(ast.literal_eval(shown)) if shown[:1] in {"'", '"'} else shown
+
+    def citation(self, role, keys):
+        cited = []
+        for key in keys.split(","):
+            authors, year, link = citations(self.root)[key.strip()]
+            words = f"{authors} ({year})" if role == "cite:t" else f"{authors}, {year}"
+            cited.append(f"[{words}]({link})" if link else words)
+        return ", ".join(cited) if role == "cite:t" else f"({'; '.join(cited)})"
+
+    def link(self, target):
+        """The target of a link: the notebook of a page that has one, a heading as Jupyter says."""
+        path, _, anchor = target.partition("#")
+        if not path and anchor:
+            slugs = {slug(title): title for title in headings(self.source)}
+            return "#" + slugs.get(anchor, anchor).replace(" ", "-")
+        page = Path(os.path.normpath(self.source.parent / path))
+        return self.relative(page) if page in pages(self.root) else target
+
+    def relative(self, page):
+        target = page.with_suffix(".ipynb") if has_code(page) else page
+        return Path(os.path.relpath(target, self.source.parent)).as_posix()
+
+
+@functools.lru_cache
+def has_code(page):
+    """Whether a page has code cells, and so a notebook beside it."""
+    return any(cell.cell_type == "code" for cell in read(page).cells)
+
+
+def headings(source):
+    return re.findall(r"^#+ (.*)$", source.read_text(encoding="utf8"), re.MULTILINE)
+
+
+def slug(title):
+    return re.sub(r"[^\w -]", "", title.lower()).strip().replace(" ", "-")
+
+
+def quote(text):
+    """A block quote. Formulas stay on one line: some viewers would take ">" for a part of them."""
+    text = FORMULA.sub(lambda formula: " ".join(formula[0].split()), text)
+    return "\n".join(f"> {line}".rstrip() for line in text.split("\n"))
+
+
+def cells(notebook, source, values, root=ROOT):
+    """The cells of a page in plain Markdown, those with code unchanged.
+
+    Exercises begin cells of their own. The heading of a solution is a cell, too, and JupyterLab
+    shows what is below it, up to the next heading, folded. Code that the site folds or leaves out
+    is folded as well. A figure's caption follows its cell.
+
+    Parameters
+    ----------
+    notebook : notebook
+        Cells of the page, or some of them, as `read` gives them.
+    source : Path
+        The page.
+    values : dict
+        What its code has glued, see `values`.
+
+    Returns
+    -------
+    list of cells
+    """
+    done = []
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            if HIDDEN & set(cell.metadata.get("tags", [])):
+                cell.metadata["jupyter"] = {"source_hidden": True}
+            done.append(cell)
+            figure = cell.metadata.get("mystnb", {}).get("figure")
+            if figure:
+                text = Page(source, values, root).caption(figure.name, figure.caption)
+                done.append(nbformat.v4.new_markdown_cell(text))
+            continue
+        starts = re.split(r"^(?=```\{(?:exercise|solution)-start\})", cell.source, flags=re.M)
+        for piece in starts:
+            page = Page(source, values, root)
+            text = "\n\n".join([page.markdown(piece), *page.figures])
+            if LEFT.search(re.sub(r"```.*?```|`[^`]*`", "`code`", text, flags=re.DOTALL)):
+                raise Untranslated(f"{source.name}: markup of the book is left in\n{text}")
+            if text.startswith(SOLUTION):
+                folded = {"jp-MarkdownHeadingCollapsed": True}
+                done.append(nbformat.v4.new_markdown_cell(SOLUTION, metadata=folded))
+                text = text.removeprefix(SOLUTION).strip("\n")
+            if text:
+                done.append(nbformat.v4.new_markdown_cell(text))
+    return done

@@ -1,0 +1,13 @@
+"""Exercises of the book that check themselves.
+
+>>> from drocox.exercises import check, hint
+>>> check("kaplan-meier-steps", ...)
+○ kaplan-meier-steps: no answer yet; put yours in place of the three dots
+
+A check says what is wrong with an answer and never gives the right one away. What it returns is
+true if the answer is right.
+"""
+
+from drocox.exercises._core import check, hint, names
+
+__all__ = ["check", "hint", "names"]

@@ -1,0 +1,230 @@
+"""How an answer is judged: against the right one and against known mistakes.
+
+A judge is a function of an answer that returns what is wrong with it, or None. The modules beside
+this one hold the judges, one module for a part of the book, each registered by :func:`exercise`.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+PARTS = ("foundations", "method", "beyond")
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """A judge and its hints, the gentlest first."""
+
+    judge: Callable[[object], str | None]
+    hints: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a check says; true if the answer is right."""
+
+    right: bool
+    text: str
+
+    def __bool__(self) -> bool:
+        return self.right
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+_exercises: dict[str, Exercise] = {}
+
+
+def exercise(name: str, *hints: str) -> Callable:
+    """Register a judge under the name that the book uses.
+
+    Parameters
+    ----------
+    name : str
+        Such as "dual-eta".
+    *hints : str
+        The gentlest first.
+
+    Returns
+    -------
+    decorator
+    """
+
+    def register(judge: Callable[[object], str | None]) -> Callable[[object], str | None]:
+        if name in _exercises:
+            raise ValueError(f"two exercises are called {name!r}")
+        _exercises[name] = Exercise(judge, hints)
+        return judge
+
+    return register
+
+
+@cache
+def _all() -> Mapping[str, Exercise]:
+    for part in PARTS:
+        importlib.import_module(f"drocox.exercises.{part}")
+    return _exercises
+
+
+def names() -> list[str]:
+    """The names of all exercises with a check.
+
+    Returns
+    -------
+    list of str
+    """
+    return sorted(_all())
+
+
+def _find(name: str) -> Exercise:
+    found = _all().get(name)
+    if found is None:
+        raise ValueError(f"no exercise is called {name!r}; drocox.exercises.names() lists them")
+    return found
+
+
+def check(name: str, answer: object = ...) -> Verdict:
+    """Judge an answer.
+
+    Parameters
+    ----------
+    name : str
+        The exercise, as the book names it.
+    answer : object
+        A number, an array or a function, as the exercise asks; ``...`` if there is none yet.
+
+    Returns
+    -------
+    Verdict
+        True if right; shown as one line that says what is wrong, if something is.
+    """
+    judge = _find(name).judge
+    if answer is ... or answer is None:
+        put = "put yours in place of the three dots"
+        return Verdict(False, f"○ {name}: no answer yet; {put}")
+    wrong = judge(answer)
+    if wrong is None:
+        return Verdict(True, f"✓ {name}: right")
+    return Verdict(False, f"✗ {name}: {wrong}")
+
+
+def hint(name: str, number: int = 1) -> Verdict:
+    """A hint; a larger number tells more.
+
+    Parameters
+    ----------
+    name : str
+        The exercise.
+    number : int
+        1 is the gentlest.
+
+    Returns
+    -------
+    Verdict
+        Shown as the hint.
+    """
+    hints = _find(name).hints
+    if not 1 <= number <= len(hints):
+        raise ValueError(f"number is {number}; {name!r} has hints 1 to {len(hints)}")
+    more = f" ({len(hints) - number} more)" if number < len(hints) else ""
+    return Verdict(True, f"Hint {number}{more}: {hints[number - 1]}")
+
+
+def judged(answer, right, mistakes: Mapping[str, object], *, atol: float = 1e-6) -> str | None:
+    """Compare a number or an array with the right one and with known mistakes.
+
+    Parameters
+    ----------
+    answer : object
+        What the reader gave.
+    right : array_like
+        The right answer.
+    mistakes : mapping of str to array_like
+        What to say of each value that a known mistake gives.
+    atol : float
+        Differences up to this do not count: 5e-3 for an answer rounded to two places.
+
+    Returns
+    -------
+    str or None
+        What is wrong.
+    """
+    right = np.asarray(right, float)
+    try:
+        answer = np.asarray(answer, float)
+    except (TypeError, ValueError, RuntimeError):  # the last: a tensor with a gradient
+        kind = "a number" if right.ndim == 0 else f"an array of {right.size} numbers"
+        return f"expected {kind}, got {type(answer).__name__}"
+    if answer.shape != right.shape:
+        return f"expected shape {right.shape}, got {answer.shape}"
+    if not np.isfinite(answer[np.isfinite(right)]).all():
+        return "the answer holds NaN or infinity"
+    if np.allclose(answer, right, rtol=0, atol=atol):
+        return None
+    for said, wrong in mistakes.items():
+        if np.shape(wrong) == right.shape and np.allclose(answer, wrong, rtol=0, atol=atol):
+            return said
+    return "not right, and not a mistake known here; hint() helps"
+
+
+def judged_function(
+    answer,
+    cases: Sequence[tuple],
+    right: Callable,
+    mistakes: Mapping[str, Callable],
+    *,
+    atol: float = 1e-6,
+) -> str | None:
+    """Compare a function with the right one and with known mistakes, on some inputs.
+
+    Parameters
+    ----------
+    answer : callable
+        What the reader wrote.
+    cases : sequence of tuple
+        Arguments of calls; the function gets copies of arrays.
+    right : callable
+        The right function.
+    mistakes : mapping of str to callable
+        What to say of a function that agrees with each of these on all cases.
+    atol : float
+        Differences up to this do not count.
+
+    Returns
+    -------
+    str or None
+        What is wrong.
+    """
+    if not callable(answer):
+        return f"expected a function, got {type(answer).__name__}; pass it without calling it"
+    given = []
+    for case in cases:
+        arguments = [np.array(a) if isinstance(a, np.ndarray) else a for a in case]
+        try:
+            value = answer(*arguments)
+        except Exception as error:  # whatever a reader's code raises is an answer to tell about
+            return f"your function raised {type(error).__name__}: {error}"
+        if value is None or value is ...:
+            return "your function returns nothing; is there a return at its end?"
+        given.append(value)
+    verdicts = [
+        judged(value, right(*case), {}, atol=atol) for value, case in zip(given, cases, strict=True)
+    ]
+    if not any(verdicts):
+        return None
+    for said, wrong in mistakes.items():
+        agree = (
+            judged(value, wrong(*case), {}, atol=atol) is None
+            for value, case in zip(given, cases, strict=True)
+        )
+        if all(agree):
+            return said
+    first = next(index for index, verdict in enumerate(verdicts) if verdict)
+    shown = ", ".join(np.array2string(np.asarray(a), precision=3) for a in cases[first])
+    return f"for the input {shown}: {verdicts[first]}"

@@ -1,0 +1,203 @@
+"""Exercises on survival data, the Cox loss and deep Cox models."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from drocox.bookstyle import SIX
+from drocox.cox import cox_losses
+from drocox.exercises._core import exercise, judged, judged_function
+
+TIME, EVENT = SIX["time"].to_numpy(), SIX["event"].to_numpy()
+X, IN_A = SIX["x"].to_numpy(), (SIX["group"] == "a").to_numpy()
+
+
+def _curve(deaths, at_risk) -> np.ndarray:
+    return np.cumprod(1 - np.divide(deaths, at_risk))
+
+
+@exercise(
+    "kaplan-meier-steps",
+    "For each month with a death, list who has been neither dead nor gone before it.",
+    "A step multiplies by 1 minus deaths over patients at risk. Is B still there when C dies?",
+)
+def _steps(answer):
+    ones, at_risk = np.ones(4), np.array([6, 5, 3, 1])
+    mistakes = {
+        "B seems to be gone before C dies; who is at risk in month 5?": _curve(ones, [6, 4, 3, 1]),
+        "did you count the censored among the dead?": _curve([1, 2, 1, 1], at_risk),
+        "did you leave the censored out from the start?": _curve(ones, [4, 3, 2, 1]),
+        "the censored are at risk until they leave, and not after": _curve(ones, [6, 5, 4, 3]),
+        "these are the shares who die; the curve is about those who do not": 1 / at_risk,
+        "these are the factors of the single steps; the curve is their product": 1 - 1 / at_risk,
+    }
+    return judged(answer, _curve(ones, at_risk), mistakes, atol=5e-3)
+
+
+def _median(time, event, half=0.5 + 1e-12):
+    days = np.unique(time[event])
+    deaths = [(event & (time == day)).sum() for day in days]
+    curve = _curve(deaths, [(time >= day).sum() for day in days])
+    return min(days[curve <= half], default=np.inf)
+
+
+@exercise(
+    "kaplan-meier-median",
+    "Evaluate the curve at the days with deaths; between them it does not move.",
+    "If it is above one half at all of them, the median lies beyond what was observed.",
+)
+def _medians(answer):
+    few = np.arange(1.0, 5.0)
+    cases = [(TIME, EVENT), (few, few < 3), (few, few < 2)]
+    mistakes = {
+        "a median of all times takes a censoring for a death": lambda t, e: np.median(t),
+        "the dead alone: the others are at risk until they leave": lambda t, e: np.median(t[e]),
+        "what if the curve is one half exactly?": lambda t, e: _median(t, e, 0.5 - 1e-12),
+        "and if the curve never falls to one half?": lambda t, e: min(_median(t, e), t.max()),
+    }
+    return judged_function(answer, cases, _median, mistakes)
+
+
+@exercise(
+    "log-rank-six",
+    "Go from death to death: how many are at risk, and how many of them belong to a?",
+    "With one death, the number in a has mean s and variance s (1 - s), s being the share of a.",
+)
+def _log_rank(answer):
+    at_risk = TIME >= TIME[EVENT, None]
+    share = (at_risk & IN_A).sum(axis=1) / at_risk.sum(axis=1)
+    gaps, variance = IN_A[EVENT] - share, (share * (1 - share)).sum()
+    square = gaps.sum() ** 2
+    table = square / share.sum() + square / (1 - share).sum()
+    mistakes = {
+        "this is the root of the statistic": np.sqrt(square / variance),
+        "this is observed minus expected; now compare it with its spread": gaps.sum(),
+        "divided by expected numbers; here it is the variance of the difference": table,
+        "the share of a changes: look at who is at risk, death by death": 0.0,
+        "the square is of the sum, not of each term": (gaps**2).sum() / variance,
+    }
+    return judged(answer, square / variance, mistakes, atol=5e-3)
+
+
+def _losses(scores, at_risk=TIME >= TIME[:, None], event=EVENT) -> np.ndarray:
+    return event * (np.log((at_risk * np.exp(scores)).sum(axis=1)) - scores)
+
+
+@exercise(
+    "cox-loss-six",
+    "First write down the six hazards, powers of 2.",
+    "A loss is the log of (sum of the hazards at risk) / (own hazard), if there is an event.",
+)
+def _six(answer):
+    scores = -np.log(2) * X
+    right = cox_losses(torch.tensor(scores), TIME, EVENT).numpy()
+    later = (TIME > TIME[:, None]) | (TIME == TIME.max())  # for the last, nobody else is there
+    mistakes = {
+        "the sign: a loss is minus the log of a probability": -right,
+        "that is the other sign of theta": _losses(-scores),
+        "a patient belongs to the own risk set": _losses(scores, later),
+        "the censored have no event to explain": _losses(scores, event=True),
+        "the risk sets shrink: who has left is not at risk": _losses(scores, np.ones((6, 6))),
+        "these are probabilities; a loss is minus the log of one": EVENT * np.exp(-right),
+    }
+    return judged(answer, right, mistakes, atol=5e-3)
+
+
+def _next(scores, time) -> np.ndarray:
+    """Row i: the probabilities to be next when patient i is."""
+    at_risk = (time >= time[:, None]) * np.exp(scores)
+    return at_risk / at_risk.sum(axis=1, keepdims=True)
+
+
+@exercise(
+    "cox-loss-gradient",
+    "Make a matrix of the probabilities to be next, a row for an event, a column for a patient.",
+    "The sums of its columns are the expected events. Your gradient should sum to zero.",
+)
+def _gradient(answer):
+    cases = [(np.log(2) * X, TIME, EVENT), (X, np.array([3.0, 1, 3, 3, 2, 1]), EVENT)]
+    mistakes = {
+        "the sign: it is expected minus observed": lambda f, t, e: e - e @ _next(f, t),
+        "what was observed is missing": lambda f, t, e: e @ _next(f, t),
+        "to be censored is no event: sum over events": lambda f, t, e: _next(f, t).sum(0) - e,
+        "one is at risk at other patients' events, too": lambda f, t, e: (
+            e * (np.diag(_next(f, t)) - 1)
+        ),
+    }
+    return judged_function(answer, cases, lambda f, t, e: e @ _next(f, t) - e, mistakes)
+
+
+@exercise(
+    "cox-loss-efron",
+    "Who is still there in month 5? Add up their hazards.",
+    "The product of the three hazards, over three factors: each time a third of their sum goes.",
+)
+def _efron(answer):
+    there, dead = np.delete(X, 1), [1, 1, 1, 0, 0]
+    scores = torch.tensor(np.log(2) * there)
+    right = np.exp(-float(cox_losses(scores, [5, 5, 5, 9, 12], dead, ties="efron").sum()))
+    tied, total = 2.0 ** there[:3], (2.0**there).sum()
+    sums = tied.sum() * np.arange(3)
+    mistakes = {
+        "this is Breslow's factor, in which nobody leaves": tied.prod() / total**3,
+        "B has left in month 3": tied.prod() / (total + 2 ** X[1] - sums / 3).prod(),
+        "of three tied, what goes each time is not one half": tied.prod()
+        / (total - sums / 2).prod(),
+        "this is the sum of the losses; the factor was asked for": -np.log(right),
+    }
+    return judged(answer, right, mistakes, atol=5e-4)
+
+
+@exercise(
+    "deep-shift",
+    "Write exp(f + c) as a product before anything else.",
+    "Each term of the baseline is 1 over a sum of hazards; in the curve it meets another hazard.",
+)
+def _shift(answer):
+    up, down = np.exp([2.0, -2.0])
+    mistakes = {
+        "the wrong way round: lower scores make lower hazards": [down, up, 1],
+        "in the baseline, hazards are below the fraction line": [down, down, 1],
+        "the baseline is estimated from the shifted scores; does it stay?": [1, down, 1],
+        "factors were asked for, not what is added": [2, -2, 0],
+        "in the curve two factors meet; do they cancel?": [up, down, down],
+    }
+    return judged(answer, [up, down, 1], mistakes, atol=5e-3)
+
+
+@exercise(
+    "deep-adam",
+    "m and v start from zero: what are m / (1 - 0.9) and v / (1 - 0.999) at the first step?",
+    "What is left is a fraction of the rate; compare the gradient with 1e-8.",
+)
+def _adam(answer):
+    g, rate = np.array([1e-9, 1e-7, 1e-3]), 0.01
+    mistakes = {
+        "this is gradient descent; Adam divides by the gradient's own size": rate * g,
+        "what does the 1e-8 do to a gradient that is smaller still?": np.full(3, rate),
+        "the corrections 1 - 0.9 and 1 - 0.999 are missing": rate * g / (0.1**0.5 * g + 1e-7),
+        "the 1e-8 stands outside the root": rate * g / np.sqrt(g**2 + 1e-8),
+    }
+    return judged(answer, rate * g / (g + 1e-8), mistakes, atol=2e-6)
+
+
+def _backward(residual, inputs, W1, b1, w2, gate=lambda u: u > 0) -> np.ndarray:
+    return (residual[:, None] * gate(inputs @ W1.T + b1) * w2).T @ inputs
+
+
+@exercise(
+    "deep-backprop",
+    "The derivative of one score in row u of W1 is w2[u] x if unit u is active, else 0.",
+    "Multiply by the residuals and add over patients: a product of (n, units).T and X.",
+)
+def _backprop(answer):
+    rng = np.random.default_rng(0)
+    case = tuple(rng.normal(size=size) for size in ((6,), (6, 3), (4, 3), (4,), (4,)))
+    mistakes = {
+        "the weights of a silent unit have no effect": lambda *a: _backward(*a, np.ones_like),
+        "what a unit does to the score depends on w2": lambda *a: _backward(*a[:4], np.ones(4)),
+        "the sum over patients was asked for, not the mean": lambda *a: _backward(*a) / 6,
+        "a rectifier's derivative is 0 or 1": lambda *a: _backward(*a, lambda u: u * (u > 0)),
+    }
+    return judged_function(answer, [case], _backward, mistakes)

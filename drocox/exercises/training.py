@@ -1,0 +1,183 @@
+"""Exercises on DRO-COX and on sample splitting."""
+
+from collections.abc import Mapping
+from functools import partial
+
+import numpy as np
+import torch
+
+import drocox
+from drocox.bookstyle import SIX
+from drocox.exercises._core import exercise, judged, judged_function
+
+TIME, EVENT = SIX.time.to_numpy(), SIX.event.to_numpy()
+FIRST = SIX.group.to_numpy() == "a"
+
+
+def chosen(answer, right: str, wrong: Mapping[str, str]) -> str | None:
+    """Judge a choice of letters.
+
+    Parameters
+    ----------
+    answer : str
+        The letters, in any order, such as "a, c".
+    right : str
+        The right ones.
+    wrong : mapping of str to str
+        For every letter that can be chosen, what to say if it is taken or left wrongly.
+
+    Returns
+    -------
+    str or None
+        What is wrong.
+    """
+    if not isinstance(answer, str):
+        return f'expected letters in one string such as "ab", got {type(answer).__name__}'
+    taken = set(answer.lower()) - set(" ,()")
+    if not taken <= set(wrong):
+        return f"the letters are {', '.join(wrong)}"
+    return next((said for x, said in wrong.items() if (x in taken) != (x in right)), None)
+
+
+def equal_losses(time, event) -> np.ndarray:
+    """Cox losses of patients with equal scores.
+
+    Parameters
+    ----------
+    time, event : array_like of shape (n,)
+
+    Returns
+    -------
+    array of shape (n,)
+    """
+    return drocox.cox_losses(torch.zeros(len(time), dtype=torch.float64), time, event).numpy()
+
+
+@exercise(
+    "dro-cox-newcomer",
+    "With equal scores the loss of a death is the log of how many are at risk.",
+    "G is at risk at every death: write the size of each risk set before and after.",
+)
+def _newcomer(answer):
+    before, after = equal_losses(TIME, EVENT), equal_losses([*TIME, 15.0], [*EVENT, False])[:-1]
+    everyone = np.ones(6)
+    rise = equal_losses([*TIME, 15.0], [*everyone, 0])[:-1] - equal_losses(TIME, everyone)
+    mistakes = {
+        "these are the losses with G; asked is by how much each has risen": after,
+        "the loss of a censored patient is 0 in any company": rise,
+        "not all deaths rise alike: G joins risk sets of different sizes": EVENT * rise[0],
+        "this is what happens if a patient leaves, not if one arrives": before - after,
+    }
+    return judged(answer, after - before, mistakes, atol=5e-3)
+
+
+def _gradient(f, time, event, alpha, *, weights=None, rule="paper", company=1.0):
+    at_risk = (time >= time[:, None]) * np.exp(f)
+    losses = event * (np.log(at_risk.sum(axis=1)) - f)
+    if weights is None:
+        weights = drocox.worst_case_weights(torch.tensor(losses), alpha, rule=rule).numpy()
+    shares = at_risk / at_risk.sum(axis=1, keepdims=True)
+    return (weights * event) @ (company * shares - np.eye(len(f)))
+
+
+@exercise(
+    "dro-cox-gradient",
+    "By the envelope theorem the gradient is that of Σ q_i ℓ_i with q held fixed.",
+    "ℓ_i depends on f_j in two ways: j may be i, and j may be at risk when i dies.",
+    "The derivative of log Σ exp(f_j) by f_j is the share of j's hazard in the sum.",
+)
+def _dro_gradient(answer):
+    rng = np.random.default_rng(0)
+    time, event = np.array([3.0, 1, 4, 4, 6, 9, 2]), np.array([1, 0, 1, 1, 0, 1, 1])
+    cases = [(rng.normal(size=7), time, event, alpha) for alpha in (0.5, 0.7)]
+    mistakes = {
+        "all have the same say in yours: whom does q favour?": partial(_gradient, weights=1 / 7),
+        "this is the way down; the gradient points up": lambda *case: -_gradient(*case),
+        "the log of the sum depends on the scores as well": partial(_gradient, company=0.0),
+        'weights of another constant; take rule="paper"': partial(_gradient, rule="sharp"),
+    }
+    return judged_function(answer, cases, _gradient, mistakes)
+
+
+@exercise(
+    "dro-cox-valid",
+    "Change the outcome of another patient. May the loss of this one move?",
+    "An estimate is a function of the patients that it was estimated from.",
+)
+def _valid(answer):
+    wrong = {
+        "a": "(a) has h_i and Y_i in it: is there a second patient?",
+        "b": "dividing by the size of a risk set does not take the others out of it",
+        "c": "an estimated baseline is made of patients: of which, in each case?",
+        "d": "what was fixed before these patients came does not tie them to each other",
+        "e": "a pair has two patients",
+    }
+    return chosen(answer, "ad", wrong)
+
+
+@exercise(
+    "split-six",
+    "For each death list who of the other half is still at risk.",
+    "The patient's own term stays in the sum, so no sum is empty.",
+)
+def _six(answer):
+    everyone = np.ones(6)
+    sums = np.exp(drocox.split_cox_losses(torch.zeros(6).double(), TIME, everyone, FIRST).numpy())
+    same = np.zeros(6)
+    for half in (FIRST, ~FIRST):
+        same[half] = equal_losses(TIME[half], EVENT[half])
+    mistakes = {
+        "these are Cox losses: the patient's own half is in their sums": equal_losses(TIME, EVENT),
+        "the patient's own term is missing": EVENT * np.log(np.maximum(sums - 1, 1)),
+        "you compare patients within their half; the company is the other half": same,
+        "B and E are censored: there is no death to be surprised by": np.log(sums),
+        "these are the sums; the loss of a death with score 0 is a log": np.where(EVENT, sums, 0),
+    }
+    return judged(answer, EVENT * np.log(sums), mistakes, atol=5e-3)
+
+
+def _folds(f, time, event, fold, *, own=1.0, company=np.not_equal, at_risk=np.greater_equal):
+    others = company(fold, fold[:, None]) & at_risk(time, time[:, None])
+    return event * (np.log(others @ np.exp(f) + own * np.exp(f)) - f)
+
+
+@exercise(
+    "split-folds",
+    "Equation (8) with another company: all patients outside the fold of i.",
+    "A patient is in the own sum although not outside the own fold.",
+    "Whoever has the same time as i is at risk.",
+)
+def _fold_losses(answer):
+    rng = np.random.default_rng(1)
+    event = np.array([1, 1, 0, 1, 1, 1])
+    time, fold = np.array([2.0, 1, 3, 2, 5, 5]), np.array([0, 1, 2, 1, 2, 0])
+    cases = [
+        (rng.normal(size=6), time, event, fold),
+        (np.zeros(6), time, event, np.minimum(fold, 1)),
+    ]
+    everybody = partial(_folds, own=0.0, company=lambda a, b: a - b < np.inf)
+    mistakes = {
+        "the patient's own term is missing from the sum": partial(_folds, own=0.0),
+        "your company is the patient's own fold, not the others": partial(_folds, company=np.equal),
+        "you compare with everybody: that is the Cox loss": everybody,
+        "is somebody who dies at the same time at risk?": partial(_folds, at_risk=np.greater),
+    }
+    return judged_function(answer, cases, _folds, mistakes)
+
+
+@exercise(
+    "split-company",
+    "Write the loss of A with its terms, then ask of each change which term it touches.",
+    "The company gives its scores, and its times to say whether it is at risk; nothing else.",
+)
+def _company(answer):
+    own_half = "who else is in the half of A does not enter its loss: that is why one splits"
+    wrong = {
+        "a": own_half,
+        "b": "F is company of A, and alive when A dies",
+        "c": "follow a patient of the other half whose time changes: at risk when A dies?",
+        "d": own_half,
+        "e": "the company counts by being at risk; how it ends later is not in the sum",
+        "f": "a constant added to all scores cancels between f_i and the log of the sum",
+    }
+    return chosen(answer, "bc", wrong)

@@ -1,0 +1,171 @@
+"""Exercises on the worst case, its dual and who gets the weight."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from drocox import cox, dro
+from drocox.bookstyle import SIX
+from drocox.exercises._core import exercise, judged, judged_function
+
+
+def _number(name, right, mistakes, *hints):
+    exercise(name, *hints)(lambda answer: judged(answer, right, mistakes, atol=5e-3))
+
+
+def _function(name, cases, right, mistakes, *hints):
+    exercise(name, *hints)(lambda answer: judged_function(answer, cases, right, mistakes))
+
+
+def _over(losses, eta):
+    return np.maximum(losses - eta, 0)
+
+
+def _share(weights):
+    return weights / weights.sum()
+
+
+def _eta(losses, c, passes=99):
+    """The active-set iteration of the chapter on the dual, or what it has after some passes."""
+    active = losses
+    for _ in range(passes):
+        eta = active.mean() - active.std() / np.sqrt(c**2 * len(active) / len(losses) - 1)
+        active = active[active > eta]
+    return eta
+
+
+# Losses of the six patients under hazards 2**x, the two largest of them, and some other losses.
+_columns = (SIX[name].to_numpy() for name in ("x", "time", "event"))
+LOSSES = cox.cox_losses(torch.tensor(next(_columns) * np.log(2)), *_columns).numpy()
+TWO = np.sort(LOSSES)[:-3:-1]
+OTHERS = np.array([0.1, 2.0, 0.7, 1.5, 0.0, 0.0, 3.1, 0.2])
+
+_number(
+    "worst-case-cvar",
+    TWO @ [2 / 3, 1 / 3],
+    {
+        "this is the worst patient alone: one and a half patients count": TWO[0],
+        "both count whole here, which is a third of the six": TWO.mean(),
+        "the sum is right; divide by the patients that were counted": TWO @ [1 / 2, 1 / 4],
+        "divide by the patients in the tail, not by all": TWO @ [1 / 6, 1 / 12],
+    },
+    "CVaR is the mean of the worst share of patients. Who is the worst, who comes second?",
+    "The second worst counts by half. By how many patients does one divide?",
+)
+
+_w = 6 * np.array([1 / 2, 0, 1 / 4, 1 / 4, 0, 0])
+_number(
+    "worst-case-divergence",
+    np.mean((_w - 1) ** 2),
+    {
+        "this is the mean of the squared density; its distance from 1 is asked": np.mean(_w**2),
+        "D is about densities, which are 6 times these weights": np.sum((_w / 6 - 1 / 6) ** 2),
+        "the patients without weight are 1 away from P as well": np.sum((_w[_w > 0] - 1) ** 2) / 6,
+        "an average under P is a sum over six, divided by six": np.sum((_w - 1) ** 2),
+        "this is half of it; the definition has no factor ½": np.mean((_w - 1) ** 2) / 2,
+    },
+    "The density dQ/dP of a patient is the weight in Q over the weight in P.",
+    "D is the mean over all six of (density - 1) squared; three of them have density 0.",
+)
+
+_function(
+    "worst-case-share",
+    [(0.1,), (0.3,), (0.5,)],
+    lambda a: dro.dual_constant(a, rule="paper") ** -2,
+    {
+        "the radius of Proposition 2; the paper's C has more": lambda a: 1 / (1 + (1 / a - 1) ** 2),
+        "alpha itself is what the sharp radius protects; the paper's is larger": lambda a: a,
+        "1/C: the share goes with the square of the constant": lambda a: 1 / dro.dual_constant(a),
+        "this is one over the radius: solve for the share again": lambda a: (1 / a - 1) ** -2 / 2,
+    },
+    "Write down the paper's radius for alpha, then ask whose sharp radius that is.",
+    "Solve 1/share - 1 = radius for the share; the next chapter calls 1 + radius C squared.",
+)
+
+_c = dro.dual_constant(0.3, rule="sharp")
+_number(
+    "dual-by-hand",
+    dro.optimal_eta(torch.tensor(LOSSES), _c).item(),
+    {
+        "η after one pass: some patients are below it, drop them and go on": _eta(LOSSES, _c, 1),
+        "η after two passes: compare it with the smallest loss left": _eta(LOSSES, _c, 2),
+        "this is the risk, above the mean of the active losses; η is below": TWO @ [2 / 3, 1 / 3],
+        "the variance has divisor k here, not k - 1": TWO.mean() - 3 * TWO.std(ddof=1),
+        "s has the share k/n in it: s = C²k/n - 1": TWO.mean() - TWO.std() / np.sqrt(_c**2 - 1),
+    },
+    "Start with all six: mean, variance, s = C²k/n - 1, η. Drop whoever is not above η, repeat.",
+    "There are three passes, with six, three and two patients.",
+)
+
+_function(
+    "dual-weights",
+    [(LOSSES, 0.4), (OTHERS, 0.9), (OTHERS, -0.5)],
+    lambda x, eta: _share(_over(x, eta)),
+    {
+        "they do not sum to one: divide by their sum": _over,
+        "patients below η get negative weight: cut at 0 first": lambda x, eta: _share(x - eta),
+        "all above η weigh the same; those farther up weigh more": lambda x, e: _share(x > e),
+        "proportional to the loss, not to how far it is above η": lambda x, e: _share(x * (x > e)),
+    },
+    "Condition 2 of the chapter says what the weights are proportional to.",
+    "np.maximum(losses - eta, 0), then divide so that they sum to one.",
+)
+
+_function(
+    "dual-eta",
+    [(LOSSES, 1.6), (LOSSES, 1.2), (OTHERS, 2.0), (OTHERS, 1.3)],
+    lambda x, c: dro.optimal_eta(torch.tensor(x), c).item(),
+    {
+        "this is η with everybody active: look for the k that fits": lambda x, c: _eta(x, c, 1),
+        "this is the risk, not the threshold": lambda x, c: x @ _share(_over(x, _eta(x, c))),
+        "the square of C belongs in C²k/n - 1": lambda x, c: _eta(x, np.sqrt(c)),
+        "the largest loss is η only if C² is n or more": lambda x, c: x.max(),
+    },
+    "Sort in falling order. Mean and variance of the k largest come from two cumulative sums.",
+    "Only k with C²k/n > 1 count. The right k has η below the k-th loss and not below the next.",
+)
+
+_ten = torch.tensor([2.0] * 4 + [0.0] * 6, dtype=torch.float64)
+_censored = dro.worst_case_weights(_ten, 0.5, rule="sharp")[4:].sum().item()
+_number(
+    "who-censored-weight",
+    _censored,
+    {
+        "loss 0 does not mean weight 0: find the sign of η": 0.0,
+        "this is the weight of one of them; all six are asked": _censored / 6,
+        "equal weights are α = 1; here the adversary moves some weight away": 0.6,
+        "this is what the four deaths have": 1 - _censored,
+    },
+    "Is C² below the edge (1 + κ²)/p? Then η is negative and everyone has weight.",
+    "With all ten active, mean and variance of the losses give η; s = C² - 1.",
+    "A censored patient has weight proportional to 0 - η, one who died to 2 - η.",
+)
+
+_function(
+    "who-effective-size",
+    [(_share(OTHERS),), (_share(LOSSES),), (np.full(5, 0.2),)],
+    lambda q: 1 / np.sum(q**2),
+    {
+        "this counts who has any weight, however little": np.count_nonzero,
+        "this is its inverse: the more even the weights, the smaller": lambda q: q @ q,
+        "the largest weight alone does not tell how the others share": lambda q: 1 / q.max(),
+        "this is n over the effective size, the C² of these weights": lambda q: len(q) * (q @ q),
+    },
+    "Equal weights on n patients must give n, all weight on one patient 1.",
+    "Sum the squared weights first.",
+)
+
+_function(
+    "who-needed-alpha",
+    [(5000, 500), (5000, 31), (100, 100)],
+    lambda n, m: 1 / (1 + np.sqrt((n / m - 1) / 2)),
+    {
+        "right for the sharp constant, C² = 1/alpha; the paper's is asked": lambda n, m: m / n,
+        "the factor 2 of the constant is missing": lambda n, m: 1 / (1 + np.sqrt(n / m - 1)),
+        "the square root is missing": lambda n, m: 1 / (1 + (n / m - 1) / 2),
+        "this is C², not alpha": lambda n, m: n / m,
+    },
+    "The effective size is n/C². Set it equal to m and solve for C², then for alpha.",
+    "n/m - 1 = 2 (1/alpha - 1)²",
+)

@@ -1,0 +1,294 @@
+"""Exercises on DRO-COX, on splitting and of part V: right answers pass, mistakes are told apart.
+
+The answers here are plain code, as a reader would write it, and share nothing with the judges.
+"""
+
+import math
+
+import numpy as np
+import pytest
+
+import drocox.exercises._core as core
+from drocox.exercises import check
+
+LOG = math.log
+
+
+def gradient(f, time, event, alpha, *, equal=False, company=True, c2=None):
+    n = len(f)
+    losses = np.zeros(n)
+    for i in range(n):
+        if event[i]:
+            losses[i] = LOG(sum(math.exp(f[j]) for j in range(n) if time[j] >= time[i])) - f[i]
+    c2 = c2 or 2 * (1 / alpha - 1) ** 2 + 1
+    low, high = losses.min() - 1e3, losses.max()
+    for _ in range(200):  # the dual's slope is zero where (mean of excess)² C² = mean of excess²
+        eta = (low + high) / 2
+        excess = np.maximum(losses - eta, 0)
+        low, high = (eta, high) if c2 * excess.mean() ** 2 > (excess**2).mean() else (low, eta)
+    q = np.full(n, 1 / n) if equal else excess / excess.sum()
+    total = np.zeros(n)
+    for i in range(n):
+        if event[i]:
+            at_risk = [j for j in range(n) if time[j] >= time[i]]
+            hazard = sum(math.exp(f[j]) for j in at_risk)
+            for j in at_risk:
+                total[j] += q[i] * math.exp(f[j]) / hazard * company
+            total[i] -= q[i]
+    return total
+
+
+def fold_losses(f, time, event, fold, own=True, inside=False, all_=False, strict=False):
+    losses = np.zeros(len(f))
+    for i in range(len(f)):
+        total = math.exp(f[i]) if own else 0.0
+        for j in range(len(f)):
+            late = time[j] > time[i] if strict else time[j] >= time[i]
+            if late and (all_ or (fold[j] == fold[i]) == inside):
+                total += math.exp(f[j])
+        losses[i] = event[i] * (LOG(total) - f[i])
+    return losses
+
+
+def bound(F, decrement, M):
+    s = decrement * M
+    return F - (s + (1 - s) * LOG(1 - s)) / M**2 if s < 1 else -math.inf
+
+
+def jackknife(x):
+    n = len(x)
+    return math.sqrt((n - 1) / n * sum((x - x.mean()) ** 2))
+
+
+def edge(losses, event):
+    """Mean square by squared mean of all losses is C² where the last patient becomes active."""
+    return sum(losses) ** 2 / len(losses) / sum(losses**2)
+
+
+def regret(common, own, event, codes):
+    out = []
+    for k in range(codes.max() + 1):
+        lost = sum(u - v for u, v, g in zip(common, own, codes, strict=True) if g == k)
+        out.append(lost / sum(d for d, g in zip(event, codes, strict=True) if g == k))
+    return np.array(out)
+
+
+def concordance(scores, time, event, fold, across=False):
+    good = total = 0
+    for i in range(len(scores)):
+        for j in range(len(scores)):
+            if event[i] and time[i] < time[j] and (fold[i] != fold[j]) == across:
+                total += 1
+                good += scores[i] > scores[j]
+    return good / total
+
+
+TABLE = {
+    "dro-cox-newcomer": (
+        [LOG(7 / 6), 0, LOG(5 / 4), LOG(4 / 3), 0, LOG(2)],
+        [
+            ([LOG(7), 0, LOG(5), LOG(4), 0, LOG(2)], "losses with G"),
+            ([LOG(7 / 6), LOG(6 / 5), LOG(5 / 4), LOG(4 / 3), LOG(3 / 2), LOG(2)], "censored"),
+            ([LOG(7 / 6), 0, LOG(7 / 6), LOG(7 / 6), 0, LOG(7 / 6)], "alike"),
+            ([-LOG(7 / 6), 0, -LOG(5 / 4), -LOG(4 / 3), 0, -LOG(2)], "leaves"),
+        ],
+    ),
+    "dro-cox-gradient": (
+        gradient,
+        [
+            (lambda *case: gradient(*case, equal=True), "same say"),
+            (lambda *case: -gradient(*case), "way down"),
+            (lambda *case: gradient(*case, company=False), "log of the sum"),
+            (lambda f, t, d, a: gradient(f, t, d, a, c2=1 / a), "another constant"),
+        ],
+    ),
+    "dro-cox-valid": (
+        "a, d",
+        [
+            ("abd", "dividing"),
+            ("acd", "estimated baseline"),
+            ("ade", "two patients"),
+            ("a", "fixed before"),
+            ("d", "second patient"),
+            ("adx", "the letters are"),
+            (1, "in one string"),
+        ],
+    ),
+    "split-six": (
+        [LOG(4), 0, LOG(3), LOG(2), 0, 0],
+        [
+            ([LOG(6), 0, LOG(4), LOG(3), 0, 0], "Cox losses"),
+            ([LOG(3), 0, LOG(2), 0, 0, 0], "own term"),
+            ([LOG(3), 0, LOG(2), LOG(2), 0, 0], "within their half"),
+            ([LOG(4), LOG(3), LOG(3), LOG(2), LOG(2), 0], "censored"),
+            ([4, 0, 3, 2, 0, 1], "is a log"),
+        ],
+    ),
+    "split-folds": (
+        fold_losses,
+        [
+            (lambda *case: fold_losses(*case, own=False), "own term"),
+            (lambda *case: fold_losses(*case, inside=True), "own fold"),
+            (lambda *case: fold_losses(*case, own=False, all_=True), "the Cox loss"),
+            (lambda *case: fold_losses(*case, strict=True), "same time"),
+        ],
+    ),
+    "split-company": (
+        "bc",
+        [
+            ("abc", "half of A"),
+            ("bcd", "half of A"),
+            ("b", "time changes"),
+            ("bce", "how it ends"),
+            ("bcf", "cancels"),
+            ("c", "alive when A dies"),
+        ],
+    ),
+    "optimum-kappa": (
+        10 / 3,
+        [(5 / 9, "n times"), (3.0, "equal weights"), (10 / 9, "all patients"), (1.826, "no root")],
+    ),
+    "optimum-bound": (
+        bound,
+        [
+            (lambda F, g, M: F - g**2 / 2 if g * M < 1 else -math.inf, "too little"),
+            (lambda F, g, M: F - M**2 * (F - bound(F, g, M)), "divided by M²"),
+            (lambda F, g, M: 2 * F - bound(F, g, M) if g * M < 1 else -math.inf, "above F"),
+            (lambda F, g, M: bound(F, g, M) if g * M < 1 else F - 1 / M**2, "proves nothing"),
+        ],
+    ),
+    "optimum-cvar": (0.67, [(1 / 3, "censored"), (0.25, "one patient"), (1, "smaller α")]),
+    "own-data-size": (
+        lambda n, floor, target: n * floor**2 / target**2,
+        [
+            (lambda n, floor, target: n * floor / target, "more slowly"),
+            (lambda n, floor, target: n * math.sqrt(floor / target), "wrong side"),
+            (lambda n, floor, target: n * target**2 / floor**2, "more patients"),
+            (lambda n, floor, target: floor**2 / target**2, "asked is how many"),
+        ],
+    ),
+    "own-data-jackknife": (
+        jackknife,
+        [
+            (lambda x: x.std(), "left-out values"),
+            (lambda x: x.std(ddof=1), "independent values"),
+            (lambda x: x.std() / math.sqrt(len(x)), "division by √n"),
+            (lambda x: jackknife(x) ** 2, "the variance"),
+        ],
+    ),
+    "own-data-many": (
+        0.64,
+        [(0.36, "none stands out"), (1.0, "on average"), (0.05, "a single one")],
+    ),
+    "alpha-share": (
+        100 / 19,
+        [
+            (25, "this is α"),
+            (22.94, "not with C"),
+            (10, "twice the radius"),
+            (19, "smaller groups"),
+        ],
+    ),
+    "alpha-edge": (
+        edge,
+        [
+            (lambda u, d: sum(d) / len(d), "not all equal"),
+            (lambda u, d: sum(d) / len(d) / (1 + u.var() / u.mean() ** 2), "zeros"),
+            (lambda u, d: sum(d) / len(d) / (1 + u[d == 1].std() / u[d == 1].mean()), "κ² stands"),
+            (lambda u, d: sum(d) / len(d) / (1 + u[d == 1].std() ** 2), "must cancel"),
+        ],
+    ),
+    "alpha-cvar": (
+        (LOG(6) + LOG(4) / 2) / 1.5,
+        [
+            ((LOG(6) + LOG(4)) / 2, "half a patient"),
+            (LOG(6), "all the weight"),
+            (LOG(6) + LOG(4) / 2, "divide by αn"),
+            (LOG(72) / 6, "mean of all"),
+        ],
+    ),
+    "groups-when": (
+        [LOG(24) / 3, LOG(3) / 3],
+        [
+            ([LOG(24) / 2, LOG(3) / 2], "censored"),
+            ([LOG(6) / 3, LOG(2) / 3], "both groups"),
+            ([LOG(24), LOG(3)], "sums"),
+            ([LOG(3) / 3, LOG(24) / 3], "first a"),
+        ],
+    ),
+    "groups-regret": (
+        regret,
+        [
+            (lambda u, v, d, g: regret(u, 0 * v, d, g), "can be helped"),
+            (lambda u, v, d, g: regret(u, v, 1 + 0 * d, g), "per death"),
+            (lambda u, v, d, g: -regret(u, v, d, g), "the sign"),
+            (lambda u, v, d, g: [sum((u - v)[g == k]) / sum(d) for k in range(3)], "everybody"),
+        ],
+    ),
+    "groups-range": (
+        1.15,
+        [
+            (2.3026, "both losses"),
+            (10**0.5, "between hazards"),
+            (10, "not their sizes"),
+            (3.4539, "ratio"),
+        ],
+    ),
+    "rivals-shrunken": (
+        "(c), (d)",
+        [("acd", "order is all"), ("d", "compares hazards"), ("c", "survival curves")],
+    ),
+    "rivals-folds": (
+        concordance,
+        [
+            (lambda f, t, d, k: concordance(f, t, d, 0 * k), "different models"),
+            (
+                lambda *case: np.mean(
+                    [concordance(*(x[case[3] == j] for x in case)) for j in (0, 1)]
+                ),
+                "small fold",
+            ),
+            (lambda f, t, d, k: concordance(f, t, d, k, across=True), "across folds"),
+        ],
+    ),
+    "rivals-detectable": (
+        1.12,
+        [
+            (0.784, "half of the time"),
+            (0.4 * (1.645 + 0.842), "both sides"),
+            (0.4 * (1.96 - 0.842), "distances add"),
+            (2.8, "units of σ"),
+        ],
+    ),
+}
+MISTAKES = [(name, *wrong) for name, (_, wrongs) in TABLE.items() for wrong in wrongs]
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_right_answers_pass(name):
+    verdict = check(name, TABLE[name][0])
+    assert verdict, verdict
+
+
+@pytest.mark.parametrize("name, answer, said", MISTAKES)
+def test_a_mistake_is_told_what_it_is(name, answer, said):
+    verdict = check(name, answer)
+    assert not verdict
+    assert said in verdict.text
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_no_message_and_no_hint_gives_the_answer_away(name):
+    right, mistakes = TABLE[name]
+    assert len(mistakes) >= 3
+    told = " ".join([*core._find(name).hints, *(check(name, wrong).text for wrong, _ in mistakes)])
+    told = told.replace(name, "")
+    assert 2 <= len(core._find(name).hints) <= 3
+    if not callable(right) and not isinstance(right, str):
+        for value in np.ravel(right):
+            assert value == 0 or f"{value:.2f}" not in told
+
+
+def test_functions_that_fail_or_return_nothing_are_told_so():
+    assert "returns nothing" in check("split-folds", lambda *case: None).text
+    assert "ZeroDivisionError" in check("own-data-size", lambda *case: 1 / 0).text

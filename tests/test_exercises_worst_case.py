@@ -1,0 +1,168 @@
+"""Checks of the exercises on the worst case: right answers pass, each mistake gets its message."""
+
+import re
+
+import numpy as np
+import pytest
+
+from drocox.exercises import check, hint
+
+L52, L4, L32 = np.log(2.5), np.log(4), np.log(1.5)
+SIX = [L52, 0, L4, L32, 0, 0]
+
+
+def eta(losses, c):
+    """Minimum of the dual on a fine grid, refined."""
+    low, high = min(losses) - 10, max(losses)
+    for _ in range(12):
+        grid = np.linspace(low, high, 201)
+        excess = np.maximum(np.subtract.outer(losses, grid), 0)
+        at = np.argmin(c * np.sqrt(np.mean(excess**2, axis=0)) + grid)
+        low, high = grid[max(at - 1, 0)], grid[min(at + 1, 200)]
+    return (low + high) / 2
+
+
+def by_sorting(losses, c):
+    ordered = np.sort(losses)[::-1]
+    for k in range(1, len(ordered) + 1):
+        s = c * c * k / len(ordered) - 1
+        if s <= 0:
+            continue
+        found = ordered[:k].mean() - ordered[:k].std() / np.sqrt(s)
+        if found < ordered[k - 1] and (k == len(ordered) or ordered[k] <= found):
+            return found
+
+
+def everybody(losses, c):
+    return losses.mean() - losses.std() / np.sqrt(c * c - 1)
+
+
+def risk(losses, c):
+    at = by_sorting(losses, c)
+    return c * np.sqrt(np.mean(np.maximum(losses - at, 0) ** 2)) + at
+
+
+def positive(losses, at):
+    return np.where(losses > at, losses - at, 0)
+
+
+NUMBERS = {
+    "worst-case-cvar": (
+        (2 * L4 + L52) / 3,
+        [
+            (L4, "worst patient alone"),
+            ((L4 + L52) / 2, "both count whole"),
+            ((L4 + L52 / 2) / 2, "divide by the patients that were counted"),
+            ((L4 + L52 / 2) / 6, "not by all"),
+        ],
+    ),
+    "worst-case-divergence": (
+        1.25,
+        [
+            (2.25, "distance from 1"),
+            (1 / 4 + 1 / 16 + 1 / 16 - 1 / 6, "about densities"),
+            ((4 + 0.25 + 0.25) / 6, "without weight"),
+            (0.625, "this is half of it"),
+            (7.5, "divided by six"),
+        ],
+    ),
+    "dual-by-hand": (
+        (L4 + L52) / 2 - 3 * (L4 - L52) / 2,
+        [
+            (np.mean(SIX) - np.std(SIX) / np.sqrt(7 / 3), "after one pass"),
+            (np.mean([L52, L4, L32]) - np.std([L52, L4, L32]) / np.sqrt(2 / 3), "two passes"),
+            ((L4 + L52) / 2 + (L4 - L52) / 6, "this is the risk"),
+            ((L4 + L52) / 2 - 3 * (L4 - L52) / np.sqrt(2), "divisor k"),
+            ((L4 + L52) / 2 - (L4 - L52) / 2 / np.sqrt(7 / 3), "the share k/n"),
+        ],
+    ),
+    "who-censored-weight": (
+        6 * (np.sqrt(0.96) - 0.8) / (10 * np.sqrt(0.96)),
+        [
+            (0, "the sign of η"),
+            ((np.sqrt(0.96) - 0.8) / (10 * np.sqrt(0.96)), "one of them"),
+            (0.6, "equal weights"),
+        ],
+    ),
+}
+
+FUNCTIONS = {
+    "worst-case-share": (
+        lambda a: a**2 / (a**2 + 2 * (1 - a) ** 2),
+        [
+            (lambda a: 1 / (1 + (1 / a - 1) ** 2), "Proposition 2"),
+            (lambda a: a, "sharp radius protects"),
+            (lambda a: 1 / np.sqrt(2 * (1 / a - 1) ** 2 + 1), "the square of the constant"),
+            (lambda a: 1 / (2 * (1 / a - 1) ** 2), "one over the radius"),
+        ],
+    ),
+    "dual-weights": (
+        lambda losses, at: positive(losses, at) / sum(positive(losses, at)),
+        [
+            (positive, "do not sum to one"),
+            (lambda losses, at: (losses - at) / (losses - at).sum(), "cut at 0"),
+            (lambda losses, at: (losses > at) / (losses > at).sum(), "weigh the same"),
+        ],
+    ),
+    "dual-eta": (
+        by_sorting,
+        [
+            (everybody, "everybody active"),
+            (risk, "not the threshold"),
+            (lambda losses, c: by_sorting(losses, np.sqrt(c)), "the square of C"),
+            (lambda losses, c: losses.max(), "only if C²"),
+        ],
+    ),
+    "who-effective-size": (
+        lambda q: 1 / (q @ q),
+        [
+            (lambda q: (q > 0).sum(), "however little"),
+            (lambda q: q @ q, "inverse"),
+            (lambda q: 1 / max(q), "the largest weight alone"),
+            (lambda q: len(q) * (q @ q), "n over the effective size"),
+        ],
+    ),
+    "who-needed-alpha": (
+        lambda n, m: np.sqrt(2) / (np.sqrt(2) + np.sqrt(n / m - 1)),
+        [
+            (lambda n, m: m / n, "sharp constant"),
+            (lambda n, m: 1 / (1 + np.sqrt(n / m - 1)), "factor 2"),
+            (lambda n, m: 1 / (1 + (n / m - 1) / 2), "square root"),
+            (lambda n, m: n / m, "C², not alpha"),
+        ],
+    ),
+}
+ALL = NUMBERS | FUNCTIONS
+WRONG = [(name, *case) for name, (_, cases) in ALL.items() for case in cases]
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_the_right_answer_passes(name):
+    assert check(name, ALL[name][0])
+    assert not check(name)
+
+
+@pytest.mark.parametrize(("name", "answer", "said"), WRONG)
+def test_a_mistake_gets_its_own_message(name, answer, said):
+    verdict = check(name, answer)
+    assert not verdict
+    assert said in verdict.text
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_nothing_gives_the_answer_away(name):
+    right, cases = NUMBERS[name]
+    said = [check(name, answer).text for answer, _ in cases] + [hint(name).text, hint(name, 2).text]
+    for number in re.findall(r"\d+\.?\d*", " ".join(said)):
+        assert abs(float(number) - right) > 5e-3
+
+
+def test_by_sorting_is_the_minimum_of_the_dual():
+    assert by_sorting(np.array(SIX), 1.6) == pytest.approx(eta(np.array(SIX), 1.6), abs=1e-6)
+    assert NUMBERS["dual-by-hand"][0] == pytest.approx(
+        eta(np.array(SIX), np.sqrt(10 / 3)), abs=1e-6
+    )
+
+
+def test_a_function_that_returns_nothing():
+    assert "returns nothing" in check("dual-eta", lambda losses, c: ...).text
