@@ -131,8 +131,9 @@ def cost(job: Job) -> float:
 
 
 def _drawn(runs: pd.DataFrame, protocol: str) -> list[Job]:
-    """Stored jobs in the order in which to recompute them, which follows from the code's hash."""
-    names = set(zip(runs["study"], runs["job"], strict=True))
+    """Stored jobs with rows to compare, in an order that follows from the code's hash."""
+    stable = runs[runs["moved"].notna()]
+    names = set(zip(stable["study"], stable["job"], strict=True))
     pool = [job for job in stacks(protocol) if (job.study, job.job) in names]
     draw = np.random.default_rng(int(provenance.code_hash(protocol), 16)).permutation(len(pool))
     return [pool[i] for i in draw]
