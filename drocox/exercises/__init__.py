@@ -2,7 +2,7 @@
 
 >>> from drocox.exercises import check, hint
 >>> check("kaplan-meier-steps", ...)
-○ kaplan-meier-steps: no answer yet; put yours in place of the three dots
+○ kaplan-meier-steps: no answer yet
 
 A check says what is wrong with an answer and never gives the right one away. What it returns is
 true if the answer is right.

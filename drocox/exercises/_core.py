@@ -16,7 +16,7 @@ from importlib import resources
 import numpy as np
 
 PARTS = ("foundations", "method", "beyond")
-OPEN = "your function returns nothing yet"
+OPEN = "the function returns nothing yet"
 
 
 @dataclass(frozen=True)
@@ -104,8 +104,7 @@ def check(name: str, answer: object = ...) -> Verdict:
     """
     judge = _find(name, _all())
     if answer is ... or answer is None:
-        put = "put yours in place of the three dots"
-        return Verdict(False, f"○ {name}: no answer yet; {put}")
+        return Verdict(False, f"○ {name}: no answer yet")
     wrong = judge(answer)
     if wrong == OPEN:
         return Verdict(False, f"○ {name}: {wrong}")
