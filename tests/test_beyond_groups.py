@@ -206,5 +206,5 @@ def test_jobs_have_names_of_their_own_and_rows_repeat():
     job = {"design": "other-early", "share": 0.2, "n": 300, "marker": 1.0, "draw": 1}
     table = groups.rows(**job)
     assert list(table["method"][:2]) == ["Cox", "DRO-COX"]
-    assert table.loc[0, "q_minority"] == pytest.approx(0.2)
+    assert 0.2 < table.loc[1, "q_minority"] < 1
     assert table.equals(groups.rows(**job))

@@ -31,6 +31,7 @@ from drocox import _checks, report
 from drocox.accuracy import concordance_index
 from drocox.cox import cox_losses, risk_sets
 from drocox.data import SurvivalData
+from drocox.dro import worst_case_weights
 from drocox.evaluation import scaled_features
 from drocox.paper.datasets import load_dataset
 from drocox.paper.protocol import ATTRIBUTES
@@ -308,8 +309,8 @@ def planted(design: str, minority: np.ndarray, marker: float, seed) -> SurvivalD
     return SurvivalData(design, frame, *outcomes, {"minority": minority.astype(int)})
 
 
-def fits(train: SurvivalData, X, alpha: float) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
-    """Certified optima with an adversary over patients: name, coefficients, the weights of q.
+def fits(train: SurvivalData, X, alpha: float) -> Iterator[tuple[str, np.ndarray]]:
+    """Certified optima with an adversary over patients: name and coefficients.
 
     Parameters
     ----------
@@ -321,7 +322,7 @@ def fits(train: SurvivalData, X, alpha: float) -> Iterator[tuple[str, np.ndarray
 
     Returns
     -------
-    iterator of (str, array, array)
+    iterator of (str, array)
     """
     risk = risk_sets(train.time, train.event)
     half = report.assign_folds(train.event, 2, seed=0) == 0
@@ -336,7 +337,7 @@ def fits(train: SurvivalData, X, alpha: float) -> Iterator[tuple[str, np.ndarray
         found = minimise(X, risk, level, rule=rule, first=first)
         if found.gap > 1e-6 or found.separated:
             raise RuntimeError(f"{name} is not certified: gap {found.gap:.1e}")
-        yield name, found.coef, found.weights / found.weights.sum()
+        yield name, found.coef
 
 
 def _group_fits(X, Z, train: SurvivalData, groups: list, words: str) -> Iterator[tuple]:
@@ -348,9 +349,9 @@ def _group_fits(X, Z, train: SurvivalData, groups: list, words: str) -> Iterator
     members, others = (np.array(part) for part in zip(*groups, strict=True))
     for name, regret in (("loss", False), ("regret", True)):
         coef = group_dro(X, time, event, members, regret=regret)
-        yield f"{name}, {words}", X @ coef, Z @ coef, {}
+        yield f"{name}, {words}", X @ coef, Z @ coef
     coef = own_effects(X, time, event, members)
-    yield f"own, {words}", by_group(X, members) @ coef, by_group(Z, others) @ coef, {}
+    yield f"own, {words}", by_group(X, members) @ coef, by_group(Z, others) @ coef
 
 
 def _planted_rows(design: str, share: float, n: int, marker: float, draw: int) -> pd.DataFrame:
@@ -361,19 +362,20 @@ def _planted_rows(design: str, share: float, n: int, marker: float, draw: int) -
     train = planted(design, minority, marker, seed)
     test = planted(design, kinds, marker, [*seed, 1])
     X, Z = scaled_features(train, test)
-    early = train.time <= np.quantile(train.time[train.event], 0.2)
-    models = []
-    for name, coef, q in fits(train, X, share):
-        weight = {"q_minority": q[minority].sum(), "q_first_fifth": q[early].sum()}
-        models.append((name, X @ coef, Z @ coef, weight))
+    models = [(name, X @ coef, Z @ coef) for name, coef in fits(train, X, share)]
     found = [(leaf(train), leaf(test)) for leaf in found_groups(train, share=share).values()]
     models += _group_fits(X, Z, train, [(minority, kinds), (~minority, ~kinds)], "known")
     models += _group_fits(X, Z, train, found, "found")
     own = minimise(X[minority], risk_sets(train.time[minority], train.event[minority]), 1).coef
-    models.append(("minority alone", X @ own, Z @ own, {}))
+    models.append(("minority alone", X @ own, Z @ own))
     rows = []
-    for name, f_train, f, weight in models:
-        row = {"method": name, "sd": f.std(), **weight}
+    for name, f_train, f in models:
+        row = {"method": name, "sd": f.std()}
+        if name == "DRO-COX":  # whom the adversary picks
+            losses = cox_losses(torch.from_numpy(f_train), train.time, train.event)
+            q = worst_case_weights(losses, share, rule="sharp").numpy()
+            early = train.time <= np.quantile(train.time[train.event], 0.2)
+            row |= {"q_minority": q[minority].sum(), "q_first_fifth": q[early].sum()}
         expected = report._expected(train, f_train, f, test.time)
         for kind, inside in (("minority", kinds), ("majority", ~kinds)):
             row[f"c_{kind}"] = concordance_index(f[inside], test.time[inside], test.event[inside])
@@ -458,11 +460,11 @@ def _real_rows(dataset: str, third: int) -> pd.DataFrame:
     for k in range(5):
         train, test = rest.subset(fold != k), rest.subset(fold == k)
         X, Z = scaled_features(train, test)
-        models = [(name, X @ coef, Z @ coef, {}) for name, coef, _ in fits(train, X, SHARE)]
+        models = [(name, X @ coef, Z @ coef) for name, coef in fits(train, X, SHARE)]
         for family, groups in families.items():
             masks = [(group(train), group(test)) for group in groups.values()]
             models += _group_fits(X, Z, train, masks, family)
-        for name, f_train, f, _ in models:
+        for name, f_train, f in models:
             scores[name][:, fold == k] = f, report._expected(train, f_train, f, test.time)
     judged = {
         name: report._Judged(f, rest.time, rest.event, fold, expected)
