@@ -250,12 +250,22 @@ def _paths(tree, X: pd.DataFrame, node: int = 0, path: tuple = ()) -> Iterator[t
         yield from _paths(tree, X, child, (*path, ((name, side), words[side])))
 
 
+def _grow(judged: _Judged, tenth, X: np.ndarray, leaves: int, share=0.1) -> DecisionTreeRegressor:
+    """A tree on patients' discordance beyond that of patients with like scores, tenths of them.
+
+    In the middle of the scores there is less to tell apart, however good the model.
+    """
+    counts = pd.DataFrame(judged.total, columns=["points", "pairs"])
+    alike = counts.groupby(tenth).transform("sum")
+    excess = alike["points"] / alike["pairs"] - counts["points"] / counts["pairs"]
+    tree = DecisionTreeRegressor(max_leaf_nodes=leaves, min_samples_leaf=share, random_state=0)
+    return tree.fit(X, excess.fillna(0), sample_weight=counts["pairs"])
+
+
 def _slices(judged: _Judged, X: pd.DataFrame) -> pd.DataFrame:
     """The worst leaves of a tree grown on one half of the patients, judged on the other.
 
-    The tree explains discordance beyond that of patients with like scores (tenths of them): in the
-    middle of the scores there is less to tell apart, however good the model. A leaf is compared
-    with the others, weighted to have the leaf's scores.
+    A leaf is compared with the others, weighted to have the leaf's scores.
     """
     part = assign_folds(judged.event, max(2, 2 * len(X) // MOST), seed=0)
     first, second = part == 0, part == 1
@@ -263,11 +273,7 @@ def _slices(judged: _Judged, X: pd.DataFrame) -> pd.DataFrame:
     tenth = np.ceil(10 * rank).to_numpy()
     X = X.fillna(X[first].median()).fillna(0)
 
-    counts = pd.DataFrame(judged.subset(first).total, columns=["points", "pairs"])
-    alike = counts.groupby(tenth[first]).transform("sum")
-    excess = alike["points"] / alike["pairs"] - counts["points"] / counts["pairs"]
-    tree = DecisionTreeRegressor(max_leaf_nodes=6, min_samples_leaf=0.1, random_state=0)
-    tree.fit(X[first].to_numpy(), excess.fillna(0), sample_weight=counts["pairs"])
+    tree = _grow(judged.subset(first), tenth[first], X[first].to_numpy(), leaves=6)
 
     other, tenth = judged.subset(second), tenth[second]
     leaf = tree.apply(X[second].to_numpy())

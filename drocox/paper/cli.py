@@ -10,9 +10,11 @@ import textwrap
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from drocox.beyond import STUDIES
 from drocox.paper.protocol import ATTRIBUTES, METHODS, PROTOCOLS, REPEATS, STORES
 
 WIDTH = 80
+KNOWN = (*STORES, "beyond")
 EXHIBITS = [f"t{i}" for i in range(1, 18)]
 SELECTIONS = {
     "stated": "the paper's rule, repeat by repeat",
@@ -118,7 +120,7 @@ def _verify(args) -> bool:
     from drocox.paper.sweep import verify
 
     # of one's own store those protocols that are in it
-    there = STORES if args.out is None else list(load_provenance(args.out)) or PROTOCOLS
+    there = KNOWN if args.out is None else list(load_provenance(args.out)) or PROTOCOLS
     found = []
     for name in args.protocol or there:
         problems = verify(name, out=args.out)
@@ -266,9 +268,9 @@ def add_commands(command: Callable[..., argparse.ArgumentParser]) -> None:
 
     example = "drocox sweep --dataset seer --method Cox DRO-COX --out try"
     add = command("sweep", _sweep, example).add_argument
-    add("--protocol", default="as_published", **names("protocol", STORES, "as_published"))
+    add("--protocol", default="as_published", **names("protocol", KNOWN, "as_published"))
     add("--dataset", **datasets)
-    add("--method", nargs="+", **names("method", METHODS, "all"))
+    add("--method", nargs="+", **names("method", [*METHODS, *STUDIES], "all"))
     add("--repeats", nargs="+", choices=REPEATS, help="from 1 to 10 (default: all)", **number)
     add("--jobs", help="worker processes (default: one per core)", **number)
     add("--scheduler", metavar="ADDRESS", help="dask scheduler, e.g. tcp://host:8786")
@@ -278,7 +280,7 @@ def add_commands(command: Callable[..., argparse.ArgumentParser]) -> None:
     add("--revalidate", action="store_true", help=stamp)
 
     add = command("verify", _verify, "drocox verify --protocol corrected").add_argument
-    add("--protocol", nargs="+", **names("protocol", STORES, "all"))
+    add("--protocol", nargs="+", **names("protocol", KNOWN, "all"))
     add("--out", **store)
 
     add = command("table", _table, "drocox table flc age; drocox table T16").add_argument

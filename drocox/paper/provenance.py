@@ -9,6 +9,7 @@ import hashlib
 from functools import cache
 from pathlib import Path
 
+from drocox.beyond import STUDIES
 from drocox.paper.datasets import load_dataset
 from drocox.paper.protocol import ATTRIBUTES, STORES
 
@@ -18,7 +19,10 @@ _TRAINING = (
     "kernels", "cox", "dro", "regularizers", "concordance", "accuracy", "fairness", "evaluation",
     "training", "data", "paper.datasets", "paper.protocol", "paper.prepare", "paper.run",
 )  # fmt: skip
-DECIDING = dict.fromkeys(STORES, _TRAINING)  # by store
+_BEYOND = (*(name for name in _TRAINING if name != "paper.run"), "solver")
+DECIDING = dict.fromkeys(STORES, _TRAINING)  # by store or study
+DECIDING |= {name: (*_BEYOND, f"beyond.{name}", *more) for name, more in STUDIES.items()}
+DECIDING["beyond"] = tuple(sorted({module for name in STUDIES for module in DECIDING[name]}))
 
 
 def sha256(content: bytes) -> str:
@@ -72,7 +76,7 @@ def code_hash(name: str) -> str:
 
     Parameters
     ----------
-    name : {"as_published", "corrected", "forensic"}
+    name : {"as_published", "corrected", "forensic", "beyond"}, or a study of the last
 
     Returns
     -------
@@ -105,7 +109,7 @@ def today(protocol: str, dataset: str | None = None) -> dict:
 
     Parameters
     ----------
-    protocol : {"as_published", "corrected", "forensic"}
+    protocol : {"as_published", "corrected", "forensic", "beyond"}
     dataset : {"flc", "support", "seer"}, optional
 
     Returns

@@ -23,10 +23,12 @@ from pathlib import Path
 import pandas as pd
 
 from drocox import _checks
+from drocox.beyond import home
 from drocox.paper import provenance
-from drocox.paper.protocol import STORES, Stack, stacks
+from drocox.paper.protocol import PROCEDURES, Stack
 
 DEFAULT = Path(__file__).with_name("results")
+STORES = (*PROCEDURES, "beyond")
 SPENT = ("cpu", "wall", "peak")  # what a stack cost: seconds of one thread, seconds, GB
 
 Part = tuple[dict, pd.DataFrame]  # of a finished stack: what its file begins with, and rows
@@ -38,6 +40,11 @@ class StoreError(RuntimeError):
 
 class DamagedError(StoreError):
     """A file of a store is truncated or was edited."""
+
+
+def _today(stack: Stack) -> dict:
+    """What decides the numbers of a stack by now; each study beyond the paper has its own code."""
+    return provenance.today(getattr(stack, "study", stack.protocol), stack.dataset)
 
 
 def own_folder() -> Path:
@@ -131,7 +138,7 @@ def save_part(out: Path, stack: Stack, rows: pd.DataFrame, **spent: float | None
     """
     body = _csv(rows)
     facts = {"rows": len(rows), "sha256": provenance.sha256(body), **spent}
-    header = provenance.today(stack.protocol, stack.dataset) | facts
+    header = _today(stack) | facts
     _write(part_path(out, stack), b"# " + json.dumps(header).encode() + b"\n" + body)
 
 
@@ -160,7 +167,7 @@ def load_part(out: Path, stack: Stack, *, any_code: bool = False) -> Part:
         whole = False
     if not whole:
         raise _damaged(path, stack.protocol, out)
-    if not any_code and header | provenance.today(stack.protocol, stack.dataset) != header:
+    if not any_code and header | _today(stack) != header:
         raise _stale(path, stack.protocol, out)
     return header, _frame(body)
 
@@ -181,7 +188,7 @@ def load_parts(protocol: str, out: Path, *, any_code: bool = False) -> dict[Stac
     dict
         In the order of the protocol; empty if there are none.
     """
-    there = [stack for stack in stacks(protocol) if part_path(out, stack).exists()]
+    there = [stack for stack in home(protocol).stacks(protocol) if part_path(out, stack).exists()]
     return {stack: load_part(out, stack, any_code=any_code) for stack in there}
 
 
@@ -201,7 +208,7 @@ def finish(out: Path, protocol: str, machine: dict) -> None:
         Facts about the machine, for the provenance.
     """
     parts = load_parts(protocol, out)
-    if missing := [stack.name for stack in stacks(protocol) if stack not in parts]:
+    if missing := [stack.name for stack in home(protocol).stacks(protocol) if stack not in parts]:
         what = f"{len(missing)} stacks of {protocol!r} are missing in {out}, for example"
         raise StoreError(f"{what} {missing[0]}; run: {command(protocol, out)}")
     content = _csv(_join(parts))
@@ -320,7 +327,7 @@ def load_runs(
 
     Parameters
     ----------
-    protocol : {"as_published", "corrected", "forensic"}
+    protocol : {"as_published", "corrected", "forensic", "beyond"}
     out : path, optional
         Folder of the store, by default the book's, which must hold the whole protocol. Where a
         sweep into a folder that is given is not finished, or was restricted to some data sets,
@@ -362,4 +369,6 @@ def rows_of(runs: pd.DataFrame, stack: Stack) -> pd.DataFrame:
         Without rows if the stack is not stored.
     """
     keys = pd.Series({k: v for k, v in vars(stack).items() if v is not None})
-    return runs[(runs[keys.index] == keys).all(axis=1)].reset_index(drop=True)
+    rows = runs[(runs[keys.index] == keys).all(axis=1)].reset_index(drop=True)
+    # studies have columns of their own
+    return rows.dropna(axis=1, how="all") if stack.protocol == "beyond" else rows

@@ -12,7 +12,7 @@ import sqlite3
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from importlib.metadata import version
 from itertools import islice
@@ -25,9 +25,10 @@ from joblib import Parallel, delayed, parallel_config
 from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
+from drocox.beyond import home as home_of
 from drocox.paper import provenance, store
-from drocox.paper.protocol import ATTRIBUTES, KEYS, METHODS, REPEATS, Stack, stacks
-from drocox.paper.run import TWICE, run_stack
+from drocox.paper.protocol import METHODS, Stack, stacks
+from drocox.paper.run import TWICE, run_stack  # noqa: F401  (handed out by home)
 from drocox.paper.store import DamagedError, StoreError
 
 SIZE = {"flc": 5.0, "support": 5.8, "seer": 2.6}  # training patients, in thousands
@@ -75,7 +76,7 @@ def _timed(stack: Stack) -> tuple[Stack, pd.DataFrame, dict]:
     torch.set_num_threads(1)
     threadpool_limits(1)
     start = time.thread_time()
-    rows = run_stack(stack)
+    rows = home_of(stack.protocol).run_stack(stack)
     return stack, rows, {"cpu": round(time.thread_time() - start, 2), "peak": _peak_gb()}
 
 
@@ -132,13 +133,11 @@ def _is_done(out: Path, stack: Stack) -> bool:
 def sweep(
     protocol: str = "as_published",
     *,
-    datasets: Iterable[str] | None = None,
-    methods: Iterable[str] | None = None,
-    repeats: Iterable[int] | None = None,
     jobs: int = -1,
     scheduler: str | None = None,
     out: Path | None = None,
     progress: bool = True,
+    **some: Sequence | None,
 ) -> int:
     """Run what is missing of a protocol and store it.
 
@@ -146,9 +145,7 @@ def sweep(
 
     Parameters
     ----------
-    protocol : {"as_published", "corrected", "forensic"}
-    datasets, methods, repeats : sequences, optional
-        Restrict the sweep.
+    protocol : {"as_published", "corrected", "forensic", "beyond"}
     jobs : int
         Number of worker processes; -1: one per core.
     scheduler : str, optional
@@ -158,6 +155,8 @@ def sweep(
         current folder where drocox is installed.
     progress : bool
         Whether to show a progress bar.
+    **some : sequences, optional
+        ``datasets``, ``methods`` and ``repeats`` restrict the sweep.
 
     Returns
     -------
@@ -167,7 +166,8 @@ def sweep(
     if out is None and (out := store.own_folder()) != store.DEFAULT:
         print(f"writing to {out}/; read it with --out {out}", file=sys.stderr)
     out = Path(out)
-    wanted = list(stacks(protocol, datasets or ATTRIBUTES, methods or METHODS, repeats or REPEATS))
+    home = home_of(protocol)
+    wanted = list(home.stacks(protocol, **{key: value for key, value in some.items() if value}))
     if not wanted:
         raise ValueError(f"methods: protocol {protocol!r} has none of these; leave methods out")
     with only_writer(out):
@@ -175,8 +175,9 @@ def sweep(
             store.load_runs(protocol, out=out)  # refuses those of other code, and a damaged file
             return 0
         # dearest first, so that no worker ends long after others
-        todo = sorted((s for s in wanted if not _is_done(out, s)), key=cost, reverse=True)
-        bar = tqdm(total=sum(map(cost, todo)), disable=not progress, smoothing=0.05, bar_format=BAR)
+        todo = sorted((s for s in wanted if not _is_done(out, s)), key=home.cost, reverse=True)
+        how = {"disable": not progress, "smoothing": 0.05, "bar_format": BAR}
+        bar = tqdm(total=sum(map(home.cost, todo)), **how)
         provenance.code_hash(protocol)  # of the code as it is now: an edit meanwhile is not run
         how = {"backend": "dask", "scheduler_host": scheduler} if scheduler else {"backend": "loky"}
         before = time.monotonic()
@@ -187,10 +188,10 @@ def sweep(
                 store.save_part(out, stack, rows, **spent, wall=round(now - before, 2))
                 before = now
                 bar.set_description(f"{protocol} {stack.name[:40]:40s}")
-                bar.update(cost(stack))
-        if all(store.part_path(out, stack).exists() for stack in stacks(protocol)):
+                bar.update(home.cost(stack))
+        if all(store.part_path(out, stack).exists() for stack in home.stacks(protocol)):
             store.finish(out, protocol, machine())
-    return sum(len(stack.grid()) for stack in todo)
+    return sum(len(stack.keys()) for stack in todo)
 
 
 def differences(stored: pd.DataFrame, new: pd.DataFrame) -> list[str]:
@@ -210,7 +211,7 @@ def differences(stored: pd.DataFrame, new: pd.DataFrame) -> list[str]:
     list of str
         One line per column that differs.
     """
-    if list(stored) != list(new) or len(stored) != len(new):
+    if set(stored) != set(new) or len(stored) != len(new):
         return [f"other rows or columns: {stored.shape} stored, {new.shape} computed"]
     held = new["moved"] <= HELD  # not where it is NaN
     if not held.any():
@@ -245,9 +246,10 @@ def _recompute(runs: pd.DataFrame, protocol: str, size: int) -> list[str]:
 
     A stack without a row that is stable enough to be compared is passed over for the next.
     """
-    pool = _drawn(runs, protocol)
+    home = home_of(protocol)
+    pool = home._drawn(runs, protocol)
     size = size if any(stack.model == "linear" for stack in pool) else 1
-    again = ((stack, run_stack(stack)) for stack in pool)
+    again = ((stack, home.run_stack(stack)) for stack in pool)
     comparable = ((stack, new) for stack, new in again if (new["moved"] <= HELD).any())
     # None: a bar where somebody looks
     sample = list(tqdm(islice(comparable, size), desc="recomputing", total=size, disable=None))
@@ -266,7 +268,7 @@ def verify(protocol: str, *, out: Path | None = None, size: int = 4) -> list[str
 
     Parameters
     ----------
-    protocol : {"as_published", "corrected", "forensic"}
+    protocol : {"as_published", "corrected", "forensic", "beyond"}
     out : path, optional
         Folder of the store, by default the book's.
     size : int
@@ -283,8 +285,10 @@ def verify(protocol: str, *, out: Path | None = None, size: int = 4) -> list[str
         runs = store.load_runs(protocol, out=out)
     except StoreError as error:
         return [str(error)]
-    keys = pd.DataFrame([key for stack in stacks(protocol) for key in stack.keys()])
-    lines = [frame[KEYS].to_csv(index=False, float_format="%g") for frame in (keys, runs)]
+    keys = pd.DataFrame([k for s in home_of(protocol).stacks(protocol) for k in s.keys()])
+    by = [name for name in runs if name in keys]
+    known = runs.drop_duplicates(by) if protocol == "beyond" else runs  # a job has many rows
+    lines = [frame[by].to_csv(index=False, float_format="%g") for frame in (keys, known)]
     wanted, stored = (Counter(text.splitlines()) for text in lines)
     problems = []
     for which, what in ((wanted - stored, "missing"), (stored - wanted, "too many")):
@@ -298,7 +302,7 @@ def revalidate(protocol: str, *, out: Path | None = None, size: int = 8) -> list
 
     Parameters
     ----------
-    protocol : {"as_published", "corrected", "forensic"}
+    protocol : {"as_published", "corrected", "forensic", "beyond"}
     out : path, optional
         Folder of the store, by default the one that :func:`sweep` writes to.
     size : int

@@ -1,0 +1,298 @@
+"""The third floor: its theorems by independent solvers, its fits by literal losses, its runs."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from scipy import optimize
+
+from drocox import cox_losses, dro_risk, dual_constant, risk_sets, worst_case_weights
+from drocox.beyond import STUDIES, protection, rivals, run
+from drocox.beyond.protection import nominal_alpha, protected_share
+from drocox.paper import provenance, store, sweep
+from drocox.solver import minimise
+
+
+def patients(n=40, d=2, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d))
+    time = rng.integers(1, 25, n).astype(float)
+    event = rng.random(n) < 0.5
+    event[:2] = True, False
+    return X, time, event
+
+
+def literal_losses(f, time, event):
+    """Equation (3), patient by patient."""
+    return np.array(
+        [np.log(np.exp(f[time >= time[i]]).sum()) - f[i] if event[i] else 0 for i in range(len(f))]
+    )
+
+
+def ball(losses, c):
+    """Largest mean in the ball, by a solver that knows no dual."""
+    n = len(losses)
+    inside = {"type": "ineq", "fun": lambda q: c**2 - n * q @ q, "jac": lambda q: -2 * n * q}
+    whole = {"type": "eq", "fun": lambda q: q.sum() - 1, "jac": lambda q: np.ones(n)}
+    how = {"method": "SLSQP", "bounds": [(0, 1)] * n, "constraints": [inside, whole]}
+    how |= {"jac": lambda q: -losses, "options": {"ftol": 1e-13, "maxiter": 500}}
+    return -optimize.minimize(lambda q: -q @ losses, np.full(n, 1 / n), **how).fun
+
+
+def tail(losses, alpha):
+    """CVaR as a linear programme."""
+    n = len(losses)
+    bounds = [(0, 1 / (alpha * n))] * n
+    return -optimize.linprog(-losses, A_eq=np.ones((1, n)), b_eq=[1], bounds=bounds).fun
+
+
+# How much alpha protects.
+
+
+@pytest.mark.parametrize("rule", ["paper", "definition", "sharp"])
+@pytest.mark.parametrize("alpha", [0.2, 0.35, 0.5, 0.8])
+def test_a_ball_covers_groups_of_the_protected_share_and_no_smaller_ones(rule, alpha):
+    n = 60
+    c = dual_constant(alpha, rule=rule)
+    edge = n * protected_share(alpha, rule)
+    assert edge == pytest.approx(n / c**2)
+    covered = int(np.ceil(edge - 1e-9))
+    for size in {max(1, covered - 1), covered}:
+        losses = (np.arange(n) < size).astype(float)
+        worst = ball(losses, c)
+        dual = dro_risk(torch.tensor(losses), alpha, rule=rule).item()
+        assert worst == pytest.approx(dual, abs=1e-5)
+        assert (worst > 1 - 1e-5) == (size == covered)
+
+
+def test_labels_are_turned_round_and_equal_shares_are_equal_balls():
+    for share in (0.006, 0.1, 0.5, 0.9):
+        for rule in ("paper", "definition", "sharp", "cvar"):
+            assert protected_share(nominal_alpha(share, rule), rule) == pytest.approx(share)
+        constants = [dual_constant(nominal_alpha(share, r), rule=r) for r in ("paper", "sharp")]
+        assert constants[0] == pytest.approx(constants[1])
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_cvar_beyond_the_share_of_events_is_cox(seed):
+    X, time, event = patients(seed=seed)
+    rng = np.random.default_rng(seed)
+    for alpha in (event.mean(), 0.9):
+        for _ in range(3):
+            losses = literal_losses(X @ rng.standard_normal(2), time, event)
+            assert tail(losses, alpha) == pytest.approx(losses.mean() / alpha, rel=1e-9)
+    below = 0.5 * event.mean()
+    assert tail(losses, below) < 0.99 * losses.mean() / below
+
+    def cox(theta):
+        return literal_losses(X @ theta, time, event).mean()
+
+    by_scipy = optimize.minimize(cox, np.zeros(2), method="BFGS").x
+    found = minimise(X, risk_sets(time, event), event.mean(), rule="cvar").coef
+    np.testing.assert_allclose(found, by_scipy, atol=1e-4)
+
+
+def test_above_its_threshold_a_ball_weighs_everyone_and_is_mean_and_deviation():
+    X, time, event = patients(n=30, seed=3)
+    losses = literal_losses(X @ [0.5, -0.2], time, event)
+    own = losses[event]
+    edge = event.mean() / (1 + own.var() / own.mean() ** 2)
+    for share in (0.97 * edge, 1.03 * edge):
+        q = worst_case_weights(torch.tensor(losses), share, rule="sharp")
+        assert (q > 0).all().item() == (share > edge)
+    risk = losses.mean() + np.sqrt((1 / share - 1) * losses.var())
+    assert ball(losses, share**-0.5) == pytest.approx(risk, abs=1e-6)
+
+
+# Rivals.
+
+
+def test_weighted_and_penalised_cox_minimise_what_they_say():
+    X, time, event = patients()
+    weights = np.random.default_rng(1).random(40)
+
+    def literal(theta):
+        return weights @ literal_losses(X @ theta, time, event) + 0.15 * theta @ theta
+
+    found = rivals.weighted_cox(X, risk_sets(time, event), weights, 0.3)
+    best = optimize.minimize(literal, np.zeros(2), method="BFGS")
+    np.testing.assert_allclose(found, best.x, atol=1e-4)
+    assert literal(found) <= best.fun + 1e-10
+
+
+def test_a_free_baseline_is_certified_and_no_other_solver_finds_less():
+    X, time, event = patients(n=25, seed=4)
+    coef, risk, below = rivals.free_baseline(X, time, event, 0.6)
+    assert -1e-9 < risk - below < 1e-6
+    times = np.unique(time[event])
+    c = dual_constant(0.6, rule="sharp")
+
+    def full(point):
+        """The full losses, patient by patient."""
+        f, hazards = X @ point[:2], np.exp(point[2:])
+        losses = np.exp(f) * np.array([hazards[times <= t].sum() for t in time])
+        for i in np.flatnonzero(event):
+            losses[i] -= f[i] + np.log(hazards[times == time[i]].item())
+        return losses
+
+    def printed(point):
+        above = np.maximum(full(point[:-1]) - point[-1], 0)
+        return c * np.sqrt(np.mean(above**2)) + point[-1]
+
+    start = np.concatenate([coef, np.full(len(times), -2.0), [0.0]])
+    best = optimize.minimize(printed, start, method="BFGS", options={"maxiter": 2000})
+    assert below - 1e-9 <= best.fun < risk + 1e-3
+
+
+def test_for_fixed_weights_the_best_free_baseline_is_a_case_weighted_cox_model():
+    X, time, event = patients(n=25, seed=5)
+    q = np.random.default_rng(0).dirichlet(np.ones(25))
+    times = np.unique(time[event])
+    deaths = np.array([q[event & (time == t)].sum() for t in times])
+
+    def full(point):
+        f, hazards = X @ point[:2], np.exp(point[2:])
+        cumulative = np.array([hazards[times <= t].sum() for t in time])
+        own = np.log(hazards[np.searchsorted(times, time[event])])
+        return q @ (np.exp(f) * cumulative) - q[event] @ (f[event] + own)
+
+    best = optimize.minimize(full, np.full(2 + len(times), -1.0), method="BFGS").fun
+    cox = minimise(X, risk_sets(time, event), 1, weights=q).risk
+    assert best == pytest.approx(cox + deaths.sum() - deaths @ np.log(deaths), abs=1e-6)
+
+
+def test_the_papers_rule():
+    assert rivals.choose([0.7, 0.66, 0.6], [3, 2, 1], of_cox=0.69) == 1  # the last ranks too badly
+    assert rivals.choose([0.7, 0.71], [2, 2], of_cox=0.7) == 1  # a tie: the larger c-index
+    assert rivals.choose([0.7, 0.7], [2, 2], of_cox=0.7) == 0  # the first
+    assert rivals.choose([0.5, 0.6], [1, 2], of_cox=0.8) == 1  # nobody is eligible
+
+
+def test_every_patient_is_tested_once_a_repeat_and_never_trained_on():
+    from drocox import load_dataset
+
+    data = load_dataset("seer")
+    tested = []
+    for fold in range(rivals.FOLDS):
+        rows, train, inner, test = rivals.parts(data, "race", 0, fold)
+        assert len(train.data) + len(rows) == len(data) == 4024 and len(test.data) == len(rows)
+        assert len(inner[1].data) == pytest.approx(0.25 * len(train.data), abs=4)
+        assert len(inner[0].data) + len(inner[1].data) == len(train.data)
+        assert not set(train.data.X.index) & set(test.data.X.index)
+        np.testing.assert_allclose(train.X.std(axis=0), 1)  # scaled by the training part
+        tested.extend(rows)
+    assert sorted(tested) == list(range(4024))
+
+
+def test_a_shrunken_cox_model_has_the_ranks_of_cox_and_the_spread_of_dro_cox():
+    from drocox import load_dataset
+
+    _, train, inner, _ = rivals.parts(load_dataset("seer"), "race", 0, 0)
+    cox, shrunken, robust = (
+        train.X @ rivals.fit_tuned(train, inner, name)[0]
+        for name in ("Cox", "shrunken Cox", "DRO-COX")
+    )
+    assert np.corrcoef(cox, shrunken)[0, 1] == pytest.approx(1)
+    assert shrunken.std() == pytest.approx(robust.std())
+
+
+def test_group_weights_weigh_events_of_the_groups():
+    X, time, event = patients()
+    codes = (np.arange(40) % 2).astype(int)
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    data = rivals.SurvivalData("few", frame, time, event, {"g": codes})
+    part = rivals.Part(data, X, codes, 0)
+
+    def literal(theta):
+        losses = literal_losses(X @ theta, time, event)
+        return sum(w * losses[event & (codes == g)].mean() for g, w in ((0, 0.9), (1, 0.1)))
+
+    best = optimize.minimize(literal, np.zeros(2), method="BFGS").x
+    np.testing.assert_allclose(rivals._weighted(part, (0.1,))[0], best, atol=1e-4)
+
+
+# Runs.
+
+
+class Study:
+    """Four jobs, one without a data set."""
+
+    def __init__(self):
+        self.done = []
+
+    def jobs(self):
+        return [{"dataset": "seer", "repeat": r} for r in (1, 2, 3)] + [{"design": "invented"}]
+
+    def rows(self, **job):
+        self.done.append(job)
+        return pd.DataFrame({"value": [1 / 3, float(job.get("repeat", 0))], "word": "a"})
+
+
+@pytest.fixture
+def tiny(monkeypatch):
+    studies = {name: Study() for name in STUDIES}
+    monkeypatch.setattr(run, "study", studies.__getitem__)
+    run._settings.cache_clear()
+    yield studies
+    run._settings.cache_clear()
+
+
+def test_studies_are_swept_resumed_verified_and_revalidated(tiny, tmp_path, monkeypatch):
+    how = {"jobs": 1, "out": tmp_path, "progress": False}
+    assert sweep.sweep("beyond", methods=["rivals"], repeats=[2], **how) == 1
+    assert tiny["rivals"].done == [{"dataset": "seer", "repeat": 2}] and not tiny["groups"].done
+    assert not store.is_finished("beyond", tmp_path)
+    assert sweep.sweep("beyond", **how) == 4 * len(STUDIES) - 1
+    assert len(tiny["rivals"].done) == 4
+    runs = store.load_runs("beyond", out=tmp_path)
+    assert len(runs) == 8 * len(STUDIES) and set(runs["study"]) == set(STUDIES)
+    assert runs["dataset"].isna().sum() == 2 * len(STUDIES)
+    assert sweep.verify("beyond", out=tmp_path) == []
+    record = store.load_provenance(tmp_path)["beyond"]
+    assert set(record["core_minutes"]) == set(STUDIES) and record["command"].endswith("beyond")
+    monkeypatch.setattr(provenance, "code_hash", lambda name: "1" * 16)
+    with pytest.raises(store.StoreError, match="revalidate"):
+        store.load_runs("beyond", out=tmp_path)
+    assert sweep.revalidate("beyond", out=tmp_path) == []
+    assert len(store.load_runs("beyond", out=tmp_path)) == len(runs)
+    for study in tiny.values():
+        study.rows = lambda **job: pd.DataFrame({"value": [0.3, 1.0], "word": "a"})
+    assert "value" in sweep.verify("beyond", out=tmp_path)[0]
+
+
+def test_code_of_another_study_leaves_the_parts_of_this_one_alone(tiny, tmp_path, monkeypatch):
+    how = {"jobs": 1, "out": tmp_path, "progress": False}
+    sweep.sweep("beyond", methods=["protection", "groups"], **how)
+    known = provenance.code_hash
+    changed = {"groups": "2" * 16}
+    monkeypatch.setattr(provenance, "code_hash", lambda name: changed.get(name) or known(name))
+    assert sweep.sweep("beyond", methods=["protection"], **how) == 0
+    with pytest.raises(store.StoreError, match="other code"):
+        sweep.sweep("beyond", methods=["groups"], **how)
+
+
+def test_jobs_have_names_of_their_own():
+    jobs = list(run.stacks("beyond"))
+    assert len({job.name for job in jobs}) == len(jobs)
+    assert {job.study for job in jobs} == set(STUDIES)
+    few = list(run.stacks("beyond", ["seer"], ["protection"], [1]))
+    assert [job.job for job in few] == ["seer-1"]
+    assert len(protection.jobs()) == 30 and len(rivals.jobs()) == 3 * len(rivals.METHODS)
+
+
+def test_a_row_that_says_nothing_of_its_stability_is_compared(tiny):
+    rows = run.run_stack(run.Job("rivals", "invented"))
+    assert (rows["moved"] == 0).all() and list(rows)[:2] == ["study", "job"]
+    assert "dataset" not in rows
+
+
+def test_losses_of_the_tests_are_those_of_the_package():
+    X, time, event = patients()
+    f = X @ [1.0, -0.5]
+    np.testing.assert_allclose(
+        literal_losses(f, time, event), cox_losses(torch.tensor(f), time, event), atol=1e-12
+    )
+
+
+def test_the_store_verifies():
+    assert sweep.verify("beyond", size=1) == []

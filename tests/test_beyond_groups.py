@@ -1,0 +1,210 @@
+"""Groups nobody named: found groups, the adversary restricted to them, and what judges them.
+
+The independent solver works without derivatives on the losses of ``literal``, loops over patients.
+"""
+
+import literal
+import numpy as np
+import pytest
+from scipy import optimize
+
+import drocox
+from drocox import report
+from drocox.beyond import groups
+
+
+@pytest.fixture(scope="module")
+def patients():
+    """Six hundred patients, a fifth of them with opposite effects and a clear marker."""
+    return groups.planted("opposite", np.arange(600) % 5 == 0, 3.0, seed=5)
+
+
+@pytest.fixture(scope="module")
+def few():
+    """Fifty patients with tied times, two features, and three groups, two of which overlap."""
+    drawn = literal.random_survival(np.random.default_rng(3), 50, ties=0.5, d=2)
+    members = np.array([drawn.X[:, 0] > 0, drawn.X[:, 0] <= 0, drawn.X[:, 1] > 0.3])
+    return drawn, members
+
+
+def _literal_loss(drawn, rows, theta):
+    """Cox loss per event among some patients."""
+    own = (drawn.X[rows] @ theta, drawn.time[rows], drawn.event[rows])
+    return literal.cox_losses(*own).sum() / own[2].sum()
+
+
+def _without_derivatives(function, d):
+    """Minimum by the simplex method, started again where it stops."""
+    point = np.zeros(d)
+    for _ in range(6):
+        how = {"xatol": 1e-10, "fatol": 1e-13, "maxiter": 4000}
+        point = optimize.minimize(function, point, method="Nelder-Mead", options=how).x
+    return point, function(point)
+
+
+@pytest.mark.parametrize("family", groups.FAMILIES)
+def test_groups_are_few_large_and_told_for_anybody(patients, family):
+    half = patients.subset(slice(0, 300))
+    found = groups.found_groups(half, family)
+    masks = np.array([group(patients) for group in found.values()])
+    assert 1 < len(found) <= 5
+    assert (masks[:, :300].mean(axis=1) >= 0.08).all()  # of leaves, 0.1 of those who grow the tree
+    assert (masks.sum(axis=0) == 1).all()
+    backwards = patients.subset(np.arange(600)[::-1])
+    for group, mask in zip(found.values(), masks, strict=True):
+        assert (group(backwards)[::-1] == mask).all()
+
+
+def test_small_intersections_are_left_out(patients):
+    codes = np.where(np.arange(600) < 30, 0, np.arange(600) % 2 + 1)
+    data = drocox.SurvivalData("three", patients.X, patients.time, patients.event, {"site": codes})
+    found = groups.found_groups(data, "named")
+    assert set(found) == {"site = 1", "site = 2"}
+    assert (found["site = 2"](data) == (codes == 2)).all()
+
+
+def test_the_worst_leaf_is_the_planted_minority(patients):
+    worst = next(iter(groups.found_groups(patients, share=0.15).values()))
+    assert patients.groups["minority"][worst(patients)].mean() > 0.6
+
+
+def test_group_dro_is_the_minimum_of_the_literal_maximum(few):
+    drawn, members = few
+    everybody = np.full(50, True)
+
+    def value(theta):
+        losses = literal.cox_losses(drawn.X @ theta, drawn.time, drawn.event)
+        worst = max(losses[row].mean() for row in members)
+        return worst + groups.EPSILON * _literal_loss(drawn, everybody, theta)
+
+    coef = groups.group_dro(*drawn, members)
+    point, smallest = _without_derivatives(value, 2)
+    assert value(coef) == pytest.approx(smallest, abs=1e-8)
+    assert np.allclose(coef, point, atol=1e-4)
+
+
+def test_regret_is_the_minimum_of_the_literal_maximum(few):
+    drawn, members = few
+    everybody = np.full(50, True)
+    floors = [
+        _without_derivatives(lambda theta, row=row: _literal_loss(drawn, row, theta), 2)[1]
+        for row in members
+    ]
+
+    def value(theta):
+        pairs = zip(members, floors, strict=True)
+        worst = max(_literal_loss(drawn, row, theta) - floor for row, floor in pairs)
+        return worst + groups.EPSILON * _literal_loss(drawn, everybody, theta)
+
+    coef = groups.group_dro(*drawn, members, regret=True)
+    point, smallest = _without_derivatives(value, 2)
+    assert value(coef) == pytest.approx(smallest, abs=1e-8)
+    assert np.allclose(coef, point, atol=1e-4)
+
+
+def test_everybody_decides_what_groups_cannot_see(few):
+    drawn, _ = few
+    side = drawn.X[:, 0] > 0
+    X = np.column_stack([drawn.X[:, 1], side])
+    coef = groups.group_dro(X, drawn.time, drawn.event, [side, ~side], regret=True)
+    rest = optimize.minimize_scalar(
+        lambda level: literal.cox_losses(X @ [coef[0], level], drawn.time, drawn.event).sum()
+    )
+    assert coef[1] == pytest.approx(rest.x, abs=1e-5)
+
+
+def test_own_effects_are_the_minimum_of_the_literal_sum(few):
+    drawn, members = few
+    wide = np.hstack(
+        [drawn.X, *(np.column_stack([drawn.X, np.ones(50)]) * row[:, None] for row in members[:2])]
+    )
+
+    def value(theta):
+        losses = literal.cox_losses(wide @ theta, drawn.time, drawn.event)
+        return losses.sum() + 2 * (theta[2:] ** 2).sum()
+
+    coef = groups.own_effects(*drawn, members[:2])
+    assert np.allclose(groups.by_group(drawn.X, members[:2]), wide)
+    assert np.abs(optimize.approx_fprime(coef, value, 1e-6)).max() < 1e-3
+    assert value(coef) <= optimize.minimize(value, coef, method="Powell").fun + 1e-8
+
+
+def test_a_search_that_stops_early_is_refused(few, monkeypatch):
+    drawn, members = few
+    stay = optimize.OptimizeResult(x=np.ones(3))
+    monkeypatch.setattr(groups.optimize, "minimize", lambda *_, **__: stay)
+    with pytest.raises(RuntimeError, match="has not converged"):
+        groups.group_dro(*drawn, members)
+
+
+@pytest.mark.parametrize("members", [np.ones((2, 49), bool), np.zeros((1, 50), bool)])
+def test_groups_need_members_with_events(few, members):
+    with pytest.raises(ValueError, match="an event in each group"):
+        groups.group_dro(*few[0], members)
+
+
+def test_a_loss_is_the_risk_set_and_at_most_the_range_of_scores(few):
+    drawn, _ = few
+    rng = np.random.default_rng(0)
+    sizes = (drawn.time[None] >= drawn.time[:, None]).sum(axis=1)
+    for scale in (0.1, 1.0, 5.0):
+        f = scale * rng.standard_normal(50)
+        apart = (literal.cox_losses(f, drawn.time, drawn.event) - np.log(sizes))[drawn.event]
+        assert np.abs(apart).max() <= np.ptp(f)
+
+
+def test_likelihood_of_a_group_and_without_each_patient(few):
+    drawn, members = few
+    rng = np.random.default_rng(1)
+    f = 0.3 * rng.standard_normal(50)
+    fold = np.arange(50) % 2
+    event = drawn.event | (np.arange(50) < 10)
+    judged = report._Judged(f, drawn.time, event, fold)
+
+    def value(inside):
+        total = 0.0
+        for k in (0, 1):
+            rows = inside & (fold == k)
+            total -= literal.cox_losses(f[rows], drawn.time[rows], event[rows]).sum()
+        return total / event[inside].sum()
+
+    found, without = groups.lpl(judged, members[0])
+    assert found == pytest.approx(value(members[0]))
+    exact = [value(members[0] & (np.arange(50) != i)) for i in range(50)]
+    assert np.abs(without - exact).max() < 0.25 * np.ptp(exact)  # risk sets of two or three
+    assert np.corrcoef(without, exact)[0, 1] > 0.98
+
+
+def test_intervals_cover_all_groups_at_once():
+    rng = np.random.default_rng(2)
+    together = 0
+    for _ in range(200):
+        sample = rng.standard_normal((80, 4))
+        mean = sample.mean(axis=0)
+        without = ((80 * mean - sample) / 79).T
+        columns = groups._intervals("m", mean, without)
+        together += ((columns["m_low"] < 0) & (columns["m_high"] > 0)).all()
+    assert 0.91 < together / 200 <= 0.99
+
+
+def test_planted_patients_are_what_the_design_says():
+    minority = np.arange(4000) < 800
+    for design, (features, effect, level) in groups.DESIGNS.items():
+        data = groups.planted(design, minority, 2.0, seed=1)
+        risk = drocox.risk_sets(data.time[minority], data.event[minority])
+        coef = drocox.solver.minimise(data.X[minority].to_numpy(), risk, 1).coef
+        truth = np.zeros(9)
+        truth[features] = effect
+        assert np.abs(coef - truth).max() < 0.25
+        early = data.event[minority].mean() - data.event[~minority].mean()
+        assert np.sign(round(early, 1)) == np.sign(level)
+
+
+def test_jobs_have_names_of_their_own_and_rows_repeat():
+    names = {"-".join(map(str, job.values())) for job in groups.jobs()}
+    assert len(names) == len(groups.jobs())
+    job = {"design": "other-early", "share": 0.2, "n": 300, "marker": 1.0, "draw": 1}
+    table = groups.rows(**job)
+    assert list(table["method"][:2]) == ["Cox", "DRO-COX"]
+    assert 0.2 < table.loc[1, "q_minority"] < 1
+    assert table.equals(groups.rows(**job))
