@@ -205,7 +205,7 @@ def test_a_method_that_the_forensic_runs_lack_is_refused(capsys, tmp_path):
 def test_verify_and_revalidate_fail_on_problems(capsys, monkeypatch, tmp_path):
     advice = "drocox sweep --protocol corrected --revalidate --out " + "a/long/path/" * 5
     problem = "computed by other code or data, " * 4 + f"run: {advice}"
-    found = {"as_published": [], "corrected": [problem], "forensic": []}
+    found = {"as_published": [], "corrected": [problem], "forensic": [], "beyond": []}
     asked = []
 
     def verify(protocol, *, out):

@@ -77,7 +77,8 @@ def test_the_wheel_has_the_data_and_nothing_else(wheel):
         for pattern in ("*.csv.gz", "*.json", "*.toml", "*.yml", "published/*.csv")
         for p in results.glob(pattern)
     }
-    assert package == sources | data | {"drocox/paper/seer_order.txt", "drocox/page.html"}
+    data |= {"drocox/paper/seer_order.txt", "drocox/page.html", "drocox/exercises/hints.toml"}
+    assert package == sources | data
     assert {"drocox/paper/results/claims.yml", "drocox/paper/results/published/results.csv"} < data
 
 
@@ -174,11 +175,14 @@ def imports(paths):
 
 
 def test_the_library_imports_what_it_requires_and_the_reproduction_what_paper_adds():
-    library = imports((ROOT / "drocox").glob("*.py"))
+    style = ROOT / "drocox" / "bookstyle.py"  # of the book's chapters: needs what runs them
+    library = imports(set((ROOT / "drocox").glob("*.py")) - {style})
     paper = imports((ROOT / "drocox" / "paper").glob("*.py"))
     assert library <= requirements() | {"matplotlib"}  # on request, by Audit.plot
     assert paper <= requirements("paper") | {"dask"}  # dask: on request, with --scheduler
     assert {"joblib", "threadpoolctl", "yaml"} <= paper - library
+    with_kernel = {"IPython", "matplotlib_inline", "myst_nb"}  # all come with myst-nb
+    assert imports([style]) <= requirements("paper") | with_kernel
 
 
 def test_the_lock_pins_what_is_required():
@@ -187,5 +191,5 @@ def test_the_lock_pins_what_is_required():
     extras = PROJECT["optional-dependencies"].values()
     texts = PROJECT["dependencies"] + [text for extra in extras for text in extra]
     names = {text.partition(">")[0].partition("=")[0] for text in texts}
-    assert names - pinned == {"drocox[paper]", "drocox[book]"}
+    assert names - pinned == {"drocox[paper]", "drocox[notebooks]", "drocox[book]"}
     assert "torch==2.13.0" in lines
