@@ -7,6 +7,7 @@ PYTHON ?= python3.11 python3.12 python3.13 python3.14 python3
 PORT   ?= 8000
 ARGS   ?=
 NBVAL  ?= --nbval
+JOBS   ?= 2
 
 # So that `drocox` in a chapter or a test is this environment's.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
@@ -23,7 +24,8 @@ book: $(READY)  ## Execute all chapters and build the book into _build/html/
 	$(BIN)/jupyter-book build . -W --keep-going
 
 test: lint  ## Lint, then run all tests and re-execute all notebooks (ARGS="-k dual" for some)
-	$(BIN)/python -m pytest $(NBVAL) --nbval-current-env --nbval-cell-timeout=300 tests book $(ARGS)
+	$(BIN)/python -m pytest $(NBVAL) --nbval-current-env --nbval-cell-timeout=300 \
+	  -n $(JOBS) --dist loadfile tests book $(ARGS)
 
 lab: $(VENV)/.lab  ## Open the chapters as notebooks in JupyterLab (installed the first time)
 	cd book && ../$(BIN)/jupyter lab $(ARGS)

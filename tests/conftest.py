@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -28,10 +29,18 @@ def pytest_configure(config):
 
 
 @pytest.fixture(scope="session")
-def built():
-    """The folder of the built book. Building is quick when nothing has changed."""
-    program = Path(sys.executable).with_name("jupyter-book")
-    command = [program, "build", ".", "-W", "--keep-going", "-q"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+def built(testrun_uid):
+    """The folder of the built book. Building is quick when nothing has changed.
+
+    Of several workers the first who needs it builds it, and the others wait.
+    """
+    stamp = ROOT / "_build" / ".tested"
+    stamp.parent.mkdir(exist_ok=True)
+    with FileLock(stamp.with_suffix(".lock")):
+        if not stamp.exists() or stamp.read_text() != testrun_uid:
+            program = Path(sys.executable).with_name("jupyter-book")
+            command = [program, "build", ".", "-W", "--keep-going", "-q"]
+            done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+            assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+            stamp.write_text(testrun_uid)
     return ROOT / "_build" / "html"

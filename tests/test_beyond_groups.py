@@ -10,7 +10,7 @@ from scipy import optimize
 
 import drocox
 from drocox import report
-from drocox.beyond import groups
+from drocox.beyond import described, groups
 
 
 @pytest.fixture(scope="module")
@@ -42,10 +42,10 @@ def _without_derivatives(function, d):
     return point, function(point)
 
 
-@pytest.mark.parametrize("family", groups.FAMILIES)
+@pytest.mark.parametrize("family", described.FAMILIES)
 def test_groups_are_few_large_and_told_for_anybody(patients, family):
     half = patients.subset(slice(0, 300))
-    found = groups.found_groups(half, family)
+    found = described.found_groups(half, family)
     masks = np.array([group(patients) for group in found.values()])
     assert 1 < len(found) <= 5
     assert (masks[:, :300].mean(axis=1) >= 0.08).all()  # of leaves, 0.1 of those who grow the tree
@@ -58,13 +58,13 @@ def test_groups_are_few_large_and_told_for_anybody(patients, family):
 def test_small_intersections_are_left_out(patients):
     codes = np.where(np.arange(600) < 30, 0, np.arange(600) % 2 + 1)
     data = drocox.SurvivalData("three", patients.X, patients.time, patients.event, {"site": codes})
-    found = groups.found_groups(data, "named")
+    found = described.found_groups(data, "named")
     assert set(found) == {"site = 1", "site = 2"}
     assert (found["site = 2"](data) == (codes == 2)).all()
 
 
 def test_the_worst_leaf_is_the_planted_minority(patients):
-    worst = next(iter(groups.found_groups(patients, share=0.15).values()))
+    worst = next(iter(described.found_groups(patients, share=0.15).values()))
     assert patients.groups["minority"][worst(patients)].mean() > 0.6
 
 
@@ -75,9 +75,9 @@ def test_group_dro_is_the_minimum_of_the_literal_maximum(few):
     def value(theta):
         losses = literal.cox_losses(drawn.X @ theta, drawn.time, drawn.event)
         worst = max(losses[row].mean() for row in members)
-        return worst + groups.EPSILON * _literal_loss(drawn, everybody, theta)
+        return worst + described.EPSILON * _literal_loss(drawn, everybody, theta)
 
-    coef = groups.group_dro(*drawn, members)
+    coef = described.group_dro(*drawn, members)
     point, smallest = _without_derivatives(value, 2)
     assert value(coef) == pytest.approx(smallest, abs=1e-8)
     assert np.allclose(coef, point, atol=1e-4)
@@ -94,9 +94,9 @@ def test_regret_is_the_minimum_of_the_literal_maximum(few):
     def value(theta):
         pairs = zip(members, floors, strict=True)
         worst = max(_literal_loss(drawn, row, theta) - floor for row, floor in pairs)
-        return worst + groups.EPSILON * _literal_loss(drawn, everybody, theta)
+        return worst + described.EPSILON * _literal_loss(drawn, everybody, theta)
 
-    coef = groups.group_dro(*drawn, members, regret=True)
+    coef = described.group_dro(*drawn, members, regret=True)
     point, smallest = _without_derivatives(value, 2)
     assert value(coef) == pytest.approx(smallest, abs=1e-8)
     assert np.allclose(coef, point, atol=1e-4)
@@ -106,7 +106,7 @@ def test_everybody_decides_what_groups_cannot_see(few):
     drawn, _ = few
     side = drawn.X[:, 0] > 0
     X = np.column_stack([drawn.X[:, 1], side])
-    coef = groups.group_dro(X, drawn.time, drawn.event, [side, ~side], regret=True)
+    coef = described.group_dro(X, drawn.time, drawn.event, [side, ~side], regret=True)
     rest = optimize.minimize_scalar(
         lambda level: literal.cox_losses(X @ [coef[0], level], drawn.time, drawn.event).sum()
     )
@@ -123,8 +123,8 @@ def test_own_effects_are_the_minimum_of_the_literal_sum(few):
         losses = literal.cox_losses(wide @ theta, drawn.time, drawn.event)
         return losses.sum() + 2 * (theta[2:] ** 2).sum()
 
-    coef = groups.own_effects(*drawn, members[:2])
-    assert np.allclose(groups.by_group(drawn.X, members[:2]), wide)
+    coef = described.own_effects(*drawn, members[:2])
+    assert np.allclose(described.by_group(drawn.X, members[:2]), wide)
     assert np.abs(optimize.approx_fprime(coef, value, 1e-6)).max() < 1e-3
     assert value(coef) <= optimize.minimize(value, coef, method="Powell").fun + 1e-8
 
@@ -134,13 +134,13 @@ def test_a_search_that_stops_early_is_refused(few, monkeypatch):
     stay = optimize.OptimizeResult(x=np.ones(3))
     monkeypatch.setattr(groups.optimize, "minimize", lambda *_, **__: stay)
     with pytest.raises(RuntimeError, match="has not converged"):
-        groups.group_dro(*drawn, members)
+        described.group_dro(*drawn, members)
 
 
 @pytest.mark.parametrize("members", [np.ones((2, 49), bool), np.zeros((1, 50), bool)])
 def test_groups_need_members_with_events(few, members):
     with pytest.raises(ValueError, match="an event in each group"):
-        groups.group_dro(*few[0], members)
+        described.group_dro(*few[0], members)
 
 
 def test_a_loss_is_the_risk_set_and_at_most_the_range_of_scores(few):

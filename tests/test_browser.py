@@ -41,7 +41,7 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
         pass
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def site(built):
     """The address of the built book."""
     server = http.server.ThreadingHTTPServer(
@@ -53,7 +53,7 @@ def site(built):
     server.server_close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # while it runs, no other test can start one
 def chromium():
     from playwright.sync_api import sync_playwright
 

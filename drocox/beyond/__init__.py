@@ -11,8 +11,8 @@ from types import ModuleType
 # by name, with the modules that decide its numbers beside its own and those of all studies
 STUDIES = {
     "protection": (),
-    "groups": ("report",),
-    "rivals": ("report", "beyond.groups", "beyond.protection"),
+    "groups": ("report", "beyond.described"),
+    "rivals": ("report", "beyond.described", "beyond.protection"),
 }
 
 

@@ -28,7 +28,7 @@ import torch
 from scipy import optimize
 
 from drocox import concordance, kernels, training
-from drocox.beyond.groups import found_groups, group_dro
+from drocox.beyond.described import found_groups, group_dro
 from drocox.beyond.protection import MAIN
 from drocox.cox import RiskSets, cox_losses, risk_sets
 from drocox.data import SurvivalData
