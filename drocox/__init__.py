@@ -11,29 +11,24 @@ from importlib import import_module
 
 __version__ = "0.2.0"
 
-# where each public name lives; a name that is its own module stands for the module
-_HOMES = {
-    "DROCox": "drocox.estimator",
-    "SurvivalData": "drocox.data",
-    "accuracy": "drocox.accuracy",
-    "audit": "drocox.report",
-    "breslow_survival": "drocox.cox",
-    "choose_alpha": "drocox.tuning",
-    "cox_losses": "drocox.cox",
-    "dro_risk": "drocox.dro",
-    "dual_constant": "drocox.dro",
-    "evaluate": "drocox.evaluation",
-    "fairness": "drocox.fairness",
-    "figures": "drocox.paper.figures",
-    "load_dataset": "drocox.paper.datasets",
-    "load_runs": "drocox.paper.store",
-    "optimal_eta": "drocox.dro",
-    "regularizers": "drocox.regularizers",
-    "risk_sets": "drocox.cox",
-    "split_cox_losses": "drocox.cox",
-    "tables": "drocox.paper.tables",
-    "worst_case_weights": "drocox.dro",
+# public names by the module where they live; a module's own name stands for the module
+_NAMES = {
+    "accuracy": "accuracy",
+    "cox": "breslow_survival cox_losses risk_sets split_cox_losses",
+    "data": "SurvivalData",
+    "dro": "dro_risk dual_constant optimal_eta worst_case_weights",
+    "estimator": "DROCox",
+    "evaluation": "evaluate",
+    "fairness": "fairness",
+    "paper.datasets": "load_dataset",
+    "paper.figures": "figures",
+    "paper.store": "load_runs",
+    "paper.tables": "tables",
+    "regularizers": "regularizers",
+    "report": "audit",
+    "tuning": "choose_alpha",
 }
+_HOMES = {name: f"drocox.{home}" for home, names in _NAMES.items() for name in names.split()}
 __all__ = sorted(_HOMES)
 
 
@@ -42,9 +37,8 @@ def __getattr__(name: str):
     if name not in _HOMES:
         raise AttributeError(f"module 'drocox' has no attribute {name!r}")
     home = import_module(_HOMES[name])
-    value = home if _HOMES[name].rpartition(".")[2] == name else getattr(home, name)
-    globals()[name] = value
-    return value
+    globals()[name] = getattr(home, name, home)
+    return globals()[name]
 
 
 def __dir__() -> list[str]:
