@@ -38,7 +38,9 @@ converge at once.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numba import njit
@@ -112,10 +114,8 @@ def minimise(
     _checks.number_in(alpha, "alpha", 0, 1)
     _checks.one_of(rule, "rule", RULES)
     if risk.order.shape != (1, len(X)):
-        raise ValueError(
-            f"risk has shape {risk.order.shape}, X {X.shape}; pass risk_sets(time, event) with one "
-            "time for each row of X"
-        )
+        said = f"risk has shape {risk.order.shape}, X {X.shape}"
+        raise ValueError(f"{said}; pass risk_sets(time, event), one time for each row of X")
     if first is not None and weights is not None:
         raise ValueError("weights cannot be used with first; leave one of them out")
     order = risk.order[0]
@@ -125,14 +125,11 @@ def minimise(
         first = np.asarray(first, bool)[order]
     Z, back = _uncorrelated(np.take(X, order, axis=0), risk)
     problem = _Problem(Z, risk, weights, first, alpha, rule)
-    if not all(problem.event[part].any() for part in problem.parts):
-        raise ValueError("nobody has an event and a weight above 0, or not on both sides of first")
     start = np.zeros(Z.shape[1])
     step = len(Z) // SAMPLE
     if step > 1:  # a sample is near the optimum at a fraction of the cost
-        sample = problem.thinned(step)
-        if all(sample.event[part].any() for part in sample.parts):
-            start = _solve(sample, start, 1e-4, 50)[0].point
+        with suppress(ValueError):  # unless it has too few events
+            start = _solve(problem.thinned(step), start, 1e-4, 50)[0].point
     best, bound, q, steps, separated = _solve(problem, start, tol, n_iter)
     bound = min(bound, best.risk)  # rounding may put them the other way round
     gap = (best.risk - bound) / max(1.0, best.risk)
@@ -205,19 +202,6 @@ def _priced_worst_case(losses, mass, mu: float, cap: float) -> tuple[np.ndarray,
     return ratio / (mass @ ratio), inside
 
 
-class _State:
-    """Risk and gradient at one point, and what the Hessian needs."""
-
-    def __init__(self, point, losses, hazard, total):
-        self.point, self.losses, self.hazard, self.total = point, losses, hazard, total
-        self.q = np.empty_like(losses)
-        self.risk = 0.0  # R
-        self.value = 0.0  # what is minimised: R, less the adversary's price
-        self.priced = False  # whether the price matters here
-        self.halves = []  # patients, whose q moves, its width, what is fixed
-        self.hessians = None  # kept once computed
-
-
 class _Problem:
     """Patients in time order, latest first; the risk as a function of a point, theta in ``Z``."""
 
@@ -228,21 +212,23 @@ class _Problem:
         self.split = first is not None
         side = np.where(first, 0, 1) if self.split else np.zeros(len(Z), int)
         self.sets = (outcomes.stop, side[None], (1 - side if self.split else side)[None])
-        self.parts = [slice(None)] if first is None else [first, ~first]
+        self.parts = [first, ~first] if self.split else [slice(None)]
+        if not all(self.event[part].any() for part in self.parts):
+            said = "nobody has an event and a weight above 0, or not on both sides of first"
+            raise ValueError(f"{said}; pass an event on each side")
         self.mass = weights.copy()  # p
         for part in self.parts:
             self.mass[part] /= self.mass[part].sum()
         self.radius = np.sqrt(np.einsum("ij,ij->i", Z, Z).max())
-        self.c = None  # the dual constant
-        if alpha == 1 or rule != "cvar":
-            self.c = dual_constant(alpha, rule="sharp" if alpha == 1 else rule)
+        no_ball = rule == "cvar" and alpha < 1  # else C = 1, a ball of one point
+        self.c = None if no_ball else dual_constant(alpha, rule="sharp" if alpha == 1 else rule)
         self.cap = 1 / alpha if self.c is None else self.c**2
 
     def thinned(self, step: int) -> _Problem:
         """The same problem for every ``step``-th patient."""
         outcomes = risk_sets(self.outcomes.time[0][::step], self.outcomes.event[0][::step])
         rows = outcomes.order[0] * step
-        first = None if self.first is None else self.first[rows]
+        first = self.first[rows] if self.split else None
         Z = np.take(self.Z, rows, axis=0)
         return _Problem(Z, outcomes, self.weights[rows], first, self.alpha, self.rule)
 
@@ -255,105 +241,114 @@ class _Problem:
         """Risk and gradient; None where hazards leave the range of floating-point numbers."""
         f = self.Z @ point
         f -= f.max()
-        if not f.min() > -kernels.SAFE_SPREAD:
-            return None
-        hazard = np.exp(f) * self.weights
-        total = kernels.risk_sums(hazard[None], *self.sets)[0]
-        if self.split:
-            total += hazard
-        total[~self.event] = 1.0
-        state = _State(point, (np.log(total) - f) * self.event, hazard, total)
-        for part in self.parts:
-            self._meet(state, part, mu)
-        pull = state.q * self.event
-        push = pull / total
-        state.received = hazard * kernels.risk_sums_back(push[None], *self.sets)[0]
-        if self.split:
-            state.received += hazard * push
-        state.gradient = (state.received - pull) @ self.Z
-        return state
+        return _State(self, point, f, mu) if f.min() > -kernels.SAFE_SPREAD else None
 
-    def _meet(self, state: _State, part, mu: float) -> None:
+
+class _State:
+    """Risk and gradient at one point, where scores are ``f``; Hessians and bound when asked for."""
+
+    def __init__(self, problem: _Problem, point: np.ndarray, f: np.ndarray, mu: float):
+        self.problem, self.point = problem, point
+        self.hazard = np.exp(f) * problem.weights
+        self.total = kernels.risk_sums(self.hazard[None], *problem.sets)[0]
+        if problem.split:
+            self.total += self.hazard
+        self.total[~problem.event] = 1.0
+        self.losses = (np.log(self.total) - f) * problem.event
+        self.q = np.empty_like(f)
+        self.risk = 0.0  # R
+        self.value = 0.0  # what is minimised: R, less the adversary's price
+        self.priced = False  # whether the price matters here
+        self.halves = []  # patients, how fast their q follows their loss, moments of it that stay
+        for part in problem.parts:
+            self._meet(part, problem.mass[part], mu)
+        self.pull = self.q * problem.event
+        push = self.pull / self.total
+        self.received = self.hazard * kernels.risk_sums_back(push[None], *problem.sets)[0]
+        if problem.split:
+            self.received += self.hazard * push
+        self.gradient = (self.received - self.pull) @ problem.Z
+
+    def _meet(self, part, mass: np.ndarray, mu: float) -> None:
         """Add the adversary's answer in one half."""
-        losses = state.losses[part]
-        mass = self.mass[part]
-        if self.c is None:
-            state.risk += float(dro_risk(losses, self.alpha, rule="cvar", weights=mass))
+        losses = self.losses[part]
+        c = self.problem.c
+        if c is None:
+            alpha = self.problem.alpha
+            self.risk += float(dro_risk(losses, alpha, rule="cvar", weights=mass))
         else:
-            etas, risks, worst = kernels.worst_cases(losses[None], mass[None], np.array([self.c]))
-            state.risk += risks[0]
+            (eta,), (risk,), (q,) = kernels.worst_cases(losses[None], mass[None], np.array([c]))
+            self.risk += risk
             # q_i = p_i (loss_i - eta)_+ / width; for C = 1 the adversary has no choice
-            width = (risks[0] - etas[0]) / self.c**2 if self.c > 1 else np.inf
+            width = (risk - eta) / c**2 if c > 1 else np.inf
             if width >= mu:
-                state.q[part] = worst[0]
-                state.value += risks[0] - 0.5 * mu * (self.c**2 - 1)
-                state.halves.append((part, worst[0] > 0, width, 2 if self.c > 1 else 0))
+                self.q[part] = q
+                self.value += risk - 0.5 * mu * (c**2 - 1)
+                self.halves.append((part, mass * (q > 0) / width, 2))
                 return
-        ratio, inside = _priced_worst_case(losses, mass, mu, np.inf if self.c else self.cap)
+        cap = self.problem.cap if c is None else np.inf
+        ratio, inside = _priced_worst_case(losses, mass, mu, cap)
         q = mass * ratio
-        state.q[part] = q
-        state.value += q @ losses - 0.5 * mu * (q @ ratio - 1)
-        state.halves.append((part, inside, mu, 1 if inside.any() else 0))
-        state.priced = True
+        self.q[part] = q
+        self.value += q @ losses - 0.5 * mu * (q @ ratio - 1)
+        self.halves.append((part, mass * inside / mu, 1))
+        self.priced = True
 
-    def hessians(self, s: _State) -> tuple[np.ndarray, np.ndarray]:
+    @cached_property
+    def hessians(self) -> tuple[np.ndarray, np.ndarray]:
         """Hessian of F_q, and what the response of q to the losses adds to it.
 
         The response is p_i / width on the diagonal, less what keeps the sum of q at 1 and, on the
         edge of the ball, its length at C: the projection of 1 and of the losses, made orthogonal.
         """
-        if s.hessians is not None:
-            return s.hessians
-        n, d = self.Z.shape
+        problem = self.problem
+        n, d = problem.Z.shape
         slope = np.zeros(n)
         kept = []
-        for part, inside, width, fixed_moments in s.halves:
-            slope[part] = self.mass[part] * inside / width
-            for power in range(fixed_moments):
-                level = s.losses[part] - np.average(s.losses[part], weights=slope[part])
+        for part, own, moments in self.halves:
+            slope[part] = own
+            for power in range(moments if own.any() else 0):
+                level = self.losses[part] - np.average(self.losses[part], weights=own)
                 vector = np.zeros(n)
-                vector[part] = slope[part] * level**power
-                kept.append((vector * self.event, vector[part] @ level**power))
-        slope *= self.event
-        pull = s.q * self.event
+                vector[part] = own * level**power
+                kept.append((vector * problem.event, vector[part] @ level**power))
+        slope *= problem.event
         fixed, added = np.zeros((2, d, d))
         moved = np.zeros((len(kept), d))
         sums = np.zeros((2, d))
         reached = 0
+        given = (self.hazard, self.total, problem.event, *problem.sets, problem.split)
         block = 1 + 2**17 // d  # as many patients at a time as the processor keeps at hand
         for low in range(0, n, block):
             high = min(n, low + block)
-            z = self.Z[low:high]
-            given = (s.hazard, s.total, self.event, *self.sets, self.split)
-            means, reached = _risk_set_means(self.Z, *given, low, high, sums, reached)
-            fixed += z.T @ (s.received[low:high, None] * z)
-            fixed -= means.T @ (pull[low:high, None] * means)
+            z = problem.Z[low:high]
+            means, reached = _risk_set_means(problem.Z, *given, low, high, sums, reached)
+            fixed += z.T @ (self.received[low:high, None] * z)
+            fixed -= means.T @ (self.pull[low:high, None] * means)
             if kept:
                 means -= z  # the gradients of the losses
                 added += means.T @ (slope[low:high, None] * means)
                 moved += [vector[low:high] @ means for vector, _ in kept]
         for vector, (_, size) in zip(moved, kept, strict=True):
             added -= np.outer(vector, vector) / max(size, 1e-300)
-        s.hessians = fixed, added
-        return s.hessians
+        return fixed, added
 
-    def bound(self, s: _State) -> float:
+    def bound(self) -> float:
         """The certificate, a number that no risk is below; -inf if a slope is too large for it."""
-        curvature, vectors = np.linalg.eigh(self.hessians(s)[0])
-        slope = vectors.T @ s.gradient
+        curvature, vectors = np.linalg.eigh(self.hessians[0])
+        slope = vectors.T @ self.gradient
         steep = curvature > 1e-13 * curvature[-1]  # others are 0 to rounding, with their slope
-        if np.abs(slope[~steep]).max(initial=0.0) > 1e-13:
+        square = (slope[steep] ** 2 / curvature[steep]).sum()  # of the Newton decrement
+        least = curvature[steep].min(initial=np.inf)
+        reach = 2 * self.problem.radius / np.sqrt(least)  # M, or more
+        x = np.sqrt(square) * reach
+        if x >= 1 or np.abs(slope[~steep]).max(initial=0.0) > 1e-13:
             return -np.inf
-        if not steep.any():
-            return s.q @ s.losses
-        decrement = np.sqrt((slope[steep] ** 2 / curvature[steep]).sum())
-        reach = 2 * self.radius / np.sqrt(curvature[steep][0])  # M, or more
-        x = decrement * reach
-        if x >= 1:
-            return -np.inf
-        # the series has terms x^k / (k (k - 1)); x^4 / 9 is more than all from x^4 / 12 on
-        omega = x * x / 2 + x**3 / 6 + x**4 / 9 if x < 1e-3 else x + (1 - x) * np.log1p(-x)
-        return s.q @ s.losses - omega / reach**2
+        # omega has terms x^k / (k (k - 1)); x^4 / 9 is more than all from x^4 / 12 on
+        lost = square * (1 / 2 + x / 6 + x**2 / 9)
+        if x >= 1e-3:
+            lost = (x + (1 - x) * np.log1p(-x)) / reach**2
+        return self.q @ self.losses - lost
 
 
 def _newton(hessian: np.ndarray, gradient: np.ndarray) -> np.ndarray:
@@ -365,21 +360,19 @@ def _newton(hessian: np.ndarray, gradient: np.ndarray) -> np.ndarray:
     return -vectors @ np.where(flat, 0.0, slope / np.maximum(curvature, floor))
 
 
-def _descend(problem: _Problem, start: _State, mu: float, near: float, n_iter: int):
+def _descend(problem: _Problem, state: _State, mu: float, near: float, n_iter: int):
     """Steps at one price: in a trust region until slopes are ``near`` 0, then Newton's alone.
 
     Returns the last state, the one before it if a bound is to be had there for less, the number of
     steps, and whether scores still move.
     """
-    seen = {start.point.tobytes(): start}
 
     def at(point: np.ndarray) -> _State | None:
-        if (key := point.tobytes()) not in seen:
-            seen.clear()
-            seen[key] = problem.at(point, mu)
-        return seen[key]
+        nonlocal state
+        if state is None or (point != state.point).any():
+            state = problem.at(point, mu)
+        return state
 
-    state = start
     steps = 0
     if np.linalg.norm(state.gradient) > near:
         found = optimize.minimize(
@@ -387,13 +380,13 @@ def _descend(problem: _Problem, start: _State, mu: float, near: float, n_iter: i
             state.point,
             method="trust-exact",
             jac=lambda point: at(point).gradient,
-            hess=lambda point: sum(problem.hessians(at(point))),
+            hess=lambda point: sum(at(point).hessians),
             options={"gtol": near, "maxiter": n_iter},
         )
         state = at(found.x)
         steps = found.nit
     while True:
-        hessian = sum(problem.hessians(state))
+        hessian = sum(state.hessians)
         direction = _newton(hessian, state.gradient)
         drop = -direction @ state.gradient
         away = problem.farthest(direction) > 0.1
@@ -428,7 +421,7 @@ def _solve(problem: _Problem, start: np.ndarray, tol: float, n_iter: int) -> tup
             best = problem.at(np.zeros(len(start)), mu)  # a null optimum is to be exactly that
         if state.risk < best.risk - 1e-13 * abs(best.risk):
             best = state
-        here = problem.bound(before)
+        here = before.bound()
         if here > bound:
             bound = here
             q = before.q
