@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
-from pandas.api.types import is_bool_dtype, is_numeric_dtype
+from pandas.api.types import is_numeric_dtype
 from sksurv.util import Surv
 
 from drocox import _checks
@@ -113,14 +113,12 @@ class SurvivalData:
             column = _column(df, c, argument)
             title = f"{argument} column {c!r}"
             if not is_numeric_dtype(column):
-                said = f"{title} must be numeric, not {column.dtype}"
-                raise TypeError(f"{said}; convert it (time: number of days, event: 0/1)")
+                raise TypeError(f"{title} must be numeric, not {column.dtype}; convert it first")
             outcomes[title] = column.to_numpy(dtype=float, na_value=np.nan)
         checked = _checks.outcomes(*outcomes.values(), names=list(outcomes))
-        codes = {}
-        labels = {}
-        for a, values in groups.items():
-            codes[a], labels[a] = _group_codes(a, values, df.index)
+        found = {a: _categories(a, values, df.index) for a, values in groups.items()}
+        codes = {a: labelled.codes for a, labelled in found.items()}
+        labels = {a: [f"{a} = {x}" for x in labelled.categories] for a, labelled in found.items()}
         encoded = [_encode(_column(df, c, "features", (time, event))) for c in features]
         X = pd.concat(encoded, axis=1) if encoded else df[[]]
         return cls(name, X, *checked, codes, labels)
@@ -144,8 +142,8 @@ class SurvivalData:
         if index.ndim != 1 or index.size == 0:
             raise ValueError("rows selects nobody; pass a list with at least one index, or a mask")
         groups = {a: codes[index] for a, codes in self.groups.items()}
-        outcomes = {"time": self.time[index], "event": self.event[index]}
-        return replace(self, X=self.X.iloc[index], groups=groups, **outcomes)
+        outcomes = self.time[index], self.event[index]
+        return SurvivalData(self.name, self.X.iloc[index], *outcomes, groups, self.group_labels)
 
     @property
     def feature_names(self) -> list[str]:
@@ -175,10 +173,8 @@ class SurvivalData:
 
     def __repr__(self) -> str:
         groups = ", ".join(map(str, self.groups)) or "none"
-        return (
-            f"SurvivalData({self.name!r}: {len(self):,} patients, {self.event.sum():,} events, "
-            f"{self.X.shape[1]} features, groups: {groups})"
-        )
+        size = f"{len(self):,} patients, {self.event.sum():,} events, {self.X.shape[1]} features"
+        return f"SurvivalData({self.name!r}: {size}, groups: {groups})"
 
 
 def _column(df: pd.DataFrame, column: str, argument: str, outcomes: tuple = ()) -> pd.Series:
@@ -191,20 +187,20 @@ def _column(df: pd.DataFrame, column: str, argument: str, outcomes: tuple = ()) 
     return df[column].infer_objects()
 
 
-def _group_codes(name: str, values, index: pd.Index) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Integer codes and labels of one sensitive attribute of a user's frame."""
+def _categories(name: str, values, index: pd.Index) -> pd.Categorical:
+    """Codes and labels of one sensitive attribute of a user's frame."""
     title = f"groups[{name!r}]"
     _checks.codes(values, title, len(index))
     if isinstance(values, pd.Series) and not values.index.equals(index):
         raise ValueError(f"{title} has another index than df; align it with df first")
     values = values if isinstance(values, pd.Series) else np.asarray(values)
     found = pd.Categorical(values).remove_unused_categories()  # keeps an order of the user's
-    labels = found.categories
-    measured = is_numeric_dtype(labels) and not is_bool_dtype(labels)
-    if len(labels) > (MAX_NUMERIC_GROUPS if measured else MAX_LABELS):
+    size = len(found.categories)
+    measured = is_numeric_dtype(found.categories)  # more than two, so no booleans
+    if size > (MAX_NUMERIC_GROUPS if measured else MAX_LABELS):
         binned = f"groups={{{name!r}: df[{name!r}] > 65}}"
-        raise ValueError(f"{title} has {len(labels)} distinct values; bin them, as in {binned}")
-    return found.codes, tuple(f"{name} = {label}" for label in labels)
+        raise ValueError(f"{title} has {size} distinct values; bin them, as in {binned}")
+    return found
 
 
 def _encode(column: pd.Series) -> pd.DataFrame:
