@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 
 import numpy as np
@@ -24,6 +24,7 @@ from drocox.dro import RULES, dro_risk, dual_constant, worst_case_weights
 from drocox.solver import Solution, minimise
 
 
+@dataclass(eq=False, repr=False)
 class DROCox(SurvivalAnalysisMixin, BaseEstimator):
     r"""Distributionally robust Cox model, linear or with one hidden layer.
 
@@ -101,7 +102,19 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
     c-index 0.73, survival to month 60 0.82
     """
 
-    _parameter_constraints: dict = {  # noqa: RUF012
+    # parameters of the constructor, kept as they are; fit checks them
+    alpha: float = 0.2
+    rule: str = "sharp"
+    split: bool = False
+    hidden_units: int | None = None
+    solver: str = "auto"
+    learning_rate: float = 0.01
+    n_iter: int = 500
+    tol: float = 1e-6
+    random_state: int | np.random.RandomState | None = 0
+    verbose: bool = False
+
+    _parameter_constraints = {  # noqa: RUF012
         "alpha": [Interval(Real, 0, 1, closed="right")],
         "rule": [StrOptions(set(RULES))],
         "hidden_units": [Interval(Integral, 1, None, closed="left"), None],
@@ -113,30 +126,6 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
         "random_state": ["random_state"],
         "verbose": ["verbose"],
     }
-
-    def __init__(
-        self,
-        alpha: float = 0.2,
-        rule: str = "sharp",
-        split: bool = False,
-        hidden_units: int | None = None,
-        solver: str = "auto",
-        learning_rate: float = 0.01,
-        n_iter: int = 500,
-        tol: float = 1e-6,
-        random_state=0,
-        verbose: bool = False,
-    ):
-        self.alpha = alpha
-        self.rule = rule
-        self.split = split
-        self.hidden_units = hidden_units
-        self.solver = solver
-        self.learning_rate = learning_rate
-        self.n_iter = n_iter
-        self.tol = tol
-        self.random_state = random_state
-        self.verbose = verbose
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X, y: np.ndarray, sample_weight=None) -> DROCox:
