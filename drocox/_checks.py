@@ -9,12 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from numbers import Real
-from typing import TYPE_CHECKING
 
 import numpy as np
-
-if TYPE_CHECKING:
-    import torch
 
 
 def one_of(value: str, name: str, known: Iterable[str]) -> str:
@@ -88,7 +84,7 @@ def same_length(**arrays) -> None:
         raise ValueError(f"lengths differ: {said}; pass one value per patient")
 
 
-def floats(values, name: str) -> torch.Tensor:
+def floats(values, name: str):
     """Return ``values`` as a floating tensor of shape (..., n), dtype and graph kept."""
     import torch
 

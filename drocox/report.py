@@ -17,7 +17,6 @@ import textwrap
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from importlib.resources import files
 from itertools import combinations
 from pathlib import Path
 
@@ -354,10 +353,9 @@ class Audit:
 
     def __str__(self) -> str:
         lines = [textwrap.fill(line, 80) for line in self.sentence.splitlines()]
-        figures = self.table.columns[self.table.columns.str.match("conc|cal")]
         heads = ["patients", "events", "conc.", "low", "high", "o/e", "low", "high"]
         labels = [g if len(g) < 28 else f"{g[:13]}…{g[-13:]}" for g in self.table["group"]]
-        table = self.table[["patients", "events", *figures]].set_axis(heads, axis=1)
+        table = self.table.filter(regex="^(patients|events|conc|cal)").set_axis(heads, axis=1)
         text = table.set_axis(labels).to_string(float_format="%.2f", na_rep="")
         return "\n".join([*lines, "", text])
 
@@ -410,17 +408,11 @@ def page(audits: Mapping[str, Audit]) -> str:
     str
         HTML without scripts, styles, fonts or pictures from elsewhere; names are escaped.
     """
-    layout = files("drocox").joinpath("page.html").read_text(encoding="utf-8")
+    layout = Path(__file__).with_name("page.html").read_text(encoding="utf-8")
     return jinja2.Environment(autoescape=True).from_string(layout).render(audits=audits)
 
 
-def audit(
-    data: SurvivalData,
-    scores,
-    *,
-    folds=None,
-    train: tuple[SurvivalData, np.ndarray] | Mapping | None = None,
-) -> Audit:
+def audit(data: SurvivalData, scores, *, folds=None, train: tuple | Mapping | None = None) -> Audit:
     r"""Judge how well scores serve the groups of ``data``, with 95 % intervals.
 
     ``c_index`` is Harrell's, among the group's own patients. ``concordance`` is the fraction of

@@ -148,11 +148,9 @@ def _compare(grid: list[float], c_index: np.ndarray, fractions: np.ndarray, extr
     for (name, short), value, left in zip(names, both, without, strict=True):
         covariance = (1 + J * extra) * spread(left[:, 1:] - left[:, :1])[0]
         half = np.append(0, simultaneous(covariance, J - 1)[0] * np.sqrt(np.diag(covariance)))
-        difference = value - value[0]
         table[name] = value
-        table[f"{short}_difference"] = difference
-        table[f"{short}_low"] = difference - half
-        table[f"{short}_high"] = difference + half
+        for end, beyond in (("difference", 0), ("low", -half), ("high", half)):
+            table[f"{short}_{end}"] = value - value[0] + beyond
     return table.set_index("alpha")
 
 
