@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from drocox import __version__
+from drocox.paper import StoreError
 from drocox.paper import cli as paper
 
 
@@ -27,12 +28,9 @@ class _Parser(argparse.ArgumentParser):
 
 def _parser() -> tuple[_Parser, dict[str, argparse.ArgumentParser]]:
     """The parser, and those of its commands by name."""
-    parser = _Parser(
-        "drocox",
-        description="Distributionally robust Cox models: an audit of your own data, and the "
-        "paper's data, experiments and tables.",
-        epilog="drocox COMMAND --help shows the arguments of a command, with an example.",
-    )
+    words = "Distributionally robust Cox models: an audit of your own data, and the paper's data, "
+    more = "drocox COMMAND --help shows the arguments of a command, with an example."
+    parser = _Parser("drocox", description=words + "experiments and tables.", epilog=more)
     parser.add_argument("--version", action="version", version=f"drocox {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
 
@@ -48,8 +46,7 @@ def _parser() -> tuple[_Parser, dict[str, argparse.ArgumentParser]]:
     add("file", type=Path, help="CSV with a line of names, then one line for each patient")
     add("--time", required=True, metavar="COLUMN", help="observed times")
     add("--event", required=True, metavar="COLUMN", help="1 = event, 0 = censored")
-    words = "columns, or thresholds like age>65"
-    add("--groups", required=True, type=_names, metavar="A,B", help=words)
+    add("--groups", required=True, type=_names, metavar="A,B", help="columns, or cuts like age>65")
     words = "held-out scores to be judged (default: Cox and DRO-COX, fitted here by cross-fitting)"
     add("--score", metavar="COLUMN", help=words)
     add("--drop", type=_names, default=[], metavar="A,B", help="no features, such as identifiers")
@@ -165,11 +162,7 @@ def main(argv: list[str] | None = None) -> int:
     except BrokenPipeError:  # the reader has had enough, as in: drocox data | head -1
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141  # as if the signal of a closed pipe had ended the process
-    except Exception as error:
-        from drocox.paper.store import StoreError  # here, not above: slow to import
-
-        if not isinstance(error, StoreError | ValueError | TypeError | ModuleNotFoundError):
-            raise
+    except (StoreError, ValueError, TypeError, ModuleNotFoundError) as error:
         # an extra that is missing has a name, unlike our own messages of this kind
         advice = '; run: pip install "drocox[paper]"' if getattr(error, "name", None) else ""
         print(paper.fill(f"drocox: {error}{advice}"), file=sys.stderr)

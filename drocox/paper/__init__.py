@@ -5,3 +5,7 @@ and scales, ``run`` trains and judges one stack of models, ``sweep`` does so for
 ``store``, with the ``provenance`` of its rows; ``selection``, ``tables``, ``figures`` and
 ``claims`` read the stored rows, called *runs*. The library never imports this package.
 """
+
+
+class StoreError(RuntimeError):
+    """A store is incomplete, damaged, or made by other code; the message says what to do."""

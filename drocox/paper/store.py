@@ -24,7 +24,7 @@ import pandas as pd
 
 from drocox import _checks
 from drocox.beyond import home
-from drocox.paper import provenance
+from drocox.paper import StoreError, provenance
 from drocox.paper.protocol import PROCEDURES, Stack
 
 DEFAULT = Path(__file__).with_name("results")
@@ -32,10 +32,6 @@ STORES = (*PROCEDURES, "beyond")
 SPENT = ("cpu", "wall", "peak")  # what a stack cost: seconds of one thread, seconds, GB
 
 Part = tuple[dict, pd.DataFrame]  # of a finished stack: what its file begins with, and rows
-
-
-class StoreError(RuntimeError):
-    """A store is incomplete, damaged, or made by other code; the message says what to do."""
 
 
 class DamagedError(StoreError):
