@@ -169,12 +169,13 @@ def leads(view: str, out: Path | None = None, **which) -> pd.DataFrame:
         By comparison: mean, half and detectable, the :func:`interval` of the lead of the best mean
         of ours over the best of theirs, positive where ours is better.
     """
-    names, *sides = _sides(view, out, **which)
-    chosen = [side.mean(axis=0).argmax(axis=-1)[None, :, None] for side in sides]
-    values = [
-        np.take_along_axis(side, i, axis=2)[..., 0] for side, i in zip(sides, chosen, strict=True)
-    ]
-    found = interval(values[0] - values[1], (VIEWS | READINGS)[view]["protocol"])
+
+    def of_best(side: np.ndarray) -> np.ndarray:
+        chosen = side.mean(axis=0).argmax(axis=-1)[None, :, None]
+        return np.take_along_axis(side, chosen, axis=2)[..., 0]
+
+    names, ours, theirs = _sides(view, out, **which)
+    found = interval(of_best(ours) - of_best(theirs), (VIEWS | READINGS)[view]["protocol"])
     return pd.DataFrame(found._asdict(), names)
 
 

@@ -200,11 +200,8 @@ def _short(value: float) -> str:
 def _spread(cell) -> str:
     """SD of a cell and, where published, its distance to the paper's mean."""
     gap = (cell["mean"] - cell["paper_mean"]) / cell["paper_std"]
-    if gap != gap:  # NaN: unpublished
-        return _short(cell["std"])
-    if abs(gap) >= 999:
-        return f"{_short(cell['std'])} far"
-    return f"{_short(cell['std'])} {gap:+.{1 if abs(gap) < 9.95 else 0}f}"
+    far = f" {gap:+.{1 if abs(gap) < 9.95 else 0}f}" if abs(gap) < 999 else " far"
+    return _short(cell["std"]) + (far if gap == gap else "")  # NaN: unpublished
 
 
 def _figure(args) -> None:

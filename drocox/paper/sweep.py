@@ -87,12 +87,9 @@ def machine() -> dict:
     -------
     dict
     """
-    return {
-        "cores": os.cpu_count(),
-        "machine": f"{platform.system()} {platform.machine()}",
-        "python": platform.python_version(),
-        "packages": {p: version(p) for p in PACKAGES},
-    }
+    kind = f"{platform.system()} {platform.machine()}"
+    versions = {"python": platform.python_version(), "packages": {p: version(p) for p in PACKAGES}}
+    return {"cores": os.cpu_count(), "machine": kind, **versions}
 
 
 @contextmanager
@@ -218,8 +215,7 @@ def differences(stored: pd.DataFrame, new: pd.DataFrame) -> list[str]:
         return ["no row is stable enough to be compared"]
     found = []
     for column in new.select_dtypes("number").columns.drop("moved"):
-        a = stored.loc[held, column].to_numpy(float)
-        b = new.loc[held, column].to_numpy(float)
+        a, b = (frame.loc[held, column].to_numpy(float) for frame in (stored, new))
         near = np.isclose(a, b, rtol=0, atol=1e-6, equal_nan=True)
         apart = ~(near | np.isclose(a, b, rtol=1e-6, atol=0))
         if apart.any():
@@ -256,11 +252,8 @@ def _recompute(runs: pd.DataFrame, protocol: str, size: int) -> list[str]:
     if not sample:
         what = f"no stable runs of repeats {TWICE[0]} to {TWICE[-1]} of {protocol!r} are stored"
         return [f"{what}, and only such can be compared; sweep these repeats first"]
-    return [
-        f"{stack.name}: {difference}"
-        for stack, new in sample
-        for difference in differences(store.rows_of(runs, stack), new)
-    ]
+    found = {stack.name: differences(store.rows_of(runs, stack), new) for stack, new in sample}
+    return [f"{name}: {what}" for name, lines in found.items() for what in lines]
 
 
 def verify(protocol: str, *, out: Path | None = None, size: int = 4) -> list[str]:

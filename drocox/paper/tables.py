@@ -29,7 +29,7 @@ SPLIT_EXHIBITS = ("t16", "t17")
 VIEWS = _WRITTEN["views"]
 READINGS = _WRITTEN["readings"]
 METRICS = _WRITTEN["metrics"]  # name in the header, whether higher is better
-CELL = ["model", "method", "metric"]  # what a cell of a table is
+ROW = ["model", "method"]  # what a row of a table is
 FIDELITY = ["exhibit", "where", "model", "method", "rule", "recovered"]
 T1 = ("samples", "features", "censoring rate", "sensitive attributes")
 
@@ -85,19 +85,17 @@ def scores(rows: pd.DataFrame, protocol: str) -> pd.DataFrame:
     return rows[list(names)].rename(columns=names)
 
 
-def _summary(
-    rows: pd.DataFrame, by: list[str], protocol: str, printed: pd.DataFrame, keys: list[str]
-) -> pd.DataFrame:
+def _summary(rows: pd.DataFrame, by: list[str], protocol: str, printed) -> pd.DataFrame:
     """Mean and deviation of each metric over the repeats, long, beside the published ones.
 
-    ``keys`` identify a published cell; where there is none, paper_mean and paper_std are NaN.
+    Columns in common identify a cell; where none is published, paper_mean and paper_std are NaN.
     """
     grouped = scores(rows, protocol).groupby([rows[name] for name in by], sort=False)
     mean = grouped.mean().rename_axis(columns="metric").stack()
     std = grouped.std(ddof=0).rename_axis(columns="metric").stack()
     table = pd.DataFrame({"mean": mean, "std": std}).reset_index()
     printed = printed.rename(columns={"mean": "paper_mean", "std": "paper_std"})
-    return table.merge(printed[[*keys, "paper_mean", "paper_std"]], how="left", on=keys)
+    return table.merge(printed, how="left")[[*table, "paper_mean", "paper_std"]]
 
 
 def chosen_runs(
@@ -162,7 +160,7 @@ def main_table(
     _checks.one_of(attribute, "attribute", ATTRIBUTES[dataset])
     rows = chosen_runs(dataset, attribute, tune_by, protocol, selection, out)
     printed = published_table(exhibit_of(dataset, attribute, tune_by))
-    return _summary(rows, ["model", "method"], protocol, printed, CELL)
+    return _summary(rows, ROW, protocol, printed)
 
 
 def exhibit_of(dataset: str, attribute: str, tune_by: str) -> str:
@@ -221,25 +219,20 @@ def exhibit_runs(
     if exhibit in EXHIBITS:
         return chosen_runs(*EXHIBITS[exhibit], protocol, selection, out)
     runs = _runs(protocol, out, forensic=selection == "recovered")
-    chosen = [
-        choice.select(rows, plain, choice.rule_of("n2", SPLIT[model], selection)).assign(
-            method=name
-        )
-        for (_, _, model, name), rows, plain in _split_rows(runs, exhibit)
-    ]
+    chosen = []
+    for (_, _, model, name), rows, plain in _split_rows(runs, exhibit):
+        rule = choice.rule_of("n2", SPLIT[model], selection)
+        chosen.append(choice.select(rows, plain, rule).assign(method=name))
     return pd.concat(chosen or [runs.head(0)], ignore_index=True)
 
 
-def _split_table(
-    model: str, exhibit: str, protocol: str, selection: str, out: Folder
-) -> pd.DataFrame:
+def _split_table(model: str, exhibit: str, **how) -> pd.DataFrame:
     """The rows of T16 or T17 that belong to one model."""
     _checks.one_of(model, "model", MODELS)
-    rows = exhibit_runs(exhibit, protocol=protocol, selection=selection, out=out)
-    rows = rows[rows["model"] == model]
-    if rows.empty:
+    table = exhibit_table(exhibit, **how).query("model == @model")
+    if table.empty:
         raise ValueError(f"the store holds no runs of {SPLIT[model]} on flc; train some first")
-    return _summary(rows, ["model", "method"], protocol, published_table(exhibit), CELL)
+    return table.reset_index(drop=True)
 
 
 def split_share_table(
@@ -258,7 +251,7 @@ def split_share_table(
     DataFrame
         The columns of :func:`main_table`; ``method`` holds the share.
     """
-    return _split_table(model, "t16", protocol, selection, out)
+    return _split_table(model, "t16", protocol=protocol, selection=selection, out=out)
 
 
 def one_side_table(
@@ -277,7 +270,7 @@ def one_side_table(
     DataFrame
         The columns of :func:`main_table`.
     """
-    return _split_table(model, "t17", protocol, selection, out)
+    return _split_table(model, "t17", protocol=protocol, selection=selection, out=out)
 
 
 def exhibit_table(
@@ -298,7 +291,7 @@ def exhibit_table(
         The columns of :func:`main_table`.
     """
     rows = exhibit_runs(exhibit, protocol=protocol, selection=selection, out=out)
-    return _summary(rows, ["model", "method"], protocol, published_table(exhibit), CELL)
+    return _summary(rows, ROW, protocol, published_table(exhibit))
 
 
 def alpha_runs(dataset: str, *, protocol: str = "as_published", out: Folder = None) -> pd.DataFrame:
@@ -342,7 +335,7 @@ def alpha_table(
     dataset = _checks.one_of(str(dataset).lower(), "data set", ATTRIBUTES)
     rows = alpha_runs(dataset, protocol=protocol, out=out)
     printed = published_figure().query("dataset == @dataset")
-    return _summary(rows, ["alpha"], protocol, printed, ["alpha", "metric"])
+    return _summary(rows, ["alpha"], protocol, printed)
 
 
 def dataset_table() -> pd.DataFrame:
@@ -435,7 +428,7 @@ def fidelity_cells(protocol: str = "as_published", *, out: Folder = None) -> pd.
     exhibits = {name: exhibit for exhibit, name in EXHIBIT_OF.items()}
     printed = published()
     printed["exhibit"] = printed["table"].map(exhibits)
-    table = _summary(pd.concat(chosen), FIDELITY, protocol, printed, ["exhibit", *CELL])
+    table = _summary(pd.concat(chosen), FIDELITY, protocol, printed)
     gap = (table["mean"] - table["paper_mean"]) / table["paper_std"]
     return table.drop(columns="std").assign(distance=gap.abs())
 
