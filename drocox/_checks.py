@@ -7,10 +7,17 @@ not wait for them.
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable
 from numbers import Real
 
 import numpy as np
+
+
+def like(name: str, known: Iterable[str]) -> str:
+    """A question, if one of the known names is like this one."""
+    close = difflib.get_close_matches(str(name), map(str, known), 1)
+    return f" did you mean {close[0]!r}?" if close else ""
 
 
 def one_of(value: str, name: str, known: Iterable[str]) -> str:

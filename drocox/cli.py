@@ -4,16 +4,15 @@ Arguments are checked before anything slow is imported, so a usage error comes a
 """
 
 import argparse
-import difflib
 import gc
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
-from drocox import __version__
+from drocox import __version__, _checks
 from drocox.paper import StoreError
 from drocox.paper import cli as paper
 
@@ -61,17 +60,11 @@ def _names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
-def _like(name: str, known: Iterable[str]) -> str:
-    """A question, if one of the known names is like this one."""
-    close = difflib.get_close_matches(name, known, 1)
-    return f" did you mean {close[0]!r}?" if close else ""
-
-
 def _read(args) -> tuple:
     """The file of ``audit`` as data, and the scores in it."""
     import pandas as pd
 
-    from drocox.data import SurvivalData
+    from drocox.data import SurvivalData, _column
 
     try:
         df = pd.read_csv(args.file, encoding="utf-8-sig", skipinitialspace=True, low_memory=False)
@@ -81,24 +74,18 @@ def _read(args) -> tuple:
     if df.empty:
         args.usage(f"{args.file} is empty; pass at least one patient")
 
-    def column(flag: str, name: str) -> pd.Series:
-        if name not in df:
-            known = f"{args.file} has: {', '.join(df.columns[:20])}"
-            args.usage(f"{flag}: no column {name!r};{_like(name, df.columns)} {known}")
-        return df[name]
-
-    unused = [column("--drop", name).name for name in args.drop]
-    unused += [column("--time", args.time).name, column("--event", args.event).name, args.score]
-    scores = column("--score", args.score) if args.score else None
+    unused = [_column(df, name, "--drop").name for name in args.drop]
+    unused += [args.time, args.event, args.score]
+    scores = _column(df, args.score, "--score") if args.score else None
     groups = {}
     for name in args.groups:
         of, over, cut = name.partition(">")
         if name in df or not over:
-            groups[name] = column("--groups", name)
+            groups[name] = _column(df, name, "--groups")
         elif not re.fullmatch(r" *-?\d+(\.\d*)? *", cut):
             args.usage(f"--groups: {name!r} needs a number after >, as in age>65")
         else:
-            values = pd.to_numeric(column("--groups", of.strip()))
+            values = pd.to_numeric(_column(df, of.strip(), "--groups"))
             groups[name] = (values > float(cut)).where(values.notna())
     how = {"time": args.time, "event": args.event, "groups": groups, "name": args.file.name}
     how["features"] = df.columns.drop(unused, errors="ignore")
@@ -148,7 +135,7 @@ def main(argv: list[str] | None = None) -> int:
     argv = sys.argv[1:] if argv is None else argv
     parser, commands = _parser()
     if argv and not argv[0].startswith("-") and argv[0] not in commands:
-        hint = _like(argv[0].lower(), commands)
+        hint = _checks.like(argv[0].lower(), commands)
         parser.error(f"unknown command {argv[0]!r};{hint} choose one of: {', '.join(commands)}")
     args = parser.parse_args(argv)
     try:

@@ -180,8 +180,9 @@ class SurvivalData:
 def _column(df: pd.DataFrame, column: str, argument: str, outcomes: tuple = ()) -> pd.Series:
     """A column of a user's frame; refuse unknown names, and outcomes used as input."""
     if column not in df.columns:
-        known = ", ".join(map(str, df.columns))
-        raise ValueError(f"{argument}: df has no column {column!r}; its columns are: {known}")
+        known = ", ".join(map(str, df.columns[:20]))
+        hint = _checks.like(column, df.columns)
+        raise ValueError(f"{argument}: no column {column!r};{hint} the columns are: {known}")
     if column in outcomes:
         raise ValueError(f"{argument}: {column!r} is the outcome; leave it out")
     return df[column].infer_objects()

@@ -46,9 +46,13 @@ def answer(capsys, *arguments, status=2):
 @pytest.mark.parametrize(
     ("change", "arguments", "expected"),
     [
-        ({}, ["--time", "day"], "--time: no column 'day'; did you mean 'days'? p.csv has: days, d"),
+        (
+            {},
+            ["--time", "day"],
+            "time: no column 'day'; did you mean 'days'? the columns are: days, d",
+        ),
         ({}, ["--score", "rsik"], "--score: no column 'rsik'; did you mean 'risk'?"),
-        ({}, ["--groups", "sex,race"], "--groups: no column 'race'; p.csv has:"),
+        ({}, ["--groups", "sex,race"], "--groups: no column 'race'; the columns are: days"),
         ({}, ["--groups", "years>65"], "--groups: no column 'years'"),
         ({}, ["--groups", "age>old"], "'age>old' needs a number after >, as in age>65"),
         ({}, ["--groups", "age"], "distinct values; bin them, as in --groups 'age>65'"),

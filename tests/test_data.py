@@ -200,10 +200,14 @@ def test_from_frame_gives_a_loaded_data_set_back(loaded):
 @pytest.mark.parametrize(
     "arguments, error, message",
     [
-        ({"time": "day"}, ValueError, "time: df has no column 'day'; its columns are: days, died"),
-        ({"event": "dead"}, ValueError, "event: df has no column 'dead'"),
-        ({"groups": ["race"]}, ValueError, "groups: df has no column 'race'"),
-        ({"features": ["race"]}, ValueError, "features: df has no column 'race'"),
+        (
+            {"time": "day"},
+            ValueError,
+            "time: no column 'day'; did you mean 'days'. the columns are: days, died",
+        ),
+        ({"event": "dead"}, ValueError, "event: no column 'dead'"),
+        ({"groups": ["race"]}, ValueError, "groups: no column 'race'"),
+        ({"features": ["race"]}, ValueError, "features: no column 'race'"),
         ({"groups": ["died"]}, ValueError, "groups: 'died' is the outcome"),
         ({"features": ["age", "days"]}, ValueError, "features: 'days' is the outcome"),
         ({"features": []}, TypeError, "at least one feature"),
