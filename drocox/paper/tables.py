@@ -226,13 +226,13 @@ def exhibit_runs(
     return pd.concat(chosen or [runs.head(0)], ignore_index=True)
 
 
-def _split_table(model: str, exhibit: str, **how) -> pd.DataFrame:
+def _split_table(model: str, exhibit: str, protocol: str, **how) -> pd.DataFrame:
     """The rows of T16 or T17 that belong to one model."""
     _checks.one_of(model, "model", MODELS)
-    table = exhibit_table(exhibit, **how).query("model == @model")
-    if table.empty:
+    rows = exhibit_runs(exhibit, protocol=protocol, **how).query("model == @model")
+    if rows.empty:
         raise ValueError(f"the store holds no runs of {SPLIT[model]} on flc; train some first")
-    return table.reset_index(drop=True)
+    return _summary(rows, ROW, protocol, published_table(exhibit))
 
 
 def split_share_table(
@@ -251,7 +251,7 @@ def split_share_table(
     DataFrame
         The columns of :func:`main_table`; ``method`` holds the share.
     """
-    return _split_table(model, "t16", protocol=protocol, selection=selection, out=out)
+    return _split_table(model, "t16", protocol, selection=selection, out=out)
 
 
 def one_side_table(
@@ -270,7 +270,7 @@ def one_side_table(
     DataFrame
         The columns of :func:`main_table`.
     """
-    return _split_table(model, "t17", protocol=protocol, selection=selection, out=out)
+    return _split_table(model, "t17", protocol, selection=selection, out=out)
 
 
 def exhibit_table(
