@@ -26,6 +26,7 @@ from drocox.bookstyle import SIX
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "book" / "_ext"))
+import bookpages  # noqa: E402
 import cache_key  # noqa: E402
 import golden  # noqa: E402
 import picture  # noqa: E402
@@ -476,6 +477,13 @@ def test_search_knows_greek_letters_and_the_order_of_chapters(small_site):
     assert index["docnames"][index["titleterms"]["alpha"]] == "alpha"
     scorer = (ROOT / "book" / "_static" / "scorer.js").read_text(encoding="utf8")
     assert scorer in (small_site / "_static" / "language_data.js").read_text(encoding="utf8")
+
+
+def test_chapters_are_located_in_the_picture_of_the_method():
+    groups = ElementTree.parse(picture.FILE).getroot().findall("{http://www.w3.org/2000/svg}g[@id]")
+    assert set(bookpages.BOXES.values()) == {group.get("id") for group in groups}
+    for page in bookpages.BOXES:
+        assert ":class: goals" in (ROOT / f"{page}.md").read_text(encoding="utf8")
 
 
 def test_the_picture_of_the_method_is_drawn_to_scale():

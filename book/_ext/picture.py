@@ -18,10 +18,10 @@ PICTURE = """\
  aria-labelledby="method-title method-text" font-family="system-ui, sans-serif" font-size="13"
  fill="#1f2429">
   <title id="method-title">One training step of DRO-COX</title>
-  <desc id="method-text">Six patients get scores from the model, the scores give each patient a loss,
-    an adversary turns the losses into weights that are largest where the losses are largest, and the
-    step changes the parameters θ so that the weighted loss falls. Then it starts again. The book's
-    six patients, hazards 2 to the power x; weights for α = {alpha}, sharp rule.</desc>
+  <desc id="method-text">Six patients get scores from the model, the scores give each patient a
+    loss, an adversary turns the losses into weights that are largest where the losses are largest,
+    and the step changes the parameters θ so that the weighted loss falls. Then it starts again. The
+    book's six patients, hazards 2 to the power x; weights for α = {alpha}, sharp rule.</desc>
   <style>
     .box {{ fill: #ffffff; stroke: #8a929b; stroke-width: 1.5 }}
     .name {{ font-size: 15px; font-weight: 600 }}
