@@ -1,8 +1,9 @@
 """Sphinx extension: what a page says about itself, and how its wide parts are marked.
 
 Each page gets a description for search engines and previews, made from its first paragraph, and ids
-that are its only ones. Wide tables and pictures are marked for the style sheet. The search knows
-Greek letters by name and lists chapters in their order. The footer tells version and licences.
+that are its only ones. Chapters of the method show where in its diagram they are. Wide tables and
+pictures are marked for the style sheet. The search knows Greek letters by name and lists chapters
+in their order. The footer tells version and licences.
 """
 
 import html
@@ -18,6 +19,17 @@ ROOT = Path(__file__).resolve().parents[2]
 LENGTH = 200  # characters of a description; search engines show about 160, previews up to 200
 WIDE_TABLE = re.compile(r'<table[^>]*class="[^"]*\b(results|ledger)\b')
 WIDE_PICTURE = 500  # points. Narrower ones can be read on a phone when they are made to fit it
+# Which box of the diagram of the method, by its id in the picture, a chapter is about.
+BOXES = {
+    "book/foundations/survival-data": "patients",
+    "book/foundations/cox-loss": "losses",
+    "book/foundations/deep-cox": "scores",
+    "book/method/worst-case": "weights",
+    "book/method/dual": "weights",
+    "book/method/who-gets-the-weight": "weights",
+    "book/method/dro-cox": "step",
+    "book/method/split": "losses",
+}
 
 
 def latin(letter):
@@ -94,6 +106,8 @@ def mark(app, doctree, docname):
     """On doctree-resolved. Unique ids; wide tables and pictures get the classes of the style."""
     if app.builder.format != "html":
         return
+    if docname in BOXES:
+        locate(doctree, docname)
     number_ids(doctree)
     headings = [t for t in doctree.findall(nodes.title) if isinstance(t.parent, nodes.section)]
     for table in doctree.findall(nodes.raw):
@@ -104,6 +118,15 @@ def mark(app, doctree, docname):
             box = nodes.container(classes=["wide-picture"])
             picture.replace_self(box)
             box += picture
+
+
+def locate(doctree, docname):
+    """The diagram of the method beside a chapter's goals; the fragment marks one of its boxes."""
+    goals = next(box for box in doctree.findall(nodes.admonition) if "goals" in box["classes"])
+    address = "../" * docname.count("/") + f"_static/method.svg#{BOXES[docname]}"
+    says = f"The method in five boxes; this chapter is about the one called {BOXES[docname]}."
+    picture = f'<img class="where" src="{address}" width="360" height="332" alt="{says}" />'
+    goals.insert(1, nodes.raw("", picture, format="html"))
 
 
 def number_ids(doctree):

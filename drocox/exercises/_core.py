@@ -1,10 +1,8 @@
 """How an answer is judged: against the right one and against known mistakes.
 
 A judge is a function of an answer that returns what is wrong with it, or None. The modules beside
-this one hold the judges, one module for a part of the book, each registered by :func:`exercise`.
+this one hold the judges, a module for some chapters, each registered by :func:`exercise`.
 """
-
-from __future__ import annotations
 
 import importlib
 import tomllib
@@ -15,7 +13,7 @@ from importlib import resources
 
 import numpy as np
 
-PARTS = ("foundations", "method", "beyond")
+MODULES = ("survival", "metrics", "worst_case", "training", "beyond")
 OPEN = "the function returns nothing yet"
 
 
@@ -61,8 +59,8 @@ def exercise(name: str) -> Callable[[Judge], Judge]:
 
 @cache
 def _all() -> Mapping[str, Judge]:
-    for part in PARTS:
-        importlib.import_module(f"drocox.exercises.{part}")
+    for module in MODULES:
+        importlib.import_module(f"drocox.exercises.{module}")
     return _judges
 
 
@@ -106,11 +104,10 @@ def check(name: str, answer: object = ...) -> Verdict:
     if answer is ... or answer is None:
         return Verdict(False, f"○ {name}: no answer yet")
     wrong = judge(answer)
-    if wrong == OPEN:
-        return Verdict(False, f"○ {name}: {wrong}")
     if wrong is None:
         return Verdict(True, f"✓ {name}: right")
-    return Verdict(False, f"✗ {name}: {wrong}")
+    mark = "○" if wrong == OPEN else "✗"
+    return Verdict(False, f"{mark} {name}: {wrong}")
 
 
 def hint(name: str, number: int = 1) -> Verdict:
@@ -172,14 +169,7 @@ def judged(answer, right, mistakes: Mapping[str, object], *, atol: float = 1e-6)
     return "not right, and not a mistake known here; hint() helps"
 
 
-def judged_function(
-    answer,
-    cases: Sequence[tuple],
-    right: Callable,
-    mistakes: Mapping[str, Callable],
-    *,
-    atol: float = 1e-6,
-) -> str | None:
+def judged_function(answer, cases: Sequence[tuple], right, mistakes, *, atol=1e-6) -> str | None:
     """Compare a function with the right one and with known mistakes, on some inputs.
 
     Parameters
@@ -212,21 +202,24 @@ def judged_function(
         if value is None or value is ...:
             return OPEN
         given.append(value)
-    verdicts = [
-        judged(value, right(*case), {}, atol=atol) for value, case in zip(given, cases, strict=True)
-    ]
-    if not any(verdicts):
+
+    def differences(function):
+        """The cases in which the answer is not this function, and how it differs."""
+        told = [
+            (case, judged(value, function(*case), {}, atol=atol))
+            for case, value in zip(cases, given, strict=True)
+        ]
+        return [(case, wrong) for case, wrong in told if wrong]
+
+    off = differences(right)
+    if not off:
         return None
-    for said, wrong in mistakes.items():
-        agree = (
-            judged(value, wrong(*case), {}, atol=atol) is None
-            for value, case in zip(given, cases, strict=True)
-        )
-        if all(agree):
+    for said, mistake in mistakes.items():
+        if not differences(mistake):
             return said
-    first = next(index for index, verdict in enumerate(verdicts) if verdict)
-    shown = ", ".join(np.array2string(np.asarray(a), precision=3) for a in cases[first])
-    return f"for the input {shown}: {verdicts[first]}"
+    case, wrong = off[0]
+    shown = ", ".join(np.array2string(np.asarray(a), precision=3) for a in case)
+    return f"for the input {shown}: {wrong}"
 
 
 def asks_number(name: str, right, mistakes: Mapping[str, object]) -> None:

@@ -7,7 +7,8 @@ from scipy.stats import norm
 
 import drocox
 from drocox.exercises._core import asks_function, asks_number, exercise
-from drocox.exercises.training import EVENT, FIRST, TIME, chosen, equal_losses
+from drocox.exercises.survival import EVENT, IN_A, TIME
+from drocox.exercises.training import chosen, equal_losses
 
 _q = np.linalg.solve([[1.0, 1.0], [-1.0, 2.0]], [1.0, 0.0])  # on features -1 and 2, with mean 0
 asks_number(
@@ -91,7 +92,7 @@ asks_function(
     },
 )
 
-_halves = (FIRST, ~FIRST)
+_halves = (IN_A, ~IN_A)
 _means = np.array([_six[half].mean() for half in _halves])
 asks_number(
     "groups-when",
@@ -121,15 +122,10 @@ def _regret(common, own, event, codes):
     return np.bincount(codes, common - own) / np.bincount(codes, event)
 
 
+_common, _own = _d * np.random.default_rng(2).exponential(size=(2, 7))
 asks_function(
     "groups-regret",
-    [
-        (
-            *(_d * np.random.default_rng(2).exponential(size=(2, 7))),
-            _d,
-            np.array([0, 1, 0, 1, 1, 2, 0]),
-        )
-    ],
+    [(_common, _own, _d, np.array([0, 1, 0, 1, 1, 2, 0]))],
     _regret,
     {
         "this is the loss; how much of it can be helped?": lambda u, v, *r: _regret(u, 0 * v, *r),
@@ -160,16 +156,10 @@ def _mean_of_folds(f, t, d, k):
 
 _rng = np.random.default_rng(3)
 _fold = np.array([0] * 4 + [1] * 8)
+_outcome = _rng.permutation(12) + 1.0, _rng.integers(0, 2, 12) | 1 - _fold
 asks_function(
     "rivals-folds",
-    [
-        (
-            _rng.normal(size=12),
-            _rng.permutation(12) + 1.0,
-            _rng.integers(0, 2, 12) | 1 - _fold,
-            _fold,
-        )
-    ],
+    [(_rng.normal(size=12), *_outcome, _fold)],
     _within,
     {
         "you compare scores of different models": lambda f, t, d, k: _within(f, t, d, 0 * k),

@@ -8,10 +8,9 @@ from sksurv.util import Surv
 from drocox import SurvivalData, evaluate, fairness, regularizers
 from drocox.bookstyle import SIX
 from drocox.exercises._core import exercise, judged, judged_function
+from drocox.exercises.survival import EVENT, IN_A, SCORES, TIME
 
-OUTCOME = TIME, EVENT = SIX["time"].to_numpy(), SIX["event"].to_numpy()
-IN_B = (SIX["group"] == "b").to_numpy()
-SCORES = np.log(2) * SIX["x"].to_numpy()
+OUTCOME = TIME, EVENT
 HAZARDS = np.exp(SCORES)
 
 
@@ -61,7 +60,7 @@ def _curves_expected(answer):
         "upside down: it should grow with the deaths that happened": lambda *a: 1 / _ratio(*a),
     }
     tied = np.array([2.0, 3, 5, 5, 9, 9])
-    cases = [(HAZARDS, *OUTCOME, ~IN_B), (HAZARDS, tied, EVENT, HAZARDS > 1)]
+    cases = [(HAZARDS, *OUTCOME, IN_A), (HAZARDS, tied, EVENT, HAZARDS > 1)]
     return judged_function(answer, cases, _ratio, mistakes)
 
 
@@ -96,7 +95,7 @@ def _fair_hand(answer):
     of_ci = {
         ci / 100: "a share; CI is in percent",
         100 * (1 / 1 - 4 / 5): "pairs across the sexes count too, for the group of each",
-        fairness.concordance_imparity(SCORES, *OUTCOME, IN_B): "that is CI of groups a and b",
+        fairness.concordance_imparity(SCORES, *OUTCOME, IN_A): "that is CI of groups a and b",
     }
     right = fairness.group(HAZARDS, men), ci
     return _parts(answer, right, {"F_G": of_group, "CI": of_ci}, atol=6e-3)
@@ -138,11 +137,11 @@ def _fair_zero(answer):
 def _base_hand(answer):
     given = torch.tensor(HAZARDS), np.eye(6), *OUTCOME
     first = regularizers.individual_rp(*given, gamma=0.0).item()
-    right = first, regularizers.group_rp(*given, IN_B, gamma=0.0).item()
+    right = first, regularizers.group_rp(*given, IN_A, gamma=0.0).item()
     gap = np.abs(HAZARDS[:, None] - HAZARDS)
     possible = ~EVENT[:, None] & EVENT  # row censored, column an event
     later = possible & (TIME >= TIME[:, None])
-    inside = IN_B[:, None] == IN_B
+    inside = IN_A[:, None] == IN_A
     known = {
         label: {
             gap[later & of].mean(): "divide by censored times events, not by the pairs used",

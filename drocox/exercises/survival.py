@@ -1,7 +1,5 @@
 """Exercises on survival data, the Cox loss and deep Cox models."""
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 
@@ -11,6 +9,7 @@ from drocox.exercises._core import exercise, judged, judged_function
 
 TIME, EVENT = SIX["time"].to_numpy(), SIX["event"].to_numpy()
 X, IN_A = SIX["x"].to_numpy(), (SIX["group"] == "a").to_numpy()
+SCORES = np.log(2) * X  # hazards are powers of 2
 
 
 def _curve(deaths, at_risk) -> np.ndarray:
@@ -74,7 +73,7 @@ def _losses(scores, at_risk=TIME >= TIME[:, None], event=EVENT) -> np.ndarray:
 
 @exercise("cox-loss-six")
 def _six(answer):
-    scores = -np.log(2) * X
+    scores = -SCORES
     right = cox_losses(torch.tensor(scores), TIME, EVENT).numpy()
     later = (TIME > TIME[:, None]) | (TIME == TIME.max())  # for the last, nobody else is there
     mistakes = {
@@ -88,24 +87,32 @@ def _six(answer):
     return judged(answer, right, mistakes, atol=5e-3)
 
 
-def _next(scores, time) -> np.ndarray:
-    """Row i: the probabilities to be next when patient i is."""
+def chances(scores, time) -> np.ndarray:
+    """Who may be next.
+
+    Parameters
+    ----------
+    scores, time : array of shape (n,)
+
+    Returns
+    -------
+    array of shape (n, n)
+        Row i: the probabilities to be next when patient i is.
+    """
     at_risk = (time >= time[:, None]) * np.exp(scores)
     return at_risk / at_risk.sum(axis=1, keepdims=True)
 
 
 @exercise("cox-loss-gradient")
 def _gradient(answer):
-    cases = [(np.log(2) * X, TIME, EVENT), (X, np.array([3.0, 1, 3, 3, 2, 1]), EVENT)]
+    cases = [(SCORES, TIME, EVENT), (X, np.array([3.0, 1, 3, 3, 2, 1]), EVENT)]
     mistakes = {
-        "the sign: it is expected minus observed": lambda f, t, e: e - e @ _next(f, t),
-        "what was observed is missing": lambda f, t, e: e @ _next(f, t),
-        "to be censored is no event: sum over events": lambda f, t, e: _next(f, t).sum(0) - e,
-        "one is at risk at other patients' events, too": lambda f, t, e: (
-            e * (np.diag(_next(f, t)) - 1)
-        ),
+        "the sign: it is expected minus observed": lambda f, t, e: e - e @ chances(f, t),
+        "what was observed is missing": lambda f, t, e: e @ chances(f, t),
+        "to be censored is no event: sum over events": lambda f, t, e: chances(f, t).sum(0) - e,
+        "other patients' events count as well": lambda f, t, e: e * (np.diag(chances(f, t)) - 1),
     }
-    return judged_function(answer, cases, lambda f, t, e: e @ _next(f, t) - e, mistakes)
+    return judged_function(answer, cases, lambda f, t, e: e @ chances(f, t) - e, mistakes)
 
 
 @exercise("cox-loss-efron")
@@ -118,8 +125,7 @@ def _efron(answer):
     mistakes = {
         "this is Breslow's factor, in which nobody leaves": tied.prod() / total**3,
         "B has left in month 3": tied.prod() / (total + 2 ** X[1] - sums / 3).prod(),
-        "of three tied, what goes each time is not one half": tied.prod()
-        / (total - sums / 2).prod(),
+        "with three tied, it is not one half that goes": tied.prod() / (total - sums / 2).prod(),
         "this is the sum of the losses; the factor was asked for": -np.log(right),
     }
     return judged(answer, right, mistakes, atol=5e-4)

@@ -7,11 +7,8 @@ import numpy as np
 import torch
 
 import drocox
-from drocox.bookstyle import SIX
 from drocox.exercises._core import exercise, judged, judged_function
-
-TIME, EVENT = SIX.time.to_numpy(), SIX.event.to_numpy()
-FIRST = SIX.group.to_numpy() == "a"
+from drocox.exercises.survival import EVENT, IN_A, TIME, chances
 
 
 def chosen(answer, right: str, wrong: Mapping[str, str]) -> str | None:
@@ -68,11 +65,10 @@ def _newcomer(answer):
 
 
 def _gradient(f, time, event, alpha, *, weights=None, rule="paper", company=1.0):
-    at_risk = (time >= time[:, None]) * np.exp(f)
-    losses = event * (np.log(at_risk.sum(axis=1)) - f)
+    shares = chances(f, time)
+    losses = -event * np.log(np.diag(shares))
     if weights is None:
         weights = drocox.worst_case_weights(torch.tensor(losses), alpha, rule=rule).numpy()
-    shares = at_risk / at_risk.sum(axis=1, keepdims=True)
     return (weights * event) @ (company * shares - np.eye(len(f)))
 
 
@@ -105,9 +101,9 @@ def _valid(answer):
 @exercise("split-six")
 def _six(answer):
     everyone = np.ones(6)
-    sums = np.exp(drocox.split_cox_losses(torch.zeros(6).double(), TIME, everyone, FIRST).numpy())
+    sums = np.exp(drocox.split_cox_losses(torch.zeros(6).double(), TIME, everyone, IN_A).numpy())
     same = np.zeros(6)
-    for half in (FIRST, ~FIRST):
+    for half in (IN_A, ~IN_A):
         same[half] = equal_losses(TIME[half], EVENT[half])
     mistakes = {
         "these are Cox losses: the patient's own half is in their sums": equal_losses(TIME, EVENT),
@@ -129,10 +125,8 @@ def _fold_losses(answer):
     rng = np.random.default_rng(1)
     event = np.array([1, 1, 0, 1, 1, 1])
     time, fold = np.array([2.0, 1, 3, 2, 5, 5]), np.array([0, 1, 2, 1, 2, 0])
-    cases = [
-        (rng.normal(size=6), time, event, fold),
-        (np.zeros(6), time, event, np.minimum(fold, 1)),
-    ]
+    outcome = time, event
+    cases = [(rng.normal(size=6), *outcome, fold), (np.zeros(6), *outcome, np.minimum(fold, 1))]
     everybody = partial(_folds, own=0.0, company=lambda a, b: a - b < np.inf)
     mistakes = {
         "the patient's own term is missing from the sum": partial(_folds, own=0.0),

@@ -1,13 +1,11 @@
 """Exercises on the worst case, its dual and who gets the weight."""
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 
 from drocox import cox, dro
-from drocox.bookstyle import SIX
 from drocox.exercises._core import asks_function, asks_number
+from drocox.exercises.survival import EVENT, SCORES, TIME
 
 
 def _over(losses, eta):
@@ -28,8 +26,7 @@ def _eta(losses, c, passes=99):
 
 
 # Losses of the six patients under hazards 2**x, the two largest of them, and some other losses.
-_columns = (SIX[name].to_numpy() for name in ("x", "time", "event"))
-LOSSES = cox.cox_losses(torch.tensor(next(_columns) * np.log(2)), *_columns).numpy()
+LOSSES = cox.cox_losses(torch.tensor(SCORES), TIME, EVENT).numpy()
 TWO = np.sort(LOSSES)[:-3:-1]
 OTHERS = np.array([0.1, 2.0, 0.7, 1.5, 0.0, 0.0, 3.1, 0.2])
 

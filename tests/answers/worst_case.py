@@ -1,11 +1,6 @@
-"""Checks of the exercises on the worst case: right answers pass, each mistake gets its message."""
-
-import re
+"""Answers to the exercises on the worst case, its dual and its weights, right and wrong."""
 
 import numpy as np
-import pytest
-
-from drocox.exercises import check, hint
 
 L52, L4, L32 = np.log(2.5), np.log(4), np.log(1.5)
 SIX = [L52, 0, L4, L32, 0, 0]
@@ -46,7 +41,7 @@ def positive(losses, at):
     return np.where(losses > at, losses - at, 0)
 
 
-NUMBERS = {
+ANSWERS = {
     "worst-case-cvar": (
         (2 * L4 + L52) / 3,
         [
@@ -82,11 +77,9 @@ NUMBERS = {
             (0, "the sign of η"),
             ((np.sqrt(0.96) - 0.8) / (10 * np.sqrt(0.96)), "one of them"),
             (0.6, "equal weights"),
+            (1 - 6 * (np.sqrt(0.96) - 0.8) / (10 * np.sqrt(0.96)), "what the four deaths have"),
         ],
     ),
-}
-
-FUNCTIONS = {
     "worst-case-share": (
         lambda a: a**2 / (a**2 + 2 * (1 - a) ** 2),
         [
@@ -102,6 +95,10 @@ FUNCTIONS = {
             (positive, "do not sum to one"),
             (lambda losses, at: (losses - at) / (losses - at).sum(), "cut at 0"),
             (lambda losses, at: (losses > at) / (losses > at).sum(), "weigh the same"),
+            (
+                lambda losses, at: np.where(losses > at, losses, 0) / losses[losses > at].sum(),
+                "proportional to the loss",
+            ),
         ],
     ),
     "dual-eta": (
@@ -132,37 +129,4 @@ FUNCTIONS = {
         ],
     ),
 }
-ALL = NUMBERS | FUNCTIONS
-WRONG = [(name, *case) for name, (_, cases) in ALL.items() for case in cases]
-
-
-@pytest.mark.parametrize("name", ALL)
-def test_the_right_answer_passes(name):
-    assert check(name, ALL[name][0])
-    assert not check(name)
-
-
-@pytest.mark.parametrize(("name", "answer", "said"), WRONG)
-def test_a_mistake_gets_its_own_message(name, answer, said):
-    verdict = check(name, answer)
-    assert not verdict
-    assert said in verdict.text
-
-
-@pytest.mark.parametrize("name", NUMBERS)
-def test_nothing_gives_the_answer_away(name):
-    right, cases = NUMBERS[name]
-    said = [check(name, answer).text for answer, _ in cases] + [hint(name).text, hint(name, 2).text]
-    for number in re.findall(r"\d+\.?\d*", " ".join(said)):
-        assert abs(float(number) - right) > 5e-3
-
-
-def test_by_sorting_is_the_minimum_of_the_dual():
-    assert by_sorting(np.array(SIX), 1.6) == pytest.approx(eta(np.array(SIX), 1.6), abs=1e-6)
-    assert NUMBERS["dual-by-hand"][0] == pytest.approx(
-        eta(np.array(SIX), np.sqrt(10 / 3)), abs=1e-6
-    )
-
-
-def test_a_function_that_returns_nothing():
-    assert "returns nothing" in check("dual-eta", lambda losses, c: ...).text
+ALSO_RIGHT = [("dual-eta", eta)]

@@ -1,15 +1,8 @@
-"""Exercises on DRO-COX, on splitting and of part V: right answers pass, mistakes are told apart.
-
-The answers here are plain code, as a reader would write it, and share nothing with the judges.
-"""
+"""Answers to the exercises on DRO-COX, on splitting and of part V, right and wrong."""
 
 import math
 
 import numpy as np
-import pytest
-
-import drocox.exercises._core as core
-from drocox.exercises import check
 
 LOG = math.log
 
@@ -83,7 +76,7 @@ def concordance(scores, time, event, fold, across=False):
     return good / total
 
 
-TABLE = {
+ANSWERS = {
     "dro-cox-newcomer": (
         [LOG(7 / 6), 0, LOG(5 / 4), LOG(4 / 3), 0, LOG(2)],
         [
@@ -111,7 +104,6 @@ TABLE = {
             ("a", "fixed before"),
             ("d", "second patient"),
             ("adx", "the letters are"),
-            (1, "in one string"),
         ],
     ),
     "split-six": (
@@ -260,34 +252,3 @@ TABLE = {
         ],
     ),
 }
-MISTAKES = [(name, *wrong) for name, (_, wrongs) in TABLE.items() for wrong in wrongs]
-
-
-@pytest.mark.parametrize("name", TABLE)
-def test_right_answers_pass(name):
-    verdict = check(name, TABLE[name][0])
-    assert verdict, verdict
-
-
-@pytest.mark.parametrize("name, answer, said", MISTAKES)
-def test_a_mistake_is_told_what_it_is(name, answer, said):
-    verdict = check(name, answer)
-    assert not verdict
-    assert said in verdict.text
-
-
-@pytest.mark.parametrize("name", TABLE)
-def test_no_message_and_no_hint_gives_the_answer_away(name):
-    right, mistakes = TABLE[name]
-    assert len(mistakes) >= 3
-    told = " ".join([*core._hints()[name], *(check(name, wrong).text for wrong, _ in mistakes)])
-    told = told.replace(name, "")
-    assert 2 <= len(core._hints()[name]) <= 3
-    if not callable(right) and not isinstance(right, str):
-        for value in np.ravel(right):
-            assert value == 0 or f"{value:.2f}" not in told
-
-
-def test_functions_that_fail_or_return_nothing_are_told_so():
-    assert "returns nothing" in check("split-folds", lambda *case: None).text
-    assert "ZeroDivisionError" in check("own-data-size", lambda *case: 1 / 0).text

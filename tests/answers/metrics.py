@@ -1,15 +1,6 @@
-"""Checks of the exercises on curves, fairness metrics and penalties.
-
-Right and wrong answers are written here as a reader would write them, not taken from the judges.
-"""
-
-import re
+"""Answers to the exercises on curves, fairness metrics and penalties, right and wrong."""
 
 import numpy as np
-import pytest
-
-from drocox.exercises import check, hint
-from drocox.exercises._core import _hints
 
 log = np.log
 HAZARDS = np.array([4, 2, 1, 2, 0.5, 0.5])
@@ -94,7 +85,7 @@ SCORES = log(HAZARDS)
 HALVED = ratio(np.sqrt(HAZARDS), HAZARDS)
 THIRD = 4 / 3
 
-EXERCISES = {
+ANSWERS = {
     "curves-weights": (
         [1, 0, 1, THIRD, THIRD, THIRD],
         [
@@ -115,7 +106,6 @@ EXERCISES = {
             (by_heads, "count heads where"),
             (of_the_dead, "censored were at risk"),
             (upside_down, "upside down"),
-            (1.0, "expected a function"),
         ],
     ),
     "curves-notice": (
@@ -148,7 +138,6 @@ EXERCISES = {
             (lambda scores, time, event: 1 / np.std(scores), "standard deviation"),
             (lambda scores, time, event: slope(scores, time, event >= 0), "everybody died"),
             (lambda *given: -slope(*given), "sign is turned"),
-            (lambda *given: None, "returns nothing"),
         ],
     ),
     "fair-zero": (
@@ -159,7 +148,6 @@ EXERCISES = {
             ([1, 1, 1, 1, 0, 0], "F_G smoothed: an imaginary patient"),
             ([1, 1, 0, 1, 1, 0], "F_∩ smoothed: an imaginary patient"),
             ([1, 1, 0, 1, 0, 1], "CI: pairs of equal scores"),
-            ("yes", "expected an array"),
         ],
     ),
     "base-hand": (
@@ -194,31 +182,3 @@ EXERCISES = {
         ],
     ),
 }
-WRONG = [(name, *case) for name, (_, cases) in EXERCISES.items() for case in cases]
-
-
-@pytest.mark.parametrize("name", EXERCISES)
-def test_the_right_answer_passes(name):
-    verdict = check(name, EXERCISES[name][0])
-    assert verdict, verdict
-
-
-@pytest.mark.parametrize(("name", "answer", "fragment"), WRONG)
-def test_a_mistake_is_told_what_it_is(name, answer, fragment):
-    verdict = check(name, answer)
-    assert not verdict
-    assert fragment in verdict.text
-
-
-@pytest.mark.parametrize("name", EXERCISES)
-def test_nothing_gives_the_answer_away(name):
-    right, cases = EXERCISES[name]
-    said = [hint(name, k + 1).text for k in range(len(_hints()[name]))]
-    said += [check(name, answer).text for answer, _ in cases]
-    assert len(cases) >= 3
-    assert len(set(said)) == len(said)
-    if callable(right):
-        return
-    numbers = {round(float(v), 3) for v in right} - {0.0, 1.0, 2.0, 0.5}  # no news in a text
-    found = {float(v) for text in said for v in re.findall(r"(?<![\d.])\d+\.?\d*", text)}
-    assert not any(abs(a - b) < 6e-3 for a in numbers for b in found)

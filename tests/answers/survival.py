@@ -1,16 +1,9 @@
-"""Checks of the exercises on survival data, the Cox loss and deep Cox models; and `check` itself.
-
-Right answers and mistakes are written here as a reader would, not taken from the judges.
-"""
-
-import re
+"""Answers to the exercises on survival data, the Cox loss and deep Cox models, right and wrong."""
 
 import numpy as np
-import pytest
 import torch
 
 import drocox
-from drocox.exercises import check, hint, names
 
 
 def median(time, event, *, below=lambda s: s <= 0.5 + 1e-9, never=np.inf):
@@ -55,7 +48,7 @@ def by_torch(residual, X, W1, b1, w2):
 
 LATER = [np.log(6 * 4), 0, np.log(4.5), np.log(4 * 2), 0, 0]  # hazards of those who come after
 RIGHT = [np.log(25), 0, np.log(5.5), np.log(9), 0, 0]
-TABLE = {
+ANSWERS = {
     "kaplan-meier-steps": (
         [5 / 6, 2 / 3, 4 / 9, 0],
         [
@@ -75,8 +68,6 @@ TABLE = {
             (lambda t, e: median(t, e, below=lambda s: s < 0.5 - 1e-9), "one half exactly"),
             (lambda t, e: median(t, e, never=t.max()), "never falls to one half"),
             (lambda t, e: t[99], "raised IndexError"),
-            (lambda t, e: None, "returns nothing"),
-            (8.0, "expected a function"),
         ],
     ),
     "log-rank-six": (
@@ -147,110 +138,9 @@ TABLE = {
         ],
     ),
 }
-MISTAKES = [(name, *pair) for name, (_, wrong) in TABLE.items() for pair in wrong]
-
-
-@pytest.mark.parametrize("name", TABLE)
-def test_right_answers_pass(name):
-    verdict = check(name, TABLE[name][0])
-    assert verdict, verdict
-    assert repr(verdict) == f"✓ {name}: right"
-
-
-@pytest.mark.parametrize(
-    ("name", "answer"), [("cox-loss-gradient", by_autograd), ("deep-backprop", by_torch)]
-)
-def test_automatic_derivatives_pass(name, answer):
-    verdict = check(name, answer)
-    assert verdict, verdict
-
-
-@pytest.mark.parametrize(("name", "wrong", "said"), MISTAKES)
-def test_mistakes_are_told_apart(name, wrong, said):
-    verdict = check(name, wrong)
-    assert not verdict
-    assert said in repr(verdict)
-
-
-@pytest.mark.parametrize("name", TABLE)
-def test_each_exercise_knows_three_mistakes_or_more(name):
-    said = {repr(check(name, wrong)) for wrong, _ in TABLE[name][1]}
-    assert len(said) >= 3
-    assert not any("not a mistake known here" in text for text in said)
-
-
-@pytest.mark.parametrize(
-    "name", [name for name, (right, _) in TABLE.items() if not callable(right)]
-)
-def test_nothing_gives_the_answer_away(name):
-    right, mistakes = TABLE[name]
-    told = " ".join(repr(check(name, wrong)) for wrong, _ in mistakes)
-    told += " ".join(hint(name, number).text for number in (1, 2))
-    numbers = {float(n) for n in re.findall(r"\d+\.\d+(?:e-?\d+)?", told)}
-    secret = [v for v in np.ravel(right) if v not in (0, 1)]
-    assert not any(abs(n - v) < 5e-3 * v for n in numbers for v in secret)
-
-
-def test_rounded_answers_pass():
-    assert check("kaplan-meier-steps", [0.83, 0.67, 0.44, 0.0])
-    assert check("log-rank-six", 0.62)
-    assert not check("log-rank-six", 0.63)
-
-
-def test_all_are_listed():
-    assert set(TABLE) <= set(names())
-    assert names() == sorted(names())
-
-
-@pytest.mark.parametrize("call", [check, hint])
-def test_an_unknown_name_is_refused_with_the_way_to_the_known_ones(call):
-    with pytest.raises(ValueError, match=r"'kaplan'.*names\(\)"):
-        call("kaplan")
-
-
-@pytest.mark.parametrize("answer", [..., None])
-def test_no_answer_yet(answer):
-    assert not check("log-rank-six", answer)
-    assert repr(check("log-rank-six", answer)).startswith("○ log-rank-six: no answer yet")
-    assert repr(check("log-rank-six")) == repr(check("log-rank-six", ...))
-
-
-@pytest.mark.parametrize(
-    ("name", "answer", "said"),
-    [
-        ("log-rank-six", "eight", "expected a number, got str"),
-        ("kaplan-meier-steps", "5/6", "expected an array of 4 numbers, got str"),
-        ("kaplan-meier-steps", [0.8, 0.6], r"expected shape (4,), got (2,)"),
-        ("log-rank-six", [0.6], r"expected shape (), got (1,)"),
-        ("log-rank-six", np.nan, "NaN or infinity"),
-        ("kaplan-meier-steps", [1, np.inf, 0, 0], "NaN or infinity"),
-        ("log-rank-six", 17, "not a mistake known here"),
-        ("kaplan-meier-median", lambda t, e: 1 / 0, "raised ZeroDivisionError"),
-        ("kaplan-meier-median", lambda t: 1, "raised TypeError"),
-        ("kaplan-meier-median", lambda t, e: ..., "returns nothing"),
-        ("kaplan-meier-median", lambda t, e: "soon", "expected a number, got str"),
-        ("cox-loss-gradient", lambda f, t, e: 0.0, "expected shape (6,), got ()"),
-        ("cox-loss-gradient", lambda f, t, e: f, "for the input"),
-    ],
-)
-def test_answers_of_another_kind_are_told_what_is_expected(name, answer, said):
-    verdict = check(name, answer)
-    assert not verdict
-    assert said in repr(verdict)
-
-
-def test_a_function_cannot_spoil_the_cases():
-    def greedy(time, event):
-        time[:] = 0
-        return 0.0
-
-    assert not check("kaplan-meier-median", greedy)
-    assert check("kaplan-meier-median", median)
-
-
-def test_hints_go_from_gentle_to_telling():
-    first, second = hint("log-rank-six"), hint("log-rank-six", 2)
-    assert repr(first).startswith("Hint 1 (1 more): ") and repr(second).startswith("Hint 2: ")
-    for number in (0, 3):
-        with pytest.raises(ValueError, match="has hints 1 to 2"):
-            hint("log-rank-six", number)
+ALSO_RIGHT = [
+    ("cox-loss-gradient", by_autograd),
+    ("deep-backprop", by_torch),
+    ("kaplan-meier-steps", [0.83, 0.67, 0.44, 0.0]),  # two places are enough
+    ("log-rank-six", 0.62),
+]

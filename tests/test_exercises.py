@@ -1,0 +1,126 @@
+"""Every check of an exercise passes the right answer and tells a reader what a mistake is.
+
+The answers, in ``answers/``, are plain code as a reader would write it. They share nothing with the
+judges: neither the right ones nor the mistakes.
+"""
+
+import re
+from functools import cache
+
+import numpy as np
+import pytest
+from answers import metrics, survival, training, worst_case
+
+from drocox.exercises import check, hint, names
+from drocox.exercises._core import _hints
+
+MODULES = survival, metrics, worst_case, training
+ANSWERS = {name: both for module in MODULES for name, both in module.ANSWERS.items()}
+# What is said of answers of a wrong kind, and of mistakes that no exercise knows.
+GENERAL = r"expected |your function raised|not a mistake known|the letters are"
+
+
+@cache
+def verdicts(name):
+    return [check(name, answer) for answer, _ in ANSWERS[name][1]]
+
+
+def test_every_exercise_has_answers_here_and_hints():
+    assert names() == sorted(ANSWERS) == sorted(_hints())
+    assert len(ANSWERS) == sum(len(module.ANSWERS) for module in MODULES)
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_the_right_answer_passes(name):
+    verdict = check(name, ANSWERS[name][0])
+    assert verdict, verdict
+    assert repr(verdict) == f"✓ {name}: right"
+
+
+@pytest.mark.parametrize(("name", "answer"), survival.ALSO_RIGHT + worst_case.ALSO_RIGHT)
+def test_other_ways_to_the_right_answer_pass(name, answer):
+    verdict = check(name, answer)
+    assert verdict, verdict
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_each_mistake_is_told_what_it_is(name):
+    for verdict, (_, fragment) in zip(verdicts(name), ANSWERS[name][1], strict=True):
+        assert not verdict
+        assert fragment in verdict.text
+    own = {verdict.text for verdict in verdicts(name) if not re.search(GENERAL, verdict.text)}
+    assert len(own) >= 3
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_nothing_gives_the_answer_away(name):
+    right = ANSWERS[name][0]
+    said = [hint(name, number + 1).text for number in range(len(_hints()[name]))]
+    assert len(set(said)) == len(said) >= 2
+    if callable(right) or isinstance(right, str):
+        return
+    said += [verdict.text for verdict in verdicts(name)]
+    numbers = re.findall(r"(?<![\d.])\d+\.?\d*", " ".join(said).replace(name, ""))
+    found = np.array(numbers, float)
+    for value in set(np.ravel(right)) - {0, 1, 2, 0.5}:  # these are no news in a text
+        assert np.abs(found - value).min(initial=np.inf) > 5e-3 * abs(value)
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_answers_of_another_kind_are_told_what_is_expected(name):
+    right = ANSWERS[name][0]
+    if callable(right):
+        cases = [(1.0, "expected a function"), (lambda *given: None, "returns nothing")]
+        cases.append((lambda *given: 1 / 0, "your function raised ZeroDivisionError"))
+    elif isinstance(right, str):
+        cases = [(1, "expected letters in one string"), ("z", "the letters are")]
+    else:
+        kind = "a number" if np.ndim(right) == 0 else f"an array of {len(right)} numbers"
+        cases = [("soon", f"expected {kind}, got str"), (np.zeros(99), "expected shape")]
+        cases.append((np.full(np.shape(right), np.nan), "NaN or infinity"))
+    cases += [(..., "no answer yet"), (None, "no answer yet")]
+    for answer, said in cases:
+        verdict = check(name, answer)
+        assert not verdict
+        assert said in repr(verdict)
+    assert repr(check(name)) == f"○ {name}: no answer yet"
+
+
+@pytest.mark.parametrize(
+    ("name", "answer", "said"),
+    [
+        ("log-rank-six", [0.6], r"expected shape (), got (1,)"),
+        ("log-rank-six", 0.63, "not a mistake known here"),
+        ("kaplan-meier-steps", [1, np.inf, 0, 0], "NaN or infinity"),
+        ("kaplan-meier-median", lambda t: 1, "raised TypeError"),
+        ("kaplan-meier-median", lambda t, e: ..., "returns nothing"),
+        ("kaplan-meier-median", lambda t, e: "soon", "expected a number, got str"),
+        ("cox-loss-gradient", lambda f, t, e: 0.0, "expected shape (6,), got ()"),
+        ("cox-loss-gradient", lambda f, t, e: f, "for the input"),
+    ],
+)
+def test_odd_answers(name, answer, said):
+    assert said in repr(check(name, answer))
+
+
+@pytest.mark.parametrize("call", [check, hint])
+def test_an_unknown_name_is_refused_with_the_way_to_the_known_ones(call):
+    with pytest.raises(ValueError, match=r"'kaplan'.*names\(\)"):
+        call("kaplan")
+
+
+def test_a_function_cannot_spoil_the_cases():
+    def greedy(time, event):
+        time[:] = 0
+        return 0.0
+
+    assert not check("kaplan-meier-median", greedy)
+    assert check("kaplan-meier-median", survival.median)
+
+
+def test_hints_go_from_gentle_to_telling():
+    first, second = hint("log-rank-six"), hint("log-rank-six", 2)
+    assert repr(first).startswith("Hint 1 (1 more): ") and repr(second).startswith("Hint 2: ")
+    for number in (0, 3):
+        with pytest.raises(ValueError, match="has hints 1 to 2"):
+            hint("log-rank-six", number)
