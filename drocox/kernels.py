@@ -16,49 +16,42 @@ SAFE_SPREAD = 600.0  # exp(-600) is far from underflow: one shift serves the who
 
 
 @njit(cache=True)
-def risk_sums(values, stop, enters, meets):
-    """Sum over everybody at risk with each patient: those of the same block and of earlier ones.
-
-    ``values`` (models, n); the others (1 or models, n). ``stop`` is one past the last position with
-    the same time. There are two sums: each patient enters one and meets one, the same or the other.
-    """
+def _scan(values, stop, enters, meets, back):
+    """Block after block of equal times: values enter the sums, then everybody reads its own."""
     models, n = values.shape
     out = np.empty((models, n))
     for m in range(models):
         b = min(m, len(stop) - 1)  # one data set for all models, or one each
         h = min(m, len(enters) - 1)
         sums = np.zeros(2)
-        p = 0
-        while p < n:  # one block of equal times after the other
-            end = stop[b, p]
-            for q in range(p, end):
+        start = end = n if back else 0
+        while (start > 0) if back else (end < n):
+            if back:  # the block that ends where the last one began
+                end = start
+                while start > 0 and stop[b, start - 1] == end:
+                    start -= 1
+            else:
+                start = end
+                end = stop[b, start]
+            for q in range(start, end):
                 sums[enters[h, q]] += values[m, q]
-            for q in range(p, end):
+            for q in range(start, end):
                 out[m, q] = sums[meets[h, q]]
-            p = end
     return out
 
 
-@njit(cache=True)
+def risk_sums(values, stop, enters, meets):
+    """Sum over everybody at risk with each patient: those of the same block and of earlier ones.
+
+    ``values`` (models, n); the others (1 or models, n). ``stop`` is one past the last position with
+    the same time. There are two sums: each patient enters one and meets one, the same or the other.
+    """
+    return _scan(values, stop, enters, meets, False)
+
+
 def risk_sums_back(values, stop, enters, meets):
     """The transposed map: sum over everybody with whom each patient is at risk."""
-    models, n = values.shape
-    out = np.empty((models, n))
-    for m in range(models):
-        b = min(m, len(stop) - 1)
-        h = min(m, len(enters) - 1)
-        sums = np.zeros(2)
-        end = n
-        while end > 0:  # earliest time first
-            p = end - 1
-            while p > 0 and stop[b, p - 1] == end:
-                p -= 1
-            for q in range(p, end):
-                sums[meets[h, q]] += values[m, q]
-            for q in range(p, end):
-                out[m, q] = sums[enters[h, q]]
-            end = p
-    return out
+    return _scan(values, stop, meets, enters, True)
 
 
 # --- The worst case over a chi-square ball --------------------------------------------------------
@@ -97,35 +90,32 @@ def _worst_case_of_row(losses, weights, c, worst, above, mass):
     if square == 1.0:  # C = 1: the mean, approached as eta falls without bound
         worst[:] = weights / whole
         return -np.inf, top + (mass[:active] * above[:active]).sum() / whole * size
+    share = whole
     while True:  # drop what lies at or below eta, until nothing does
-        share = 0.0
-        total = 0.0
+        mean = 0.0
         for i in range(active):
-            share += mass[i]
-            total += mass[i] * above[i]
-        mean = total / share
-        spread = 0.0
+            mean += mass[i] * above[i]
+        mean /= share
+        variance = 0.0
         for i in range(active):
-            spread += mass[i] * (above[i] - mean) ** 2
-        variance = spread / share
+            variance += mass[i] * (above[i] - mean) ** 2
+        variance /= share
         spare = square * share / whole - 1.0
         at = mean - np.sqrt(variance / spare)
         left = 0
-        heavier = 0.0
+        share = 0.0
         for i in range(active):
             if above[i] > at:
                 above[left] = above[i]
                 mass[left] = mass[i]
-                heavier += mass[i]
+                share += mass[i]
                 left += 1
-        if left == active or heavier * square <= whole:  # the second only by rounding
+        if left == active or share * square <= whole:  # the second only by rounding
             break
         active = left
-    total = 0.0
     for i in range(n):
         worst[i] = weights[i] * max((losses[i] - top) / size - at, 0.0)
-        total += worst[i]
-    worst /= total
+    worst /= worst.sum()
     return top + at * size, top + (mean + np.sqrt(variance * spare)) * size
 
 
@@ -190,19 +180,17 @@ def hinge_gradients(h, rows, columns, start, stop, margin):
                 push += sign
                 pushed[k] -= sign
             grad[m, rows[r]] += push
-    for m in range(len(h)):
-        for k in range(len(columns)):
-            grad[m, columns[k]] += back[m, k]
+    grad[:, columns] += back  # no patient stands twice in the columns
     return grad
 
 
 @njit(cache=True, fastmath={"reassoc", "contract"})
-def _squares(x, p, low, square):
-    """Squared distances of patient ``p`` to patients ``low`` to ``p``; ``x`` (d, n)."""
-    square[: p - low] = 0.0
+def _squares(x, p, start, stop, square):
+    """Squared distances of patient ``p`` to patients ``start`` to ``stop``; ``x`` (d, n)."""
+    square[: stop - start] = 0.0
     for d in range(len(x)):
         mine = x[d, p]
-        others = x[d, low:p]
+        others = x[d, start:stop]
         for k in range(len(others)):
             square[k] += (mine - others[k]) ** 2
 
@@ -210,11 +198,10 @@ def _squares(x, p, low, square):
 @njit(cache=True, fastmath={"reassoc", "contract", "nsz", "nnan"})
 def all_hinge_sum(h, x, gamma):
     """Sum of hinges over all pairs, with memory for one patient's distances; ``x`` (d, n)."""
-    n = len(h)
-    square = np.empty(n)
+    square = np.empty(len(h))
     value = 0.0
-    for p in range(n):
-        _squares(x, p, 0, square)
+    for p in range(len(h)):
+        _squares(x, p, 0, p, square)
         total = 0.0
         for k in range(p):
             total += max(abs(h[p] - h[k]) - gamma * np.sqrt(square[k]), 0.0)
@@ -223,35 +210,24 @@ def all_hinge_sum(h, x, gamma):
 
 
 @njit(cache=True, fastmath={"reassoc", "contract"})
-def all_hinge_gradient(h, x, gamma):
-    """Gradient of the same, given hazards in ascending order and their unit rows ``x`` (d, n).
+def near_hinge_gradient(h, x, gamma, reach):
+    """Gradient of the same over near pairs: patient ``p`` with those up to ``reach[p]``.
 
-    Unit rows are at most 2 apart, so hazards more than 2 gamma apart are an active pair whatever
-    the features: those are counted, and distances are computed for the pairs inside that window.
+    Hazards are in ascending order, and so are their unit rows ``x`` (d, n).
     """
-    n = len(h)
-    grad = np.zeros(n)
-    far = np.zeros(n + 1)  # far[k]: patients whose window begins at k
-    square = np.empty(n)
-    low = 0  # where the window of patient p begins
-    for p in range(n):
-        while h[p] - h[low] > 2 * gamma:
-            low += 1
-        far[low] += 1.0
-        _squares(x, p, low, square)
-        near = h[low:p]
-        pushed = grad[low:p]
+    grad = np.zeros(len(h))
+    square = np.empty(len(h))
+    for p in range(len(h)):
+        _squares(x, p, p + 1, reach[p], square)
+        higher = h[p + 1 : reach[p]]
+        pushed = grad[p + 1 : reach[p]]
         push = 0.0
-        for k in range(len(near)):
-            gap = h[p] - near[k]
+        for k in range(len(higher)):
+            gap = higher[k] - h[p]
             active = 1.0 if gap * gap > gamma * gamma * square[k] else 0.0
             push += active
-            pushed[k] -= active
-        grad[p] += low + push  # all patients before the window are active
-    later = 0.0  # patients whose window begins after p: they push p down
-    for p in range(n - 1, -1, -1):
-        later += far[p + 1]
-        grad[p] -= later
+            pushed[k] += active
+        grad[p] -= push
     return grad
 
 
