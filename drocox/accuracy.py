@@ -24,7 +24,7 @@ from sksurv.nonparametric import CensoringDistributionEstimator, SurvivalFunctio
 from sksurv.util import Surv
 
 from drocox import _checks, concordance
-from drocox.cox import TIES, cox_losses
+from drocox.cox import cox_losses
 
 AUC_PERCENTILES = np.linspace(5, 81, 15)
 TRAIN = ("train_time", "train_event")
@@ -149,7 +149,6 @@ def log_partial_likelihood(scores, time, event=None, ties: str = "breslow") -> f
     -------
     float
     """
-    _checks.one_of(ties, "ties", TIES)
     scores, risk = concordance.scored(scores, time, event)
     losses = cox_losses(torch.from_numpy(scores), risk, ties=ties)
     return -float(losses.sum()) / int(risk.event.sum())
@@ -212,10 +211,9 @@ class BrierScore:
         censoring = CensoringDistributionEstimator().fit(Surv.from_arrays(train_event, train_time))
         G_time = censoring.predict_proba(time)[:, None]
         G_times = censoring.predict_proba(times)
-        self.times = times
-        died = (time[:, None] <= times) & event[:, None]
         alive = time[:, None] > times
-        self.died = died / np.where(G_time > 0, G_time, np.inf)
+        self.times = times
+        self.died = (~alive & event[:, None]) / np.where(G_time > 0, G_time, np.inf)
         self.alive = alive / np.where(G_times > 0, G_times, np.inf)
 
     def __call__(self, survival) -> float:
@@ -232,8 +230,8 @@ class BrierScore:
         """
         survival = _checks.numbers(survival, "survival", 2)
         if survival.shape != self.died.shape:
-            wanted = f"one row per test patient ({len(self.died)})"
-            wanted += f" and one column for each of times ({len(self.times)})"
+            rows, columns = self.died.shape
+            wanted = f"one row per test patient ({rows}) and one column for each time ({columns})"
             raise ValueError(f"survival has shape {survival.shape}; pass {wanted}")
         if survival.min() < 0 or survival.max() > 1:
             raise ValueError("survival must lie in [0, 1]; pass probabilities, not scores")

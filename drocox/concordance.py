@@ -115,9 +115,10 @@ def count(scores, time, event=None) -> Counts:
     """
     scores, risk = scored(scores, time, event)
     value, rank = np.unique(scores, return_inverse=True)
-    low, high = _tied(value)
     n = len(scores)
     size = len(value)
+    low = _first_tied(value)
+    high = np.searchsorted(low, np.arange(size), side="right")  # ties go both ways
     # Sort by time, latest first; at one time the censored before the events, as if they were later;
     # and by score. A block is one time's censored, or its events.
     key = (2 * risk.stop[0] + risk.event[0]) * size + rank[risk.order[0]]
@@ -175,25 +176,19 @@ def pair_counts(scores, time, event) -> tuple[np.ndarray, np.ndarray]:
 
 
 @njit(cache=True)
-def _tied(value):
-    """Ranks ``low[r]``, ..., ``high[r] - 1`` of the ascending values within the tolerance of ``r``.
+def _first_tied(value):
+    """Rank of the lowest of the ascending values that is within the tolerance of each.
 
-    Rounded differences keep the order of the values, so there is no gap in between, and both ends
-    only move up with ``r``.
+    Rounded differences keep the order of the values, so all in between are tied as well, and that
+    rank only moves up.
     """
-    size = len(value)
-    low = np.empty(size, np.int64)
-    high = np.empty(size, np.int64)
+    low = np.empty(len(value), np.int64)
     first = 0
-    end = 0
-    for r in range(size):
+    for r in range(len(value)):
         while value[r] - value[first] > TOLERANCE:
             first += 1
-        while end < size and value[end] - value[r] <= TOLERANCE:
-            end += 1
         low[r] = first
-        high[r] = end
-    return low, high
+    return low
 
 
 @njit(cache=True)

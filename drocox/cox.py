@@ -77,11 +77,8 @@ def risk_sets(time, event) -> RiskSets:
     """
     time, event = _checks.outcomes(time, event, ndim=None)
     n = time.shape[-1]
-    time = time.reshape(-1, n)
-    event = event.reshape(-1, n)
-    order = np.argsort(-time, axis=-1, kind="stable")
-    time = np.take_along_axis(time, order, -1)
-    event = np.take_along_axis(event, order, -1)
+    order = np.argsort(-time.reshape(-1, n), axis=-1, kind="stable")
+    time, event = (np.take_along_axis(a.reshape(-1, n), order, -1) for a in (time, event))
     # the last position of each block of equal times knows where the block stops; earlier positions
     # take the nearest such stop to their right
     last = np.ones(time.shape, dtype=bool)
@@ -132,8 +129,8 @@ def _plain_sums(values, stop, first, running, nothing) -> torch.Tensor:
 def _refuse_second_derivatives(upstream: torch.Tensor) -> None:
     """Hook of a gradient that torch cannot differentiate again without NaN."""
     if torch.is_grad_enabled():
-        said = f"second derivatives need scores that spread by less than {kernels.SAFE_SPREAD:g}"
-        raise RuntimeError(f"{said}; centre or shrink them")
+        apart = f"{kernels.SAFE_SPREAD:g} or more apart"
+        raise RuntimeError(f"no second derivatives of scores {apart}; centre or shrink them")
 
 
 def _efron(x: torch.Tensor, log_sum: torch.Tensor, stop, died) -> torch.Tensor:
@@ -207,15 +204,13 @@ def _prepare(scores, time, event, name: str = "scores") -> tuple[torch.Tensor, R
     """Check scores against outcomes; return both in the form the functions above take."""
     scores = _checks.floats(scores, name)
     shape = tuple(scores.shape)
-    given = () if isinstance(time, RiskSets) else tuple(np.shape(time))
-    if len(given) > 1 and given != shape:
-        said = f"time has shape {given}, {name} {shape}"
-        raise ValueError(f"{said}; pass time of shape (n,) or of the scores' shape")
+    n = shape[-1]
     risk = _prepared(time, event)
-    rows, n = risk.order.shape
-    if n != shape[-1] or rows not in (1, scores.numel() // n):
-        said = f"{name} has shape {shape}, time {rows, n}"
-        raise ValueError(f"lengths differ: {said}; pass one score per patient")
+    given = risk.order.shape if event is None else tuple(np.shape(time))
+    fitting = ((1, n), (scores.numel() // n, n)) if event is None else ((n,), shape)
+    if given not in fitting:
+        said = f"{name} has shape {shape}, time {given}; pass one score per patient"
+        raise ValueError(f"{said}, and time of shape (n,) or of the scores' shape")
     return scores, risk
 
 
@@ -254,8 +249,7 @@ def cox_losses(scores, time, event=None, *, ties: str = "breslow", weights=None)
     scores, risk = _prepare(scores, time, event)
     if weights is not None:
         if ties != "breslow":
-            said = f"weights need ties='breslow', not {ties!r}: only there are they repeated rows"
-            raise ValueError(f"{said}; leave weights out or change ties")
+            raise ValueError(f"weights need ties='breslow', not {ties!r}; change one of the two")
         weights = _checks.weights(weights, scores.shape[-1])
     return _losses(scores.double(), risk, ties, weights).to(scores.dtype)
 
@@ -291,8 +285,7 @@ def split_cox_losses(scores, time, event=None, first=None, *, weights=None) -> t
     first = _checks.array(False if first is None else first)
     shape = tuple(scores.shape)
     if first.shape not in (shape[-1:], shape):
-        said = f"first has shape {first.shape}, scores {shape}"
-        raise ValueError(f"{said}; pass one boolean per patient, True for D1")
+        raise ValueError(f"first has shape {first.shape}, scores {shape}; pass one boolean each")
     if not np.isin(first, (0, 1)).all():
         raise ValueError("first must be boolean or 0/1 (True for the patients of D1)")
     first = np.ascontiguousarray(first.reshape(-1, first.shape[-1]).astype(bool))
@@ -300,8 +293,7 @@ def split_cox_losses(scores, time, event=None, first=None, *, weights=None) -> t
         raise ValueError("first leaves one side of the split empty; put patients on both sides")
     if weights is not None:
         weights = _checks.weights(weights, scores.shape[-1])
-    losses = _losses(scores.double(), risk, weights=weights, first=first)
-    return losses.to(scores.dtype)
+    return _losses(scores.double(), risk, weights=weights, first=first).to(scores.dtype)
 
 
 def breslow_survival(train_scores, time, event, scores, times) -> torch.Tensor:

@@ -67,11 +67,8 @@ def _solve(losses: torch.Tensor, c, weights: np.ndarray) -> list[torch.Tensor]:
     """Minimiser, risk and worst case for losses (..., n), ``c`` a number or one for each row."""
     rows = losses.detach().to("cpu", torch.float64).reshape(-1, losses.shape[-1]).numpy()
     found = kernels.worst_cases(rows, weights[None], np.ones(len(rows)) * np.ravel(c))
-    shapes = (losses.shape[:-1], losses.shape[:-1], losses.shape)
-    return [
-        torch.from_numpy(array).reshape(shape).to(losses)
-        for array, shape in zip(found, shapes, strict=True)
-    ]
+    stack = losses.shape[:-1]
+    return [torch.from_numpy(a).reshape(*stack, *a.shape[1:]).to(losses) for a in found]
 
 
 def _plain_risk(losses: torch.Tensor, c, weights: np.ndarray) -> torch.Tensor:
@@ -99,7 +96,7 @@ def _plain_risk(losses: torch.Tensor, c, weights: np.ndarray) -> torch.Tensor:
             at = mean - torch.sqrt(variance / spare.clamp(min=1e-300))
             kept = active & (settled | (above > at))
             enough = (weights * kept).sum(-1, keepdim=True) * square > whole
-            kept = torch.where(enough | settled, kept, active)
+            kept = torch.where(enough, kept, active)
             if torch.equal(kept, active):
                 break
             active = kept
@@ -124,8 +121,7 @@ class _DRORisk(torch.autograd.Function):
     def forward(ctx, losses, c, weights):
         _, risk, worst = _solve(losses, c, weights)
         ctx.save_for_backward(losses, worst)
-        ctx.c = c
-        ctx.weights = weights
+        ctx.ball = (c, weights)
         return risk
 
     @staticmethod
@@ -133,7 +129,7 @@ class _DRORisk(torch.autograd.Function):
         losses, worst = ctx.saved_tensors
         if not torch.is_grad_enabled():  # first derivatives only
             return upstream[..., None] * worst, None, None
-        risk = _plain_risk(losses, ctx.c, ctx.weights)
+        risk = _plain_risk(losses, *ctx.ball)
         return *torch.autograd.grad(risk, losses, upstream, create_graph=True), None, None
 
 

@@ -17,6 +17,8 @@ from drocox import _checks, accuracy, concordance, fairness, regularizers
 from drocox.cox import breslow_survival, risk_sets
 from drocox.data import SurvivalData
 
+METRICS = ("c_index", "auc", "lpl", "ibs", "f_i", "f_g", "f_cap", "f_a", "ci_percent")
+
 
 def scaled_features(train: SurvivalData, *others: SurvivalData) -> list[np.ndarray]:
     """Features of all parts, imputed by medians and scaled by means and deviations of ``train``.
@@ -55,8 +57,8 @@ class Judge:
     def __init__(
         self, train: SurvivalData, part: SurvivalData, X, ties="breslow", order=None, keep=True
     ):
-        self.train = train
         self.part = part
+        self.outcomes = (train.time, train.event, part.time, part.event)
         self.ties = ties
         self.order = order
         self.pairs = regularizers.all_pairs(X, keep=keep)
@@ -69,19 +71,17 @@ class Judge:
         """Members of the groups of each attribute; None: of their intersections."""
         n = len(self.part)
         codes = {a: _checks.codes(values, a, n) for a, values in self.part.groups.items()}
-        members = {a: regularizers.membership(c, c.max() + 1) for a, c in codes.items()}
+        members = {a: regularizers.membership(c) for a, c in codes.items()}
         members[None] = regularizers.membership(*regularizers.cells(self.part.group_matrix, n))
         return members
 
     @cached_property
     def _auc(self) -> accuracy.CumulativeAUC:
-        train = self.train
-        return accuracy.CumulativeAUC(train.time, train.event, self.part.time, self.part.event)
+        return accuracy.CumulativeAUC(*self.outcomes)
 
     @cached_property
     def _brier(self) -> accuracy.BrierScore:
-        outcomes = (self.train.time, self.train.event, self.part.time, self.part.event)
-        return accuracy.BrierScore(*outcomes, self.times)
+        return accuracy.BrierScore(*self.outcomes, self.times)
 
     def fairness(self, train_scores, scores, attributes=None) -> dict[str, float]:
         """c-index and fairness metrics.
@@ -113,8 +113,7 @@ class Judge:
             found = {f"f_i{suffix}": fairness.individual(h, self.pairs)}
             found[f"f_cap{suffix}"] = float(regularizers.log_range(h, self._members[None]))
             for name in names:
-                gap = regularizers.group_gap(h, self._members[name])
-                found[f"f_g{suffix}_{name}"] = float(gap)
+                found[f"f_g{suffix}_{name}"] = float(regularizers.group_gap(h, self._members[name]))
             out |= dict.fromkeys(found, np.inf) if huge else found
         for name in names:
             fractions = counts.fractions(self.part.groups[name], name)
@@ -126,8 +125,7 @@ class Judge:
         return out
 
     def _curves(self, baseline_scores, scores) -> np.ndarray:
-        how = (baseline_scores, self.train_risk, None, scores, self.times)
-        return breslow_survival(*how).numpy()
+        return breslow_survival(baseline_scores, self.train_risk, None, scores, self.times).numpy()
 
     def accuracy(self, train_scores, scores, published_baseline=None) -> dict[str, float]:
         """AUC, log partial likelihood and Brier scores.
@@ -182,16 +180,9 @@ def evaluate(
     _checks.same_length(train_scores=train_scores, train=train.time)
     _checks.same_length(test_scores=test_scores, test=test.time)
     judge = Judge(train, test, scaled_features(train, test)[1], keep=False)
-    fair = judge.fairness(train_scores, test_scores, [attribute])
-    f_g = fair[f"f_g_{attribute}"]
-    return (
-        {"c_index": fair["c_index"]}
-        | judge.accuracy(train_scores, test_scores)
-        | {
-            "f_i": fair["f_i"],
-            "f_g": f_g,
-            "f_cap": fair["f_cap"],
-            "f_a": (fair["f_i"] + f_g + fair["f_cap"]) / 3,
-            "ci_percent": fair[f"ci_percent_{attribute}"],
-        }
-    )
+    found = judge.fairness(train_scores, test_scores, [attribute])
+    found |= judge.accuracy(train_scores, test_scores)
+    for name in ("f_g", "ci_percent"):
+        found[name] = found[f"{name}_{attribute}"]
+    found["f_a"] = (found["f_i"] + found["f_g"] + found["f_cap"]) / 3
+    return {name: found[name] for name in METRICS}

@@ -62,8 +62,7 @@ def individual(hazards, X, gamma: float = GAMMA) -> float:
     0.146447
     """
     if isinstance(X, Pairs) and gamma not in (GAMMA, X.gamma):
-        said = f"gamma is {gamma:g}, but the prepared pairs have {X.gamma:g}"
-        raise ValueError(f"{said}; leave it out or prepare the pairs with it")
+        raise ValueError(f"gamma is {gamma:g}, but the pairs have {X.gamma:g}; leave gamma out")
     pairs = X if isinstance(X, Pairs) else regularizers.all_pairs(X, gamma, keep=False)
     return float(regularizers.hinge_penalty(_tensor(hazards), pairs))
 

@@ -113,9 +113,7 @@ def censored_event_pairs(X, time, event, codes=None, gamma: float = GAMMA) -> Pa
     time, event = _checks.outcomes(time, event)
     _checks.same_length(X=x[:, 0], time=time)
     if event.all():
-        raise ValueError(
-            "nobody is censored (event is all 1); the penalty compares censored patients and events"
-        )
+        raise ValueError("nobody is censored (event is all 1); the penalty compares them to events")
     n = len(time)
     codes = np.zeros(n, int) if codes is None else _checks.codes(codes, "codes", n)
     later = np.unique(-time, return_inverse=True)[1]  # 0 at the latest time
@@ -271,19 +269,18 @@ def group_rp(hazards, X, time, event, codes, gamma: float = GAMMA) -> torch.Tens
 def _hazards(hazards) -> torch.Tensor:
     hazards = _checks.floats(hazards, "hazards")
     if (hazards.detach() < 0).any() or not torch.isfinite(hazards.detach().sum(-1)).all():
-        said = "hazards holds negative values, or values whose sum overflows"
-        raise ValueError(f"{said}; pass exp(scores) of centred scores")
+        raise ValueError("hazards holds negative values or overflows; pass exp(scores), centred")
     return hazards
 
 
-def membership(codes: np.ndarray, size: int) -> torch.Tensor:
+def membership(codes: np.ndarray, size: int = -1) -> torch.Tensor:
     """One column of zeros and ones for each group.
 
     Parameters
     ----------
     codes : int array of shape (n,)
     size : int
-        Number of groups; codes are below it.
+        Number of groups, above all codes; by default one more than the largest.
 
     Returns
     -------
@@ -370,8 +367,8 @@ def group_keya(hazards, codes, smoothing: bool = True) -> torch.Tensor:
     tensor of shape (...)
     """
     hazards = _hazards(hazards)
-    codes = _checks.codes(codes, "codes", hazards.shape[-1])
-    return group_gap(hazards, membership(codes, codes.max() + 1), smoothing)
+    belongs = membership(_checks.codes(codes, "codes", hazards.shape[-1]))
+    return group_gap(hazards, belongs, smoothing)
 
 
 def intersectional_keya(hazards, codes_2d, smoothing: bool = True) -> torch.Tensor:
@@ -392,6 +389,7 @@ def intersectional_keya(hazards, codes_2d, smoothing: bool = True) -> torch.Tens
     hazards = _hazards(hazards)
     belongs = membership(*cells(codes_2d, hazards.shape[-1]))
     if not smoothing and (_checks.numbers(hazards, "hazards") @ belongs.numpy() == 0).any():
-        said = "hazards are absent or all 0 in a cell of codes_2d, whose ratios do not exist"
-        raise ValueError(f"{said}; use smoothing=True or merge attributes")
+        raise ValueError(
+            "hazards sum to 0 in a cell of codes_2d; use smoothing=True or merge cells"
+        )
     return log_range(hazards, belongs, smoothing)
