@@ -81,8 +81,7 @@ def risk_sets(time, event) -> RiskSets:
     time, event = (np.take_along_axis(a.reshape(-1, n), order, -1) for a in (time, event))
     # the last position of each block of equal times knows where the block stops; earlier positions
     # take the nearest such stop to their right
-    last = np.ones(time.shape, dtype=bool)
-    last[:, :-1] = time[:, 1:] != time[:, :-1]
+    last = np.diff(time, axis=-1, append=-1.0) != 0
     stop = np.where(last, np.arange(1, n + 1), n)
     stop = np.minimum.accumulate(stop[:, ::-1], axis=-1)[:, ::-1].copy()
     return RiskSets(order, stop, event, time)

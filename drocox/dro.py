@@ -68,7 +68,7 @@ def _solve(losses: torch.Tensor, c, weights: np.ndarray) -> list[torch.Tensor]:
     rows = losses.detach().to("cpu", torch.float64).reshape(-1, losses.shape[-1]).numpy()
     found = kernels.worst_cases(rows, weights[None], np.ones(len(rows)) * np.ravel(c))
     stack = losses.shape[:-1]
-    return [torch.from_numpy(a).reshape(*stack, *a.shape[1:]).to(losses) for a in found]
+    return [torch.from_numpy(a).reshape(stack + a.shape[1:]).to(losses) for a in found]
 
 
 def _plain_risk(losses: torch.Tensor, c, weights: np.ndarray) -> torch.Tensor:

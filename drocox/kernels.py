@@ -113,9 +113,11 @@ def _worst_case_of_row(losses, weights, c, worst, above, mass):
         if left == active or share * square <= whole:  # the second only by rounding
             break
         active = left
+    total = 0.0
     for i in range(n):
         worst[i] = weights[i] * max((losses[i] - top) / size - at, 0.0)
-    worst /= worst.sum()
+        total += worst[i]
+    worst /= total
     return top + at * size, top + (mean + np.sqrt(variance * spare)) * size
 
 

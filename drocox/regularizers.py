@@ -185,9 +185,7 @@ class _HingePenalty(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, upstream):
-        with torch.no_grad():
-            gradient = hinge_gradient(ctx.saved_tensors[0], ctx.pairs)
-        return upstream[..., None] * gradient, None
+        return upstream[..., None] * hinge_gradient(*ctx.saved_tensors, ctx.pairs), None
 
 
 def hinge_penalty(hazards, pairs: Pairs) -> torch.Tensor:
