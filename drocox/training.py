@@ -82,18 +82,26 @@ def _objective(
         total = kernels.risk_sums(hazard, *sets)
         if split:
             total += hazard  # the patient's own term of its sum
-        losses = (np.log(total) - x) * event
+        losses = np.log(total)
+        losses -= x
+        losses *= event
+        value = np.zeros(len(x))
+        pull = np.zeros_like(x)  # what each loss weighs in the objective
         constants = np.ones(len(x)) * c
-        found = [kernels.worst_cases(losses, part[None], constants) for part in parts]
-        value = sum(worst_mean for _, worst_mean, _ in found)
-        pull = sum(worst for _, _, worst in found) * event  # what each loss weighs in the objective
+        for part in parts:
+            _, worst_mean, worst = kernels.worst_cases(losses, part[None], constants)
+            value += worst_mean
+            pull += worst
+        pull *= event
         # an event pulls its own score up, and pushes everybody in its sum down by their hazard
         push = pull / total if through else np.zeros_like(x)
         received = kernels.risk_sums_back(push, *sets)
         if split:
             received += push
+        received *= hazard
+        received -= pull
         gradient = np.empty_like(x)
-        gradient[:, order] = received * hazard - pull
+        gradient[:, order] = received
         for m in np.flatnonzero(unsafe):
             with torch.enable_grad():
                 leaf = scores[m : m + 1].clone().requires_grad_()
