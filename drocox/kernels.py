@@ -187,12 +187,12 @@ def hinge_gradients(h, rows, columns, start, stop, margin):
 
 
 @njit(cache=True, fastmath={"reassoc", "contract"})
-def _squares(x, p, start, stop, square):
-    """Squared distances of patient ``p`` to patients ``start`` to ``stop``; ``x`` (d, n)."""
-    square[: stop - start] = 0.0
+def _squares(x, p, low, square):
+    """Squared distances of patient ``p`` to patients ``low`` to ``p``; ``x`` (d, n)."""
+    square[: p - low] = 0.0
     for d in range(len(x)):
         mine = x[d, p]
-        others = x[d, start:stop]
+        others = x[d, low:p]
         for k in range(len(others)):
             square[k] += (mine - others[k]) ** 2
 
@@ -200,10 +200,11 @@ def _squares(x, p, start, stop, square):
 @njit(cache=True, fastmath={"reassoc", "contract", "nsz", "nnan"})
 def all_hinge_sum(h, x, gamma):
     """Sum of hinges over all pairs, with memory for one patient's distances; ``x`` (d, n)."""
-    square = np.empty(len(h))
+    n = len(h)
+    square = np.empty(n)
     value = 0.0
-    for p in range(len(h)):
-        _squares(x, p, 0, p, square)
+    for p in range(n):
+        _squares(x, p, 0, square)
         total = 0.0
         for k in range(p):
             total += max(abs(h[p] - h[k]) - gamma * np.sqrt(square[k]), 0.0)
@@ -212,24 +213,35 @@ def all_hinge_sum(h, x, gamma):
 
 
 @njit(cache=True, fastmath={"reassoc", "contract"})
-def near_hinge_gradient(h, x, gamma, reach):
-    """Gradient of the same over near pairs: patient ``p`` with those up to ``reach[p]``.
+def all_hinge_gradient(h, x, gamma):
+    """Gradient of the same, given hazards in ascending order and their unit rows ``x`` (d, n).
 
-    Hazards are in ascending order, and so are their unit rows ``x`` (d, n).
+    Unit rows are at most 2 apart, so hazards more than 2 gamma apart are an active pair whatever
+    the features: those are counted, and distances are computed for the pairs inside that window.
     """
-    grad = np.zeros(len(h))
-    square = np.empty(len(h))
-    for p in range(len(h)):
-        _squares(x, p, p + 1, reach[p], square)
-        higher = h[p + 1 : reach[p]]
-        pushed = grad[p + 1 : reach[p]]
+    n = len(h)
+    grad = np.zeros(n)
+    far = np.zeros(n + 1)  # far[k]: patients whose window begins at k
+    square = np.empty(n)
+    low = 0  # where the window of patient p begins
+    for p in range(n):
+        while h[p] - h[low] > 2 * gamma:
+            low += 1
+        far[low] += 1.0
+        _squares(x, p, low, square)
+        near = h[low:p]
+        pushed = grad[low:p]
         push = 0.0
-        for k in range(len(higher)):
-            gap = higher[k] - h[p]
+        for k in range(len(near)):
+            gap = h[p] - near[k]
             active = 1.0 if gap * gap > gamma * gamma * square[k] else 0.0
             push += active
-            pushed[k] += active
-        grad[p] -= push
+            pushed[k] -= active
+        grad[p] += low + push  # all patients before the window are active
+    later = 0.0  # patients whose window begins after p: they push p down
+    for p in range(n - 1, -1, -1):
+        later += far[p + 1]
+        grad[p] -= later
     return grad
 
 

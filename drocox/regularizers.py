@@ -148,22 +148,16 @@ def hinge_gradient(hazards: torch.Tensor, pairs: Pairs) -> torch.Tensor:
     h = _rows(hazards, pairs)
     grad = np.empty_like(h)
     dense = np.ones(len(h), dtype=bool)
-    here = np.arange(pairs.n)
     for m, row in enumerate(h if pairs.unit is not None else []):
         order = np.argsort(row, kind="stable")
         ordered = row[order]
-        # Unit rows are at most 2 apart, so hazards more than 2 gamma apart are an active pair
-        # whatever the features (a little more, for rounding): those are counted, and only the pairs
-        # inside that reach need distances.
-        reach = np.searchsorted(ordered, ordered + 2.000001 * pairs.gamma, side="right")
+        near = np.searchsorted(ordered, ordered + 2 * pairs.gamma) - np.arange(pairs.n)
         # a near pair costs about 0.5 d + 1 times what a pair of the other loop costs
-        cheap = (reach - here).sum() * (0.5 * len(pairs.unit) + 1) < pairs.divisor / 2
+        cheap = near.sum() * (0.5 * len(pairs.unit) + 1) < pairs.divisor / 2
         if cheap or pairs.margin is None:
             dense[m] = False
             unit = np.take(pairs.unit, order, axis=1)
-            near = kernels.near_hinge_gradient(ordered, unit, pairs.gamma, reach)
-            far = np.searchsorted(reach, here, side="right") - (pairs.n - reach)
-            grad[m, order] = far + near
+            grad[m, order] = kernels.all_hinge_gradient(ordered, unit, pairs.gamma)
     if dense.any():
         grad[dense] = kernels.hinge_gradients(h[dense], *pairs.runs)
     return torch.from_numpy(grad / pairs.divisor).reshape(hazards.shape).to(hazards)

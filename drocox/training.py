@@ -95,13 +95,13 @@ def _objective(
         pull *= event
         # an event pulls its own score up, and pushes everybody in its sum down by their hazard
         push = pull / total if through else np.zeros_like(x)
-        received = kernels.risk_sums_back(push, *sets)
+        slope = kernels.risk_sums_back(push, *sets)
         if split:
-            received += push
-        received *= hazard
-        received -= pull
+            slope += push
+        slope *= hazard
+        slope -= pull
         gradient = np.empty_like(x)
-        gradient[:, order] = received
+        gradient[:, order] = slope
         for m in np.flatnonzero(unsafe):
             with torch.enable_grad():
                 leaf = scores[m : m + 1].clone().requires_grad_()
@@ -243,6 +243,15 @@ class ScoreStack:
         return network.scores(self.theta) - self.offset[:, None]
 
 
+def _layers(theta: np.ndarray, d: int, hidden: int | None) -> list[np.ndarray]:
+    """Views of the layers in the rows of ``theta``."""
+    if hidden is None:
+        return [theta]
+    cuts = np.cumsum([hidden * d, hidden, hidden])
+    w1, b1, w2, b2 = np.split(theta, cuts, axis=1)
+    return [w1.reshape(len(theta), hidden, d), b1, w2, b2]
+
+
 class _Network:
     """Scores of a stack on its training features, and the gradient of its parameters.
 
@@ -253,7 +262,6 @@ class _Network:
         self.X = X
         self.hidden = hidden
         if hidden is not None:
-            self.cuts = np.cumsum([hidden * X.shape[1], hidden, hidden])  # of W1, b1, w2, b2
             self.with_ones = np.column_stack([X, np.ones(len(X))])  # the last column is the bias
             self.across = np.ascontiguousarray(self.with_ones.T)
             self.units = np.empty((models, hidden, len(X)))
@@ -263,10 +271,9 @@ class _Network:
         if self.hidden is None:
             return theta @ self.X.T
         out = np.zeros((len(theta), len(self.X)))
-        for m, row in enumerate(theta):
-            w1, b1, w2, b2 = np.split(row, self.cuts)
-            inner = np.column_stack([w1.reshape(self.hidden, -1), b1])
-            np.matmul(inner, self.across, out=self.units[m])
+        layers = _layers(theta, self.X.shape[1], self.hidden)
+        for m, (w1, b1, w2, b2) in enumerate(zip(*layers, strict=True)):
+            np.matmul(np.column_stack([w1, b1]), self.across, out=self.units[m])
             out[m] = b2
             kernels.activate(self.units[m], w2, out[m])
         return out
@@ -275,14 +282,14 @@ class _Network:
         if self.hidden is None:
             return upstream @ self.X
         grad = np.empty_like(theta)
-        for m, row in enumerate(theta):
-            w1, b1, w2, b2 = np.split(grad[m], self.cuts)  # views, to be filled
-            kernels.deactivate(self.units[m], upstream[m], w2, self.passed)
-            outer = np.split(row, self.cuts)[2]
-            inner = (self.passed @ self.with_ones) * outer[:, None]
-            w1[:] = inner[:, :-1].ravel()
-            b1[:] = inner[:, -1]
-            b2[:] = upstream[m].sum()
+        outer = _layers(theta, self.X.shape[1], self.hidden)[2]
+        grad_w1, grad_b1, grad_w2, grad_b2 = _layers(grad, self.X.shape[1], self.hidden)
+        for m in range(len(theta)):
+            kernels.deactivate(self.units[m], upstream[m], grad_w2[m], self.passed)
+            both = (self.passed @ self.with_ones) * outer[m][:, None]
+            grad_w1[m] = both[:, :-1]
+            grad_b1[m] = both[:, -1]
+            grad_b2[m] = upstream[m].sum()
         return grad
 
 
