@@ -12,12 +12,16 @@ import tomllib
 import unicodedata
 from pathlib import Path
 
+from bs4 import BeautifulSoup
 from docutils import nodes
 from sphinx.search.en import SearchEnglish
 
 ROOT = Path(__file__).resolve().parents[2]
 LENGTH = 200  # characters of a description; search engines show about 160, previews up to 200
-WIDE_TABLE = re.compile(r'<table[^>]*class="[^"]*\b(results|ledger)\b')
+OWN_STYLE = re.compile(r'<table[^>]*class="[^"]*\b(results|ledger|marks)\b')
+COLUMN = 690  # pixels for the text where there is a margin
+SENTENCE = 28  # characters from which on a cell is made of several lines
+LABEL = 20  # the same for what stands at the left of a row
 WIDE_PICTURE = 500  # points. Narrower ones can be read on a phone when they are made to fit it
 # Which box of the diagram of the method, by its id in the picture, a chapter is about.
 BOXES = {
@@ -110,8 +114,14 @@ def mark(app, doctree, docname):
         locate(doctree, docname)
     number_ids(doctree)
     headings = [t for t in doctree.findall(nodes.title) if isinstance(t.parent, nodes.section)]
-    for table in doctree.findall(nodes.raw):
-        if len(headings) > 1 and WIDE_TABLE.search(table.astext()):  # else there is no margin
+    for table in [raw for raw in doctree.findall(nodes.raw) if "<table" in raw.astext()]:
+        own = OWN_STYLE.search(table.astext())
+        wide = own and own[1] != "marks"
+        if not own:
+            text, pixels = laid_out(table.astext())
+            table[:] = [nodes.Text(text)]
+            wide = pixels > COLUMN
+        if wide and len(headings) > 1:  # else there is no margin
             widen(table)
     for picture in list(doctree.findall(nodes.image)):
         if width(Path(app.srcdir, picture["uri"])) > WIDE_PICTURE:
@@ -140,6 +150,26 @@ def number_ids(doctree):
                 name = f"{node['ids'][place]}-{number}"
             seen.add(name)
             node["ids"][place] = name
+
+
+def laid_out(table):
+    """A computed table with its long cells marked, and about how many pixels it needs."""
+    soup = BeautifulSoup(table, "html.parser")
+    columns = []
+    for row in soup.select("tbody tr"):
+        cells = row.find_all(["th", "td"])
+        columns += [0] * (len(cells) - len(columns))
+        for place, cell in enumerate(cells):
+            length = len(cell.get_text(strip=True))
+            kind, least = ("label", LABEL) if cell.name == "th" else ("sentence", SENTENCE)
+            if length >= least:
+                cell["class"] = [*cell.get("class", ()), kind]
+            columns[place] = max(columns[place], min(length, SENTENCE))
+    for row in soup.select("thead tr"):
+        words = [max(map(len, cell.get_text().split()), default=0) for cell in row.find_all("th")]
+        if len(words) == len(columns):
+            columns = list(map(max, columns, words))
+    return str(soup), sum(17 + 7.8 * length for length in columns)
 
 
 def widen(node):
