@@ -10,6 +10,7 @@ import html
 import re
 import tomllib
 import unicodedata
+from collections import defaultdict
 from pathlib import Path
 
 from bs4 import BeautifulSoup
@@ -153,23 +154,24 @@ def number_ids(doctree):
 
 
 def laid_out(table):
-    """A computed table with its long cells marked, and about how many pixels it needs."""
+    """A computed table with its columns of long cells marked, and how many pixels it may need."""
     soup = BeautifulSoup(table, "html.parser")
-    columns = []
-    for row in soup.select("tbody tr"):
-        cells = row.find_all(["th", "td"])
-        columns += [0] * (len(cells) - len(columns))
-        for place, cell in enumerate(cells):
-            length = len(cell.get_text(strip=True))
-            kind, least = ("label", LABEL) if cell.name == "th" else ("sentence", SENTENCE)
-            if length >= least:
+    columns = defaultdict(list)  # counted from the right: on the left a label may span rows
+    for row in soup.select("tr"):
+        cells = row.find_all(["th", "td"]) if not row.find(colspan=True) else []
+        for place, cell in enumerate(reversed(cells)):
+            columns[place].append(cell)
+    pixels = 0.0
+    for cells in columns.values():
+        body = [len(cell.get_text(strip=True)) for cell in cells if cell.find_parent("tbody")]
+        words = [len(word) for cell in cells for word in cell.get_text().split()]
+        length = max(body, default=0)
+        kind, least = ("label", LABEL) if cells[-1].name == "th" else ("sentence", SENTENCE)
+        if length >= least:
+            for cell in cells:
                 cell["class"] = [*cell.get("class", ()), kind]
-            columns[place] = max(columns[place], min(length, SENTENCE))
-    for row in soup.select("thead tr"):
-        words = [max(map(len, cell.get_text().split()), default=0) for cell in row.find_all("th")]
-        if len(words) == len(columns):
-            columns = list(map(max, columns, words))
-    return str(soup), sum(17 + 7.8 * length for length in columns)
+        pixels += 17 + 7.8 * max(min(length, SENTENCE), *words, 0)
+    return str(soup), pixels
 
 
 def widen(node):
