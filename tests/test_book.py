@@ -14,6 +14,7 @@ from pathlib import Path
 
 import nbformat
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 import yaml
@@ -469,6 +470,23 @@ def test_ids_are_unique_and_wide_things_marked(small_site):
     assert re.search(r'class="[^"]*wide-picture[^"]*">\s*<img alt="wide"', article)
     assert article.count("wide-picture") == 1
     assert re.search(r'class="sd-tab-set[^"]* full-width', article)
+
+
+def test_columns_of_long_cells_take_several_lines():
+    frame = pd.DataFrame({"rule": ["a rule that is told in many words", "short"], "n": [1, 2]})
+    frame.index = ["how the row is called", "b"]
+    table, pixels = bookpages.laid_out(frame.to_html())
+    assert re.findall(r'class="(\w+)">([^<]*)<', table)[1:] == [
+        ("label", ""),
+        ("sentence", "rule"),
+        ("label", "how the row is called"),
+        ("sentence", "a rule that is told in many words"),
+        ("label", "b"),
+        ("sentence", "short"),
+    ]
+    assert (
+        pixels < bookpages.COLUMN < bookpages.laid_out(pd.concat([frame] * 3, axis=1).to_html())[1]
+    )
 
 
 def test_search_knows_greek_letters_and_the_order_of_chapters(small_site):

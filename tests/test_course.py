@@ -182,3 +182,9 @@ def test_what_is_missing_is_said(tmp_path, monkeypatch, site):
         slides.reveal(tmp_path)
     with pytest.raises(SystemExit, match="install it"), printed.printer(site):
         pass
+
+
+def test_bookmarks_of_a_pdf_say_everything_once():
+    doubled = b"<</Title (2. 2. OneOne)\n/Title (Two two)\n/Title <FEFF03B103B1>\n/Dest"
+    once = b"<</Title (2. One)      \n/Title (Two two)\n/Title <FEFF03B1>    \n/Dest"
+    assert printed.said_once(doubled) == once

@@ -10,14 +10,19 @@ import html
 import re
 import tomllib
 import unicodedata
+from collections import defaultdict
 from pathlib import Path
 
+from bs4 import BeautifulSoup
 from docutils import nodes
 from sphinx.search.en import SearchEnglish
 
 ROOT = Path(__file__).resolve().parents[2]
 LENGTH = 200  # characters of a description; search engines show about 160, previews up to 200
-WIDE_TABLE = re.compile(r'<table[^>]*class="[^"]*\b(results|ledger)\b')
+OWN_STYLE = re.compile(r'<table[^>]*class="[^"]*\b(results|ledger|marks)\b')
+COLUMN = 690  # pixels for the text where there is a margin
+SENTENCE = 28  # characters from which on a cell is made of several lines
+LABEL = 20  # the same for what stands at the left of a row
 WIDE_PICTURE = 500  # points. Narrower ones can be read on a phone when they are made to fit it
 # Which box of the diagram of the method, by its id in the picture, a chapter is about.
 BOXES = {
@@ -110,8 +115,14 @@ def mark(app, doctree, docname):
         locate(doctree, docname)
     number_ids(doctree)
     headings = [t for t in doctree.findall(nodes.title) if isinstance(t.parent, nodes.section)]
-    for table in doctree.findall(nodes.raw):
-        if len(headings) > 1 and WIDE_TABLE.search(table.astext()):  # else there is no margin
+    for table in [raw for raw in doctree.findall(nodes.raw) if "<table" in raw.astext()]:
+        own = OWN_STYLE.search(table.astext())
+        wide = own and own[1] != "marks"
+        if not own:
+            text, pixels = laid_out(table.astext())
+            table[:] = [nodes.Text(text)]
+            wide = pixels > COLUMN
+        if wide and len(headings) > 1:  # else there is no margin
             widen(table)
     for picture in list(doctree.findall(nodes.image)):
         if width(Path(app.srcdir, picture["uri"])) > WIDE_PICTURE:
@@ -140,6 +151,27 @@ def number_ids(doctree):
                 name = f"{node['ids'][place]}-{number}"
             seen.add(name)
             node["ids"][place] = name
+
+
+def laid_out(table):
+    """A computed table with its columns of long cells marked, and how many pixels it may need."""
+    soup = BeautifulSoup(table, "html.parser")
+    columns = defaultdict(list)  # counted from the right: on the left a label may span rows
+    for row in soup.select("tr"):
+        cells = row.find_all(["th", "td"]) if not row.find(colspan=True) else []
+        for place, cell in enumerate(reversed(cells)):
+            columns[place].append(cell)
+    pixels = 0.0
+    for cells in columns.values():
+        body = [len(cell.get_text(strip=True)) for cell in cells if cell.find_parent("tbody")]
+        words = [len(word) for cell in cells for word in cell.get_text().split()]
+        length = max(body, default=0)
+        kind, least = ("label", LABEL) if cells[-1].name == "th" else ("sentence", SENTENCE)
+        if length >= least:
+            for cell in cells:
+                cell["class"] = [*cell.get("class", ()), kind]
+        pixels += 17 + 7.8 * max(min(length, SENTENCE), *words, 0)
+    return str(soup), pixels
 
 
 def widen(node):

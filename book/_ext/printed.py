@@ -163,6 +163,19 @@ def write_book(site, parts, target):
     body.append(f'<section id="solutions">{solutions}</section>')
     with printer(site) as to_pdf:
         to_pdf(cover + "".join(contents) + "\n".join(body), title, target)
+    target.write_bytes(said_once(target.read_bytes()))
+
+
+def said_once(pdf):
+    """A PDF by Chromium without the stutter of its bookmarks ("1. 1. OneOne").
+
+    Blanks take the place of what goes: a PDF knows its objects by where they are.
+    """
+
+    def once(title):
+        return b"".join(title.groups()).ljust(len(title[0]))
+
+    return re.sub(rb"(/Title (?:\(|<FEFF))(.*?)\2(.+?)\3([)>])(?=\n)", once, pdf)
 
 
 def page_numbers(pdf):
