@@ -1,5 +1,7 @@
 """The third floor: its theorems by independent solvers, its fits by literal losses, its runs."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,9 +9,9 @@ import torch
 from scipy import optimize
 
 from drocox import cox_losses, dro_risk, dual_constant, risk_sets, worst_case_weights
-from drocox.beyond import STUDIES, protection, rivals, run
+from drocox.beyond import protection, rivals, run
 from drocox.beyond.protection import nominal_alpha, protected_share
-from drocox.paper import provenance, store, sweep
+from drocox.paper import STUDIES, provenance, store, sweep
 from drocox.solver import minimise
 
 
@@ -296,3 +298,14 @@ def test_losses_of_the_tests_are_those_of_the_package():
 
 def test_the_store_verifies():
     assert sweep.verify("beyond", size=1) == []
+
+
+def test_no_floor_imports_the_one_above():
+    """Library, reproduction, what is beyond. The command line alone is for all of them."""
+    library = [file for file in provenance.PACKAGE.glob("*.py") if file.name != "cli.py"]
+    paper = list((provenance.PACKAGE / "paper").glob("*.py"))
+    above = {"paper|beyond": library, "beyond": paper}
+    for floor, files in above.items():
+        upward = re.compile(rf"^\s*(from|import) drocox\.({floor})\b", re.MULTILINE)
+        assert len(files) > 10
+        assert [file.name for file in files if upward.search(file.read_text("utf8"))] == []

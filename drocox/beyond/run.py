@@ -18,8 +18,7 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 
-from drocox.beyond import STUDIES
-from drocox.paper import provenance
+from drocox.paper import STUDIES, provenance
 
 
 @dataclass(frozen=True)

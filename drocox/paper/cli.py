@@ -10,7 +10,7 @@ import textwrap
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from drocox.beyond import STUDIES
+from drocox.paper import STUDIES
 from drocox.paper.protocol import ATTRIBUTES, METHODS, PROTOCOLS, REPEATS, STORES
 
 WIDTH = 80

@@ -9,7 +9,7 @@ import hashlib
 from functools import cache
 from pathlib import Path
 
-from drocox.beyond import STUDIES
+from drocox.paper import STUDIES
 from drocox.paper.datasets import load_dataset
 from drocox.paper.protocol import ATTRIBUTES, STORES
 

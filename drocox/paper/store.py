@@ -23,8 +23,7 @@ from pathlib import Path
 import pandas as pd
 
 from drocox import _checks
-from drocox.beyond import home
-from drocox.paper import StoreError, provenance
+from drocox.paper import StoreError, home, provenance
 from drocox.paper.protocol import PROCEDURES, Stack
 
 DEFAULT = Path(__file__).with_name("results")

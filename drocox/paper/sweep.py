@@ -25,8 +25,7 @@ from joblib import Parallel, delayed, parallel_config
 from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
-from drocox.beyond import home as home_of
-from drocox.paper import provenance, store
+from drocox.paper import home, provenance, store
 from drocox.paper.protocol import METHODS, Stack, stacks
 from drocox.paper.run import TWICE, run_stack  # noqa: F401  (handed out by home)
 from drocox.paper.store import DamagedError, StoreError
@@ -76,7 +75,7 @@ def _timed(stack: Stack) -> tuple[Stack, pd.DataFrame, dict]:
     torch.set_num_threads(1)
     threadpool_limits(1)
     start = time.thread_time()
-    rows = home_of(stack.protocol).run_stack(stack)
+    rows = home(stack.protocol).run_stack(stack)
     return stack, rows, {"cpu": round(time.thread_time() - start, 2), "peak": _peak_gb()}
 
 
@@ -163,8 +162,8 @@ def sweep(
     if out is None and (out := store.own_folder()) != store.DEFAULT:
         print(f"writing to {out}/; read it with --out {out}", file=sys.stderr)
     out = Path(out)
-    home = home_of(protocol)
-    wanted = list(home.stacks(protocol, **{key: value for key, value in some.items() if value}))
+    runner = home(protocol)
+    wanted = list(runner.stacks(protocol, **{key: value for key, value in some.items() if value}))
     if not wanted:
         raise ValueError(f"methods: protocol {protocol!r} has none of these; leave methods out")
     with only_writer(out):
@@ -172,9 +171,9 @@ def sweep(
             store.load_runs(protocol, out=out)  # refuses those of other code, and a damaged file
             return 0
         # dearest first, so that no worker ends long after others
-        todo = sorted((s for s in wanted if not _is_done(out, s)), key=home.cost, reverse=True)
+        todo = sorted((s for s in wanted if not _is_done(out, s)), key=runner.cost, reverse=True)
         how = {"disable": not progress, "smoothing": 0.05, "bar_format": BAR}
-        bar = tqdm(total=sum(map(home.cost, todo)), **how)
+        bar = tqdm(total=sum(map(runner.cost, todo)), **how)
         provenance.code_hash(protocol)  # of the code as it is now: an edit meanwhile is not run
         how = {"backend": "dask", "scheduler_host": scheduler} if scheduler else {"backend": "loky"}
         before = time.monotonic()
@@ -185,8 +184,8 @@ def sweep(
                 store.save_part(out, stack, rows, **spent, wall=round(now - before, 2))
                 before = now
                 bar.set_description(f"{protocol} {stack.name[:40]:40s}")
-                bar.update(home.cost(stack))
-        if all(store.part_path(out, stack).exists() for stack in home.stacks(protocol)):
+                bar.update(runner.cost(stack))
+        if all(store.part_path(out, stack).exists() for stack in runner.stacks(protocol)):
             store.finish(out, protocol, machine())
     return sum(len(stack.keys()) for stack in todo)
 
@@ -242,10 +241,9 @@ def _recompute(runs: pd.DataFrame, protocol: str, size: int) -> list[str]:
 
     A stack without a row that is stable enough to be compared is passed over for the next.
     """
-    home = home_of(protocol)
-    pool = home._drawn(runs, protocol)
+    pool = home(protocol)._drawn(runs, protocol)
     size = size if any(stack.model == "linear" for stack in pool) else 1
-    again = ((stack, home.run_stack(stack)) for stack in pool)
+    again = ((stack, home(protocol).run_stack(stack)) for stack in pool)
     comparable = ((stack, new) for stack, new in again if (new["moved"] <= HELD).any())
     # None: a bar where somebody looks
     sample = list(tqdm(islice(comparable, size), desc="recomputing", total=size, disable=None))
@@ -278,7 +276,7 @@ def verify(protocol: str, *, out: Path | None = None, size: int = 4) -> list[str
         runs = store.load_runs(protocol, out=out)
     except StoreError as error:
         return [str(error)]
-    keys = pd.DataFrame([k for s in home_of(protocol).stacks(protocol) for k in s.keys()])
+    keys = pd.DataFrame([k for s in home(protocol).stacks(protocol) for k in s.keys()])
     by = [name for name in runs if name in keys]
     known = runs.drop_duplicates(by) if protocol == "beyond" else runs  # a job has many rows
     lines = [frame[by].to_csv(index=False, float_format="%g") for frame in (keys, known)]

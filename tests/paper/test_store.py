@@ -9,8 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from drocox.beyond import STUDIES
-from drocox.paper import provenance, store, sweep
+from drocox.paper import STUDIES, provenance, store, sweep
 from drocox.paper.protocol import ATTRIBUTES, KEYS, STORES, stacks
 from drocox.paper.provenance import code_form
 from drocox.paper.run import TWICE, columns
