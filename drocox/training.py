@@ -196,7 +196,7 @@ def split_objective(
 
 
 def initial_parameters(n_features: int, hidden: int | None, seed: int) -> np.ndarray:
-    """PyTorch's default initial weights, drawn in float32 after ``manual_seed(seed)``, flat.
+    """Initial weights of ``torch.nn.Linear``, in float32 as after ``manual_seed(seed)``, flat.
 
     Parameters
     ----------
@@ -210,12 +210,15 @@ def initial_parameters(n_features: int, hidden: int | None, seed: int) -> np.nda
     array of shape (parameters,)
         In the order W1 (hidden x features), b1, w2, b2; a linear model has weights only.
     """
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        widths = pairwise([n_features, *([hidden] if hidden else []), 1])
-        how = {"bias": hidden is not None, "dtype": torch.float32}
-        layers = [torch.nn.Linear(*width, **how) for width in widths]
-    weights = [p.detach().reshape(-1) for layer in layers for p in layer.parameters()]
+    generator = torch.Generator().manual_seed(seed)  # of its own: threads share the global one
+    weights = []
+    for inputs, outputs in pairwise([n_features, *([hidden] if hidden else []), 1]):
+        layer = torch.empty(outputs, inputs, dtype=torch.float32)
+        weights.append(torch.nn.init.kaiming_uniform_(layer, a=5**0.5, generator=generator))
+        if hidden:
+            bias = torch.empty(outputs, dtype=torch.float32)
+            weights.append(bias.uniform_(-(inputs**-0.5), inputs**-0.5, generator=generator))
+    weights = [part.reshape(-1) for part in weights]
     return torch.cat(weights).double().numpy()
 
 

@@ -132,7 +132,7 @@ def test_own_effects_are_the_minimum_of_the_literal_sum(few):
 def test_a_search_that_stops_early_is_refused(few, monkeypatch):
     drawn, members = few
     stay = optimize.OptimizeResult(x=np.ones(3))
-    monkeypatch.setattr(groups.optimize, "minimize", lambda *_, **__: stay)
+    monkeypatch.setattr(described.optimize, "minimize", lambda *_, **__: stay)
     with pytest.raises(RuntimeError, match="has not converged"):
         described.group_dro(*drawn, members)
 

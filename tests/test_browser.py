@@ -63,15 +63,23 @@ def chromium():
         browser.close()
 
 
-@pytest.fixture(params=SCREENS)
-def visit(request, chromium, site):
-    """A function that opens a page; ``visit.trouble`` lists what went wrong meanwhile."""
+@pytest.fixture(scope="module", params=SCREENS)
+def screen(request, chromium):
+    """A tab of one size; all tests share it, as opening another takes seconds."""
     width, height = SCREENS[request.param]
     context = chromium.new_context(
         viewport={"width": width, "height": height}, color_scheme="light"
     )
     page = context.new_page()
+    yield page
+    context.close()
+
+
+@pytest.fixture
+def visit(screen, site):
+    """A function that opens a page; ``visit.trouble`` lists what went wrong meanwhile."""
     host = urlsplit(site).netloc
+    size = screen.viewport_size
     trouble = []
 
     def on_console(message):
@@ -87,21 +95,29 @@ def visit(request, chromium, site):
         if response.status >= 400:
             trouble.append(f"{response.status}: {response.url}")
 
-    page.on("console", on_console)
-    page.on("request", on_request)
-    page.on("response", on_response)
-    page.on("requestfailed", lambda request: trouble.append(f"failed: {request.url}"))
-    page.on("pageerror", lambda error: trouble.append(f"script: {error}"))
+    events = {
+        "console": on_console,
+        "request": on_request,
+        "response": on_response,
+        "requestfailed": lambda request: trouble.append(f"failed: {request.url}"),
+        "pageerror": lambda error: trouble.append(f"script: {error}"),
+    }
+    for event, handler in events.items():
+        screen.on(event, handler)
 
     def go(address):
-        page.goto(site + address)
-        page.add_style_tag(content="* { transition: none !important }")  # colours at once
-        page.evaluate("() => window.MathJax?.startup?.promise")
-        return page
+        screen.goto(site + address)
+        screen.add_style_tag(content="* { transition: none !important }")  # colours at once
+        screen.evaluate("() => window.MathJax?.startup?.promise")
+        return screen
 
     go.trouble = trouble
     yield go
-    context.close()
+    for event, handler in events.items():
+        screen.remove_listener(event, handler)
+    screen.goto("about:blank")  # nothing of this test goes on in the next
+    screen.set_viewport_size(size)
+    screen.emulate_media(media="screen", color_scheme="light")
 
 
 @pytest.mark.parametrize("address", PAGES)

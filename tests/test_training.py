@@ -4,6 +4,8 @@ The reference objectives here are dense: masks over all pairs of patients, and w
 from the primal solver. Nothing of the package enters them.
 """
 
+from concurrent.futures import ThreadPoolExecutor
+
 import literal
 import numpy as np
 import pytest
@@ -303,6 +305,14 @@ def test_initial_parameters_are_the_default_draws_in_single_precision(d, hidden,
     assert got.dtype == np.float64
     np.testing.assert_array_equal(got, expected)
     assert torch.equal(torch.random.get_rng_state(), state)
+
+
+def test_initial_parameters_are_the_same_in_threads():
+    """Two stacks may start at the same time in one process, as on a worker with threads."""
+    alone = [initial_parameters(30, 50, seed) for seed in range(40)]
+    with ThreadPoolExecutor(8) as pool:
+        together = list(pool.map(lambda seed: initial_parameters(30, 50, seed % 40), range(400)))
+    assert all(np.array_equal(alone[k % 40], found) for k, found in enumerate(together))
 
 
 @given(
