@@ -7,7 +7,8 @@ PYTHON ?= python3.11 python3.12 python3.13 python3.14 python3
 PORT   ?= 8000
 ARGS   ?=
 NBVAL  ?= --nbval
-JOBS   ?= 3  # tests at a time: two cores have a third to work on while browsers wait
+# tests at a time: one more than two cores, as some of them wait for a browser or a cluster
+JOBS   ?= 3
 
 # So that `drocox` in a chapter or a test is this environment's.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
