@@ -99,7 +99,7 @@ class Site:
         path = posixpath.normpath(posixpath.join(page, "..", parts.path)) if parts.path else page
         if path.endswith(".html") or path == page:
             return "#" + anchor(path.removesuffix(".html"), parts.fragment)
-        return f"../{path}" + f"#{parts.fragment}" * bool(parts.fragment)
+        return f"../{path}#{parts.fragment}" if parts.fragment else f"../{path}"
 
     def head(self, title):
         """Styles and formulas of the built pages, without the scripts of their menus."""
