@@ -7,11 +7,8 @@ which compares patient :math:`i` with itself and with the patients of the *other
           -\delta_i \Big[f_i - \log\Big(e^{f_i} + \sum_{j \in D' \cap R_i} w_j e^{f_j}\Big)\Big],
 
 with case weights :math:`w_j = 1` unless given. Latest patients first, a risk set is a prefix, so
-every sum is a value of one running sum: linear time, no matrix. It is a linear map of the hazards,
-so its gradient is the same scan backwards. Hazards are relative to the largest; where scores spread
-so far that they could vanish, torch's running log-sum takes over.
-
-On the CPU the scan is a compiled kernel, on other devices torch's running sum.
+every sum is a value of one running sum: linear time, no matrix. Hazards are relative to the
+largest; where scores spread so far that they could vanish, torch's running log-sum takes over.
 """
 
 from __future__ import annotations
@@ -93,32 +90,11 @@ def _take(rows: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
     return rows.expand(size, -1).gather(-1, index.expand(size, -1))
 
 
-class _Sums(torch.autograd.Function):
-    """Sums over risk sets by a compiled scan: linear, so the gradient is the scan backwards."""
+def _sums(values, stop, first=None, running=torch.cumsum, nothing=0.0) -> torch.Tensor:
+    """Running sum up to each patient's ``stop``, or what of it is in the other half.
 
-    @staticmethod
-    def forward(ctx, values, arrays, scans):
-        ctx.arrays = arrays
-        ctx.scans = scans
-        return torch.from_numpy(scans[0](values.detach().contiguous().numpy(), *arrays))
-
-    @staticmethod
-    def backward(ctx, upstream):
-        return _Sums.apply(upstream, ctx.arrays, ctx.scans[::-1]), None, None
-
-
-def _sums(values: torch.Tensor, stop: torch.Tensor, first: torch.Tensor | None) -> torch.Tensor:
-    """Sum over each patient's risk set, or over what of it is in the other half."""
-    if values.device.type != "cpu":
-        return _plain_sums(values, stop, first, torch.cumsum, 0.0)
-    enters = torch.zeros_like(stop) if first is None else first.long()
-    meets = enters if first is None else 1 - enters
-    arrays = (stop.numpy(), enters.numpy(), meets.numpy())
-    return _Sums.apply(values, arrays, (kernels.risk_sums, kernels.risk_sums_back))
-
-
-def _plain_sums(values, stop, first, running, nothing) -> torch.Tensor:
-    """The same for any kind of running sum, in torch operations; ``nothing`` adds nothing to it."""
+    ``nothing`` is what adds nothing to that kind of running sum.
+    """
     if first is None:
         return _take(running(values, -1), stop - 1)
     own = [running(torch.where(half, values, nothing), -1) for half in (first, ~first)]
@@ -181,7 +157,7 @@ def _losses(
     else:
         nothing = x.detach().amin() - spread - 1000.0
         summed = x if weights is None else torch.where(mass > 0, x + mass.log(), nothing)
-        log_sum = _plain_sums(summed, stop, first, torch.logcumsumexp, nothing)
+        log_sum = _sums(summed, stop, first, torch.logcumsumexp, nothing)
         if first is not None:
             log_sum = torch.logaddexp(x, log_sum)
         if log_sum.requires_grad:

@@ -71,72 +71,48 @@ def _solve(losses: torch.Tensor, c, weights: np.ndarray) -> list[torch.Tensor]:
     return [torch.from_numpy(a).reshape(stack + a.shape[1:]).to(losses) for a in found]
 
 
-def _plain_risk(losses: torch.Tensor, c, weights: np.ndarray) -> torch.Tensor:
-    """The risk in torch operations alone: for other devices, and for second derivatives.
-
-    The same passes as in the kernel find the active set; on it the risk is a smooth function.
-    """
-    given = losses.dtype
-    losses = losses.double()
-    weights = torch.from_numpy(weights).to(losses)
-    square = torch.as_tensor(c, dtype=torch.float64, device=losses.device).square()[..., None]
-    here = weights > 0
-    whole = weights.sum(-1, keepdim=True)
-    with torch.no_grad():
-        top = torch.where(here, losses, -torch.inf).amax(-1, keepdim=True)
-        low = torch.where(here, losses, torch.inf).amin(-1, keepdim=True)
-        size = (top - low).clamp(min=1e-300)
-        above = (losses - top) / size
-        tied = here & (above == 0)
-        # where the largest losses can take all the weight, or C = 1, there is nothing to search
-        settled = ((weights * tied).sum(-1, keepdim=True) * square >= whole) | (square == 1)
-        active = here & (tied | (square == 1) | ~settled)
-        while True:
-            mean, variance, spare = _moments(above, weights * active, whole, square)
-            at = mean - torch.sqrt(variance / spare.clamp(min=1e-300))
-            kept = active & (settled | (above > at))
-            enough = (weights * kept).sum(-1, keepdim=True) * square > whole
-            kept = torch.where(enough, kept, active)
-            if torch.equal(kept, active):
-                break
-            active = kept
-    mean, variance, spare = _moments((losses - top) / size, weights * active, whole, square)
-    inside = torch.where(settled, 1.0, variance * spare)
-    risk = mean + torch.where(settled | (inside <= 0), 0.0, inside.clamp(min=1e-300).sqrt())
-    return (top + risk * size).squeeze(-1).to(given)
-
-
-def _moments(values, mass, whole, square) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Mean and variance of the active losses, and what is left of C^2 times their share."""
-    share = mass.sum(-1, keepdim=True)
-    mean = (mass * values).sum(-1, keepdim=True) / share
-    variance = (mass * (values - mean).square()).sum(-1, keepdim=True) / share
-    return mean, variance, square * share / whole - 1
-
-
-class _DRORisk(torch.autograd.Function):
-    """Risk over a chi-square ball: the kernel forwards, its worst case as the gradient."""
-
-    @staticmethod
-    def forward(ctx, losses, c, weights):
-        _, risk, worst = _solve(losses, c, weights)
-        ctx.save_for_backward(losses, worst)
-        ctx.ball = (c, weights)
-        return risk
-
-    @staticmethod
-    def backward(ctx, upstream):
-        losses, worst = ctx.saved_tensors
-        if not torch.is_grad_enabled():  # first derivatives only
-            return upstream[..., None] * worst, None, None
-        risk = _plain_risk(losses, *ctx.ball)
-        return *torch.autograd.grad(risk, losses, upstream, create_graph=True), None, None
-
-
 def _chi_square_risk(losses: torch.Tensor, c, weights: np.ndarray) -> torch.Tensor:
-    """Risk for the dual constant ``c``, unchecked: a kernel on the CPU, torch elsewhere."""
-    how = _DRORisk.apply if losses.device.type == "cpu" else _plain_risk
-    return how(losses, c, weights)
+    """Risk for the dual constant ``c``, unchecked; smooth in the losses above eta.
+
+    Who is above it a kernel finds on the CPU, and elsewhere the same passes in torch operations.
+    """
+    exact = losses.double()
+    mass = torch.from_numpy(weights).to(exact)
+    square = torch.as_tensor(c, dtype=torch.float64, device=losses.device).square()[..., None]
+    with torch.no_grad():
+        here = mass > 0
+        top = torch.where(here, exact, -torch.inf).amax(-1, keepdim=True)
+        size = (top - torch.where(here, exact, torch.inf).amin(-1, keepdim=True)).clamp(min=1e-300)
+        if losses.device.type == "cpu":
+            active = _solve(exact, c, weights)[2] > 0
+        else:
+            active = _search((exact - top) / size, mass, square)
+    mean, variance, spare = _moments((exact - top) / size, mass, active, square)
+    inside = variance * spare
+    risk = mean + torch.where(inside > 0, inside.clamp(min=1e-300).sqrt(), 0.0)
+    return (top + risk * size).squeeze(-1).to(losses.dtype)
+
+
+def _moments(above, mass, active, square) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Mean and variance of the active losses, and what is left of C^2 times their share."""
+    share = (mass * active).sum(-1, keepdim=True)
+    mean = (mass * active * above).sum(-1, keepdim=True) / share
+    variance = (mass * active * (above - mean).square()).sum(-1, keepdim=True) / share
+    return mean, variance, torch.where(square > 1, square * share / mass.sum() - 1, 0.0)
+
+
+def _search(above: torch.Tensor, mass: torch.Tensor, square: torch.Tensor) -> torch.Tensor:
+    """Who is above eta: drop what lies at or below it, until nothing does."""
+    active = (mass > 0).expand(above.shape)
+    while True:
+        mean, variance, spare = _moments(above, mass, active, square)
+        kept = active & (above > mean - torch.sqrt(variance / spare))
+        # not enough are left where only ties with the largest loss are, or by rounding
+        enough = (mass * kept).sum(-1, keepdim=True) * square >= mass.sum()
+        kept = torch.where(enough, kept, active)
+        if torch.equal(kept, active):
+            return active
+        active = kept
 
 
 def _tail(losses: torch.Tensor, alpha: float, weights: np.ndarray) -> torch.Tensor:

@@ -57,9 +57,9 @@ def risk_sums_back(values, stop, enters, meets):
 # --- The worst case over a chi-square ball --------------------------------------------------------
 
 
-@njit(cache=True)
-def _worst_case_of_row(losses, weights, c, worst, above, mass):
-    """Minimiser and risk of one row; fills ``worst``. ``above`` and ``mass`` are work space.
+@njit(cache=True, fastmath={"reassoc", "contract", "nsz"})
+def _worst_case_of_row(losses, weights, c, worst):
+    """Minimiser and risk of one row; fills ``worst``.
 
     Losses are taken relative to the largest one and to their range, so that no square overflows and
     no difference cancels.
@@ -67,72 +67,59 @@ def _worst_case_of_row(losses, weights, c, worst, above, mass):
     n = len(losses)
     top = -np.inf
     low = np.inf
+    whole = 0.0
     for i in range(n):
         if weights[i] > 0.0:
             top = max(top, losses[i])
             low = min(low, losses[i])
-    size = max(top - low, 1e-300)
-    whole = 0.0
-    tied = 0.0  # weight of the largest loss
-    active = 0
-    for i in range(n):
-        if weights[i] > 0.0:
-            above[active] = (losses[i] - top) / size
-            mass[active] = weights[i]
             whole += weights[i]
-            if above[active] == 0.0:
-                tied += weights[i]
-            active += 1
+    tied = (weights * (losses == top)).sum()
     square = c * c
-    if tied * square >= whole:  # everything on the largest losses
+    if tied * square >= whole or top == low:  # everything on the largest losses
         worst[:] = np.where(losses == top, weights / tied, 0.0)
         return top, top
     if square == 1.0:  # C = 1: the mean, approached as eta falls without bound
         worst[:] = weights / whole
-        return -np.inf, top + (mass[:active] * above[:active]).sum() / whole * size
-    share = whole
+        return -np.inf, top + ((losses - top) * worst).sum()
+    unit = 1.0 / max(top - low, 1e-300)
+    at = -2.0  # eta below the top, in units of the range: everybody is above it
+    active = n + 1
     while True:  # drop what lies at or below eta, until nothing does
+        inside = 0
+        share = 0.0
         mean = 0.0
-        for i in range(active):
-            mean += mass[i] * above[i]
+        for i in range(n):
+            above = (losses[i] - top) * unit
+            inside += above > at
+            mass = weights[i] if above > at else 0.0
+            share += mass
+            mean += mass * above
+        spare = square * share / whole - 1.0
+        if inside >= active or spare <= 0.0:  # the second only by rounding
+            break
+        active = inside
         mean /= share
         variance = 0.0
-        for i in range(active):
-            variance += mass[i] * (above[i] - mean) ** 2
+        for i in range(n):
+            above = (losses[i] - top) * unit
+            variance += (weights[i] if above > at else 0.0) * (above - mean) ** 2
         variance /= share
-        spare = square * share / whole - 1.0
         at = mean - np.sqrt(variance / spare)
-        left = 0
-        share = 0.0
-        for i in range(active):
-            if above[i] > at:
-                above[left] = above[i]
-                mass[left] = mass[i]
-                share += mass[i]
-                left += 1
-        if left == active or share * square <= whole:  # the second only by rounding
-            break
-        active = left
-    total = 0.0
+        risk = mean + np.sqrt(variance * spare)
     for i in range(n):
-        worst[i] = weights[i] * max((losses[i] - top) / size - at, 0.0)
-        total += worst[i]
-    worst /= total
-    return top + at * size, top + (mean + np.sqrt(variance * spare)) * size
+        worst[i] = weights[i] * max((losses[i] - top) * unit - at, 0.0)
+    worst /= worst.sum()
+    return top + at / unit, top + risk / unit
 
 
 @njit(cache=True)
 def worst_cases(losses, weights, c):
     """Minimiser, risk and worst-case distribution of each row for its constant c."""
-    models, n = losses.shape
-    eta = np.empty(models)
-    risk = np.empty(models)
-    worst = np.empty((models, n))
-    above = np.empty(n)
-    mass = np.empty(n)
-    for m in range(models):
+    eta, risk = np.empty((2, len(losses)))
+    worst = np.empty(losses.shape)
+    for m in range(len(losses)):
         row = weights[min(m, len(weights) - 1)]
-        eta[m], risk[m] = _worst_case_of_row(losses[m], row, c[m], worst[m], above, mass)
+        eta[m], risk[m] = _worst_case_of_row(losses[m], row, c[m], worst[m])
     return eta, risk, worst
 
 

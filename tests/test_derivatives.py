@@ -1,20 +1,16 @@
-"""The plain torch forms: equal to the kernels, and right to the second derivative.
-
-They serve tensors on other devices, which this suite does not have; here they run on the CPU in the
-kernels' place.
-"""
+"""Losses, risk and penalties in torch: equal to the kernels, right to the second derivative."""
 
 import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_cox import TIES, draw, equal, gradient, random_sides, scales, seeds, shares, stack_shapes
+from test_cox import TIES, draw, equal, random_sides, seeds, shares
 from test_dro import draw_losses, kinds
 from torch.autograd import gradgradcheck
 
 import drocox
-from drocox import cox, dro, regularizers
+from drocox import cox, dro, kernels, regularizers
 
 
 def calls(rng, n, time, event):
@@ -32,34 +28,21 @@ def calls(rng, n, time, event):
     return out
 
 
-def plain_sums(values, stop, first):
-    return cox._plain_sums(values, stop, first, torch.cumsum, 0.0)
-
-
-@given(n=st.integers(2, 20), share=shares, scale=scales, seed=seeds, shape=stack_shapes)
-def test_plain_losses_equal_the_kernels(n, share, scale, seed, shape):
-    rng, scores, time, event = draw(seed, n, share, scale, shape)
-    upstream = torch.from_numpy(rng.standard_normal((*shape, n)))
-    for name, call in calls(rng, n, time, event).items():
-        grad = torch.ones(*shape, n, 2).double() if name == "survival" else upstream
-        value = call(scores)
-        slope = gradient(call, scores, grad)
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(cox, "_sums", plain_sums)
-            equal(call(scores), value, atol=1e-9)
-            equal(gradient(call, scores, grad), slope, atol=1e-9)
-
-
-@given(n=st.integers(2, 12), share=shares, seed=seeds)
-def test_plain_losses_take_an_order_for_each_model(n, share, seed):
-    rng, scores, _, _ = draw(seed, n, share, 1.0, (3,))
-    time = rng.integers(1, 5, (3, n)) * 1.0
-    event = rng.random((3, n)) < 0.7
-    event[:, 0] = True
-    expected = drocox.cox_losses(scores, time, event)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cox, "_sums", plain_sums)
-        equal(drocox.cox_losses(scores, time, event), expected, atol=1e-10)
+@given(n=st.integers(1, 20), share=shares, seed=seeds, orders=st.booleans(), split=st.booleans())
+def test_sums_of_the_losses_equal_the_kernels(n, share, seed, orders, split):
+    """The kernels of training sum what the losses sum, and push back what their gradient does."""
+    rng = np.random.default_rng(seed)
+    time = rng.integers(1, 2 + int(n * (1 - share)), (3 if orders else 1, n)) * 1.0
+    risk = drocox.risk_sets(time, np.ones_like(time))
+    values, upstream = (torch.from_numpy(rng.exponential(size=(3, n))) for _ in range(2))
+    first = torch.from_numpy(rng.random((1, n)) < 0.5)
+    enters = first.long() if split else torch.zeros(1, n).long()
+    sets = (risk.stop, enters.numpy(), (1 - enters if split else enters).numpy())
+    values.requires_grad_()
+    sums = cox._sums(values, torch.from_numpy(risk.stop), first if split else None)
+    sums.backward(upstream)
+    equal(torch.from_numpy(kernels.risk_sums(values.detach().numpy(), *sets)), sums.detach())
+    equal(torch.from_numpy(kernels.risk_sums_back(upstream.numpy(), *sets)), values.grad)
 
 
 @settings(max_examples=8)
@@ -89,6 +72,16 @@ def test_the_hessian_of_a_cox_loss_is_the_covariance_in_its_risk_set():
     equal(hessian, expected)
 
 
+def searched(losses, c, weights):
+    """What other devices do in place of the kernel: only who has weight in the worst case."""
+    mass = torch.from_numpy(weights)
+    top = torch.where(mass > 0, losses, -torch.inf).amax(-1, keepdim=True)
+    size = top - torch.where(mass > 0, losses, torch.inf).amin(-1, keepdim=True)
+    above = (losses - top) / size.clamp(min=1e-300)
+    square = torch.tensor(c).double().square()
+    return None, None, dro._search(above, mass, square).double()
+
+
 @given(
     n=st.integers(1, 30),
     kind=kinds,
@@ -106,7 +99,9 @@ def test_the_plain_risk_equals_the_kernel(n, kind, alpha, weighted, seed):
     value = drocox.dro_risk(losses, alpha, rule="paper", weights=weights)
     slope = drocox.worst_case_weights(losses, alpha, rule="paper", weights=weights)
     leaf = losses.clone().requires_grad_()
-    plain = dro._plain_risk(leaf, c, np.ones(n) if weights is None else weights)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(dro, "_solve", searched)
+        plain = dro._chi_square_risk(leaf, c, np.ones(n) if weights is None else weights)
     equal(plain.detach(), value, atol=1e-9)
     plain.sum().backward()
     assert torch.isfinite(leaf.grad).all()

@@ -74,7 +74,7 @@ def test_whole_weights_of_the_risk_are_repeated_losses(n, kind, alpha, rule, see
     risk.backward()
     equal(risk.detach(), drocox.dro_risk(rows, **how), atol=1e-9)
     got = drocox.worst_case_weights(losses, **how, weights=weights)
-    assert torch.equal(leaf.grad, got)
+    equal(leaf.grad, got)
     person = np.repeat(np.arange(n), weights)
     worst = drocox.worst_case_weights(rows, **how).numpy()
     equal(got, np.bincount(person, worst, minlength=n), atol=1e-7)
