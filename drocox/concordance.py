@@ -41,9 +41,8 @@ class Counts:
 
     points: np.ndarray  # Algorithm B.1: numerator of each patient,
     pairs: np.ndarray  # and denominator
-    concordant: int  # Harrell: comparable pairs ranked rightly,
-    tied: int  # with tied scores,
-    comparable: int  # and all of them
+    harrell_points: np.ndarray  # the same by Harrell's rules:
+    harrell_pairs: np.ndarray  # every pair enters the counts of both its patients
 
     def index(self) -> float:
         """Harrell's c-index.
@@ -51,11 +50,11 @@ class Counts:
         Returns
         -------
         float
-            ``(concordant + tied / 2) / comparable``.
+            Points of all comparable pairs by their number.
         """
-        if self.comparable == 0:
+        if not self.harrell_pairs.any():
             raise ValueError("time and event hold no comparable pair; pass more patients")
-        return (self.concordant + 0.5 * self.tied) / self.comparable
+        return float(self.harrell_points.sum() / self.harrell_pairs.sum())
 
     def fractions(self, codes, name: str = "codes") -> np.ndarray:
         """Concordance fraction of each group, the last line of Algorithm B.1.
@@ -128,15 +127,17 @@ def count(scores, time, event=None) -> Counts:
     died = block % 2 == 1
     everybody = np.ones(n, dtype=bool)
     begin, end = (np.searchsorted(block, block, side) for side in ("left", "right"))
+    # below a patient's rank, up to it; and the same beyond the tolerance of tied scores
     limits = np.stack([rank, rank + 1, low[rank], high[rank]])
-    (lower, upto, concordant, with_tied), longer = _walk(rank, limits, end, died, everybody)
+    below, longer = _walk(rank, limits, end, died, everybody)
     # the same from the other end: earlier events, the highest score first
-    back = size - 1 - rank[::-1]
-    limits = np.stack([back, back + 1])
+    limits = size - limits[[1, 0, 3, 2], ::-1]
     ends = n - begin[::-1]
-    (higher, downto), earlier = _walk(back, limits, ends, everybody, died[::-1].copy())
-    halves = lower + upto + (higher + downto)[::-1]  # two for a right pair, one for a tied one
-    pairs = longer + earlier[::-1]
+    above, earlier = _walk(size - 1 - rank[::-1], limits, ends, everybody, died[::-1].copy())
+    seen = below + above[:, ::-1]
+    harrell_pairs = longer + earlier[::-1]
+    harrell_halves = seen[2] + seen[3]  # two for a right pair, one for a tied one
+    halves = seen[0] + seen[1]
     # Pairs at one time are worth one half at least. An event and a censored patient whose score is
     # higher: where that score stands in the other's block says how many there are.
     at = np.searchsorted(key, np.where(died, key + 1 - size, key + size))
@@ -145,10 +146,10 @@ def count(scores, time, event=None) -> Counts:
     same = np.searchsorted(key, key, "right") - np.searchsorted(key, key)
     others = end - begin - 1
     halves += np.where(died, others + same - 1, 0)
-    pairs += np.where(died, others, 0)
-    harrell = (int(counted.sum()) for counted in (concordant, with_tied - concordant, longer))
+    pairs = harrell_pairs + np.where(died, others, 0)
     by_patient = np.argsort(risk.order[0][place])
-    return Counts(halves[by_patient] / 2, pairs[by_patient], *harrell)
+    found = (halves / 2, pairs, harrell_halves / 2, harrell_pairs)
+    return Counts(*(counted[by_patient] for counted in found))
 
 
 def pair_counts(scores, time, event) -> tuple[np.ndarray, np.ndarray]:

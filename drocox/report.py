@@ -113,15 +113,10 @@ class _Judged:
         out = np.zeros((len(members), 2))
         for fold in np.unique(self.fold[members & self.event]):
             rows = np.flatnonzero(members & (self.fold == fold))
-            score, time, event = self.scores[rows], self.time[rows], self.event[rows]
-            if harrell:  # those censored at a time come later, ...
-                time = 2 * np.unique(time, return_inverse=True)[1] + ~event
-            out[rows] = np.column_stack(concordance.pair_counts(score, time, event))
-            if harrell:  # ... and two events at one time are no pair
-                same = pd.DataFrame({"time": time, "score": score})
-                sizes = [same.groupby(by)["time"].transform("size") for by in ("time", [*same])]
-                alike, twins = (event * (size - 1) for size in sizes)
-                out[rows] -= np.column_stack([(alike + twins) / 2, alike])
+            found = concordance.count(self.scores[rows], self.time[rows], self.event[rows])
+            b1 = (found.points, found.pairs)
+            within = (found.harrell_points, found.harrell_pairs)
+            out[rows] = np.column_stack(within if harrell else b1)
         return out
 
     def c_index(self, members: np.ndarray) -> tuple[float, np.ndarray]:

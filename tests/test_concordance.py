@@ -105,10 +105,11 @@ def test_fractions_are_points_over_pairs_in_the_order_of_the_groups():
 def test_harrells_counts_equal_scikit_survival(n, seed):
     scores, time, event = draw(seed, n)
     counts = concordance.count(scores, time, event)
-    assume(counts.comparable > 0)
+    assume(counts.harrell_pairs.any())
     c, concordant, discordant, tied, _ = concordance_index_censored(event, time, scores)
-    assert (counts.concordant, counts.tied) == (concordant, tied)
-    assert counts.comparable == concordant + discordant + tied
+    # each pair is counted with both of its patients
+    assert counts.harrell_points.sum() == 2 * concordant + tied
+    assert counts.harrell_pairs.sum() == 2 * (concordant + discordant + tied)
     assert accuracy.concordance_index(scores, time, event) == c
 
 
@@ -126,7 +127,9 @@ def test_harrells_counts_equal_scikit_survival(n, seed):
 )
 def test_ties_within_the_tolerance(scores, expected):
     counts = concordance.count(scores, [1, 2, 3], [1, 1, 0])
-    assert (counts.concordant, counts.tied, counts.comparable) == (*expected, 3)
+    concordant, tied = expected
+    assert counts.harrell_points.sum() == 2 * concordant + tied
+    assert counts.harrell_pairs.tolist() == [2, 2, 2]
 
 
 def test_algorithm_knows_no_tolerance():
@@ -156,6 +159,12 @@ def test_counts_of_thousands_equal_a_matrix_of_pairs():
     assert counts.points.tolist() == point.sum(axis=1).tolist()
     assert counts.pairs.tolist() == (earlier + earlier.T + both + one).sum(axis=1).tolist()
     assert counts.index() == concordance_index_censored(event, time, scores)[0]
+    before = earlier | ((s == t) & mine & ~theirs)  # Harrell: as if censored later
+    near = np.abs(f - g) <= concordance.TOLERANCE
+    point = np.where(before, np.where(near, 0.5, f > g), 0.0)
+    point = point + np.where(before.T, np.where(near, 0.5, f < g), 0.0)
+    assert counts.harrell_points.tolist() == point.sum(axis=1).tolist()
+    assert counts.harrell_pairs.tolist() == (before | before.T).sum(axis=1).tolist()
 
 
 def test_two_hundred_thousand_patients_take_seconds():
@@ -167,7 +176,7 @@ def test_two_hundred_thousand_patients_take_seconds():
     counts = concordance.count(-time, time, event)
     assert clock.perf_counter() - begin < 10
     assert counts.index() == 1.0
-    assert counts.comparable == n * (n - 1) // 2
+    assert (counts.harrell_pairs == n - 1).all()
     assert (counts.points == n - 1).all()
 
 
@@ -179,7 +188,7 @@ def test_prepared_risk_sets_give_the_same():
     expected = concordance.count(scores, time, event)
     got = concordance.count(torch.from_numpy(scores), risk_sets(time, event))
     assert got.points.tolist() == expected.points.tolist()
-    assert (got.concordant, got.tied) == (expected.concordant, expected.tied)
+    assert got.harrell_points.tolist() == expected.harrell_points.tolist()
     lpl = accuracy.log_partial_likelihood(scores, risk_sets(time, event), ties="efron")
     assert lpl == accuracy.log_partial_likelihood(scores, time, event, ties="efron")
 

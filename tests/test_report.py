@@ -62,8 +62,8 @@ def fraction(scores, time, event, fold, members):
 def harrell(scores, time, event, fold, members):
     parts = [members & (fold == k) for k in np.unique(fold)]
     counts = [concordance.count(scores[p], time[p], event[p]) for p in parts]
-    points = sum(one.concordant + one.tied / 2 for one in counts)
-    return points / sum(one.comparable for one in counts)
+    points = sum(one.harrell_points.sum() for one in counts)
+    return points / sum(one.harrell_pairs.sum() for one in counts)
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
