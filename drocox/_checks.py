@@ -5,8 +5,6 @@ pandas and torch are imported where they are needed, so that a usage error on th
 not wait for them.
 """
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Iterable
 from numbers import Real

@@ -16,8 +16,6 @@ experiments and checks for inputs that scikit-survival would answer with NaN or 
 judge any number of models.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 from sksurv.nonparametric import CensoringDistributionEstimator, SurvivalFunctionEstimator

@@ -22,8 +22,6 @@ gives each patient its pairs with earlier events; pairs at one time are then set
 are whole and half numbers, equal to those of a loop over the pairs.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -11,8 +11,6 @@ every sum is a value of one running sum: linear time, no matrix. Hazards are rel
 largest; where scores spread so far that they could vanish, torch's running log-sum takes over.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 import numpy as np

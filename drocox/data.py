@@ -5,8 +5,6 @@ stay NaN, and imputation and scaling are left to whoever splits the data, becaus
 can leak.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -73,7 +71,7 @@ class SurvivalData:
         groups: Sequence[str] | Mapping[str, Sequence] = (),
         features: Sequence[str] | None = None,
         name: str = "data",
-    ) -> SurvivalData:
+    ) -> "SurvivalData":
         """Make a data set of a frame with one row per patient.
 
         Parameters
@@ -123,7 +121,7 @@ class SurvivalData:
         X = pd.concat(encoded, axis=1) if encoded else df[[]]
         return cls(name, X, *checked, codes, labels)
 
-    def subset(self, rows) -> SurvivalData:
+    def subset(self, rows) -> "SurvivalData":
         """Some of the patients, in the given order.
 
         Parameters

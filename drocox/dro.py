@@ -20,8 +20,6 @@ With case weights the empirical distribution is :math:`p_i = w_i / \sum_j w_j` i
 :math:`1/n`, and the ball is around it.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 

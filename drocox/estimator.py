@@ -1,7 +1,5 @@
 """The estimator: DRO-COX for a user's own data, in the style of scikit-survival."""
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
@@ -128,7 +126,7 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
     }
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y: np.ndarray, sample_weight=None) -> DROCox:
+    def fit(self, X, y: np.ndarray, sample_weight=None) -> "DROCox":
         """Train the model.
 
         Parameters

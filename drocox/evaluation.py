@@ -4,8 +4,6 @@
 once what does not depend on the model: time grids, censoring, pairs of patients, group codes.
 """
 
-from __future__ import annotations
-
 from functools import cached_property
 
 import numpy as np

@@ -11,8 +11,6 @@ They change when a constant is added to all scores, although no prediction does:
 the largest difference between two groups' concordance fractions.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 

@@ -4,8 +4,6 @@ Nothing is checked here. Every array is float64 with one row per model of a stac
 tested equal to a literal transcription of the formula in the module that calls it.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numba import njit
 

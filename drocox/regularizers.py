@@ -14,8 +14,6 @@ where :math:`\bar h_g = (\sum_{i \in g} h_i + \tfrac12)/(n_g+1)` is the smoothed
 margins do not change during training, so the pairs of the first three are prepared once.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

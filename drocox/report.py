@@ -11,8 +11,6 @@ for all groups at once, in :math:`O(n \log n)`. They speak of *this* model and o
 like these; that another sample would have given another model is not in them.
 """
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -101,7 +99,7 @@ class _Judged:
     fold: np.ndarray
     expected: np.ndarray | None = None  # events by the baseline of the training part
 
-    def subset(self, rows: np.ndarray) -> _Judged:
+    def subset(self, rows: np.ndarray) -> "_Judged":
         return _Judged(self.scores[rows], self.time[rows], self.event[rows], self.fold[rows])
 
     @cached_property

@@ -36,8 +36,6 @@ knows nothing of :math:`\mu`, is satisfied. Away from kinks the price changes no
 converge at once.
 """
 
-from __future__ import annotations
-
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -224,7 +222,7 @@ class _Problem:
         self.c = None if no_ball else dual_constant(alpha, rule="sharp" if alpha == 1 else rule)
         self.cap = 1 / alpha if self.c is None else self.c**2
 
-    def thinned(self, step: int) -> _Problem:
+    def thinned(self, step: int) -> "_Problem":
         """The same problem for every ``step``-th patient."""
         outcomes = risk_sets(self.outcomes.time[0][::step], self.outcomes.event[0][::step])
         rows = outcomes.order[0] * step
@@ -237,7 +235,7 @@ class _Problem:
         most = 2 * self.radius * np.linalg.norm(step)
         return most if most < 0.1 else np.ptp(self.Z @ step)
 
-    def at(self, point: np.ndarray, mu: float) -> _State | None:
+    def at(self, point: np.ndarray, mu: float) -> "_State | None":
         """Risk and gradient; None where hazards leave the range of floating-point numbers."""
         f = self.Z @ point
         f -= f.max()
@@ -367,7 +365,7 @@ def _descend(problem: _Problem, state: _State, mu: float, near: float, n_iter: i
     steps, and whether scores still move.
     """
 
-    def at(point: np.ndarray) -> _State | None:
+    def at(point: np.ndarray) -> "_State | None":
         nonlocal state
         if state is None or (point != state.point).any():
             state = problem.at(point, mu)

@@ -9,8 +9,6 @@ The objectives are the paper's: the mean Cox loss of the events plus :math:`\lam
 penalty; the DRO risk of all patients' losses (7); the sum of the two split risks (9).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise

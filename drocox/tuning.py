@@ -7,8 +7,6 @@ training part of :math:`n_1` patients,
 .. math:: \widehat{\mathrm{Var}} = \Big(\frac1J + \frac{n_2}{n_1}\Big) S^2 .
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -16,8 +16,6 @@ of the group's own would reach. Both are maxima of a few smooth convex functions
 a feature that is constant in each of them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -6,8 +6,6 @@ Linear models with an adversary over patients, and the answers of :mod:`drocox.b
 groups that are told, judged within the groups.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator
 
