@@ -27,7 +27,7 @@ decrement :math:`\lambda = \sqrt{g^T H^{-1} g}`, and :math:`d \le M \sqrt h` wit
 which is about :math:`F_q(\theta) - \lambda^2 / 2`. Where a direction has no variance in any risk
 set that :math:`q` weighs, :math:`F_q` is constant along it, and it is left out.
 
-**The steps** are Newton's, at first in a trust region, in coordinates in which features are
+**The steps** are Newton's, damped where they need to be, in coordinates in which features are
 uncorrelated with variance 1, so the units of features do not matter. The Hessian of :math:`R` is
 :math:`H` plus the response of the adversary, known in closed form where the worst case is unique.
 Where losses tie and it is not (a kink), the adversary pays :math:`\frac\mu2 \sum_i (q_i - p_i)^2 /
@@ -185,12 +185,13 @@ def _risk_set_means(Z, hazard, total, event, stop, enters, meets, split, low, hi
 def _priced_worst_case(losses, mass, mu: float, cap: float) -> tuple[np.ndarray, np.ndarray]:
     """The q_i / p_i = min((loss_i - eta)_+ / mu, cap) for which q sums to 1, and who is inside."""
 
-    def excess(eta: float) -> float:
-        return mass @ np.clip((losses - eta) / mu, 0.0, cap) - 1.0
+    below = losses - losses.max()  # relative to the largest: nearly tied losses keep their digits
 
-    eta = optimize.brentq(excess, losses.min() - 2 * mu, losses.max())
-    # once more relative to that eta: differences of nearly tied losses are exact
-    above = losses - eta
+    def excess(eta: float) -> float:
+        return mass @ np.clip((below - eta) / mu, 0.0, cap) - 1.0
+
+    eta = optimize.brentq(excess, below.min() - 2 * mu, 0.0, xtol=1e-6 * mu)
+    above = below - eta
     inside = (above > 0) & (above < mu * cap) & (mass > 0)
     ratio = np.where(above < mu * cap, 0.0, cap)
     if inside.any():
@@ -353,51 +354,44 @@ def _newton(hessian: np.ndarray, gradient: np.ndarray) -> np.ndarray:
     """Newton's direction, 0 where neither slope nor curvature is more than rounding."""
     curvature, vectors = np.linalg.eigh(hessian)
     slope = vectors.T @ gradient
-    floor = max(1e-12 * curvature[-1], 1e-300)
+    floor = max(1e-12 * curvature[-1], 1e-100)
     flat = (curvature <= floor) & (np.abs(slope) <= 1e-13)
     return -vectors @ np.where(flat, 0.0, slope / np.maximum(curvature, floor))
 
 
-def _descend(problem: _Problem, state: _State, mu: float, near: float, n_iter: int):
-    """Steps at one price: in a trust region until slopes are ``near`` 0, then Newton's alone.
+def _descend(problem: _Problem, state: _State, mu: float, n_iter: int):
+    """Newton's steps at one price, damped where the risk is far from quadratic (Levenberg).
 
     Returns the last state, the one before it if a bound is to be had there for less, the number of
     steps, and whether scores still move.
     """
-
-    def at(point: np.ndarray) -> "_State | None":
-        nonlocal state
-        if state is None or (point != state.point).any():
-            state = problem.at(point, mu)
-        return state
-
-    steps = 0
-    if np.linalg.norm(state.gradient) > near:
-        found = optimize.minimize(
-            lambda point: np.inf if (s := at(point)) is None else s.value,
-            state.point,
-            method="trust-exact",
-            jac=lambda point: at(point).gradient,
-            hess=lambda point: sum(at(point).hessians),
-            options={"gtol": near, "maxiter": n_iter},
-        )
-        state = at(found.x)
-        steps = found.nit
-    while True:
+    damping = 0.0
+    for step in range(1, n_iter + 1):
         hessian = sum(state.hessians)
-        direction = _newton(hessian, state.gradient)
+        damped = hessian + damping * np.eye(len(hessian))
+        direction = _newton(damped, state.gradient)
         drop = -direction @ state.gradient
         away = problem.farthest(direction) > 0.1
-        new = None
-        if steps < n_iter and drop > (1e-10 if away else 1e-20):
-            new = problem.at(state.point + direction, mu)
-        # a step helps if the slope left, measured by the same Hessian, is less than half
-        if new is None or -_newton(hessian, new.gradient) @ new.gradient > 0.25 * drop:
-            return state, state, steps, away and drop < 1e-7
-        steps += 1
-        if drop < 1e-9 and not (new.priced or away):  # the bound before this step will do
-            return new, state, steps, False
-        state = new
+        if drop <= (1e-10 if away else 1e-20):
+            break
+        new = problem.at(state.point + direction, mu)
+        gain = -1.0  # of the step, by what it promised
+        if new is not None and drop > 1e-9:
+            gain = (state.value - new.value) / (drop - 0.5 * direction @ hessian @ direction)
+        elif new is not None:  # values are rounded: is the slope, by the same Hessian, half of it?
+            gain = 1.0 if -_newton(damped, new.gradient) @ new.gradient <= 0.25 * drop else -1.0
+        least = 1e-3 * np.trace(state.hessians[0])
+        if gain < 0.25:
+            damping = max(10 * damping, least)
+        elif gain > 0.75:
+            damping = damping / 10 if damping > least else 0.0
+        if gain > 0.1:
+            if drop < 1e-9 and not (new.priced or away):  # the bound before this step will do
+                return new, state, step, False
+            state = new
+        elif drop < 1e-9:
+            break
+    return state, state, step, away and drop < 1e-7
 
 
 def _solve(problem: _Problem, start: np.ndarray, tol: float, n_iter: int) -> tuple:
@@ -411,9 +405,8 @@ def _solve(problem: _Problem, start: np.ndarray, tol: float, n_iter: int) -> tup
     q = best.q
     bound = q[problem.event] @ np.log(problem.weights[problem.event])  # loss_i >= log w_i
     steps = 0
-    near = 0.05 if start.any() else 1e-3  # a sample's optimum is close
     while True:
-        state, before, more, away = _descend(problem, state, mu, near, max(1, n_iter - steps))
+        state, before, more, away = _descend(problem, state, mu, max(1, n_iter - steps))
         steps += more
         if best.point.any() and problem.farthest(state.point) < 0.1:
             best = problem.at(np.zeros(len(start)), mu)  # a null optimum is to be exactly that
@@ -426,12 +419,8 @@ def _solve(problem: _Problem, start: np.ndarray, tol: float, n_iter: int) -> tup
         gap = (best.risk - bound) / max(1.0, best.risk)
         # at a kink, half of the digits of the gap are those of the coefficients: go on for more
         enough = gap <= 1e-3 * tol and (gap <= 1e-12 or mu * problem.cap < 1e-9)
-        if away or steps >= n_iter or mu < 1e-13 or (enough if state.priced else gap <= tol):
-            return best, bound, q, steps, bool(away and problem.farthest(best.point) > 10)
-        if state.priced and near <= 1e-3:
-            mu *= 0.1
-        elif near > 1e-9:
-            near = min(1e-3, 1e-2 * near)
-        else:
-            return best, bound, q, steps, False
+        if away or enough or not state.priced or steps >= n_iter or mu < 1e-13:
+            separated = problem.farthest(best.point) > (10 if away else 100)
+            return best, bound, q, steps, bool(separated)
+        mu *= 0.1
         state = problem.at(state.point, mu)
