@@ -336,7 +336,8 @@ class _State:
         """The certificate, a number that no risk is below; -inf if a slope is too large for it."""
         curvature, vectors = np.linalg.eigh(self.hessians[0])
         slope = vectors.T @ self.gradient
-        steep = curvature > 1e-13 * curvature[-1]  # others are 0 to rounding, with their slope
+        # others are 0 to rounding, with their slope
+        steep = curvature > max(1e-13 * curvature[-1], 1e-16 * self.problem.radius**2)
         square = (slope[steep] ** 2 / curvature[steep]).sum()  # of the Newton decrement
         least = curvature[steep].min(initial=np.inf)
         reach = 2 * self.problem.radius / np.sqrt(least)  # M, or more
