@@ -74,8 +74,8 @@ def _read(args) -> tuple:
     if df.empty:
         args.usage(f"{args.file} is empty; pass at least one patient")
 
-    unused = [_column(df, name, "--drop").name for name in args.drop]
-    unused += [args.time, args.event, args.score]
+    named = [("--time", args.time), ("--event", args.event), *(("--drop", c) for c in args.drop)]
+    unused = [_column(df, name, option).name for option, name in named] + [args.score]
     scores = _column(df, args.score, "--score") if args.score else None
     groups = {}
     for name in args.groups:

@@ -258,7 +258,7 @@ def split_cox_losses(scores, time, event=None, first=None, *, weights=None) -> t
     first = _checks.array(False if first is None else first)
     shape = tuple(scores.shape)
     if first.shape not in (shape[-1:], shape):
-        raise ValueError(f"first has shape {first.shape}, scores {shape}; pass one boolean each")
+        raise ValueError(f"first has shape {first.shape}, not {shape}; pass one boolean per score")
     if not np.isin(first, (0, 1)).all():
         raise ValueError("first must be boolean or 0/1 (True for the patients of D1)")
     first = np.ascontiguousarray(first.reshape(-1, first.shape[-1]).astype(bool))

@@ -107,11 +107,12 @@ class SurvivalData:
         if features is None:
             features = [c for c in df.columns if c not in (time, event)]
         outcomes = {}
-        for argument, c in (("time", time), ("event", event)):
+        kinds = (("time", time, "a number such as days"), ("event", event, "1 = event, 0 = none"))
+        for argument, c, wanted in kinds:
             column = _column(df, c, argument)
             title = f"{argument} column {c!r}"
             if not is_numeric_dtype(column):
-                raise TypeError(f"{title} must be numeric, not {column.dtype}; convert it first")
+                raise TypeError(f"{title} must be numeric, not {column.dtype}; convert to {wanted}")
             outcomes[title] = column.to_numpy(dtype=float, na_value=np.nan)
         checked = _checks.outcomes(*outcomes.values(), names=list(outcomes))
         found = {a: _categories(a, values, df.index) for a, values in groups.items()}
@@ -178,7 +179,7 @@ class SurvivalData:
 def _column(df: pd.DataFrame, column: str, argument: str, outcomes: tuple = ()) -> pd.Series:
     """A column of a user's frame; refuse unknown names, and outcomes used as input."""
     if column not in df.columns:
-        known = ", ".join(map(str, df.columns[:20]))
+        known = ", ".join(map(str, df.columns[:20])) + ", …" * (len(df.columns) > 20)
         hint = _checks.like(column, df.columns)
         raise ValueError(f"{argument}: no column {column!r};{hint} the columns are: {known}")
     if column in outcomes:
