@@ -85,25 +85,25 @@ def _chi_square_risk(losses: torch.Tensor, c, weights: np.ndarray) -> torch.Tens
             active = _solve(exact, c, weights)[2] > 0
         else:
             active = _search((exact - top) / size, mass, square)
-    mean, variance, spare = _moments((exact - top) / size, mass, active, square)
+    mean, variance, spare = _moments((exact - top) / size, mass * active, mass.sum(), square)
     inside = variance * spare
     risk = mean + torch.where(inside > 0, inside.clamp(min=1e-300).sqrt(), 0.0)
     return (top + risk * size).squeeze(-1).to(losses.dtype)
 
 
-def _moments(above, mass, active, square) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Mean and variance of the active losses, and what is left of C^2 times their share."""
-    share = (mass * active).sum(-1, keepdim=True)
-    mean = (mass * active * above).sum(-1, keepdim=True) / share
-    variance = (mass * active * (above - mean).square()).sum(-1, keepdim=True) / share
-    return mean, variance, torch.where(square > 1, square * share / mass.sum() - 1, 0.0)
+def _moments(above, active, whole, square) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Mean and variance under the mass of active losses; what is left of C^2 times their share."""
+    share = active.sum(-1, keepdim=True)
+    mean = (active * above).sum(-1, keepdim=True) / share
+    variance = (active * (above - mean).square()).sum(-1, keepdim=True) / share
+    return mean, variance, torch.where(square > 1, square * share / whole - 1, 0.0)
 
 
 def _search(above: torch.Tensor, mass: torch.Tensor, square: torch.Tensor) -> torch.Tensor:
     """Who is above eta: drop what lies at or below it, until nothing does."""
     active = (mass > 0).expand(above.shape)
     while True:
-        mean, variance, spare = _moments(above, mass, active, square)
+        mean, variance, spare = _moments(above, mass * active, mass.sum(), square)
         kept = active & (above > mean - torch.sqrt(variance / spare))
         # not enough are left where only ties with the largest loss are, or by rounding
         enough = (mass * kept).sum(-1, keepdim=True) * square >= mass.sum()

@@ -59,7 +59,7 @@ def answer(capsys, *arguments, status=2):
         ({}, ["--groups", "days"], "groups['days'] has"),
         ({}, ["--out", "nowhere/page.html"], "cannot write nowhere/page.html; name a file in a fo"),
         ({}, ["--out", "."], "cannot write .; name a file"),
-        ({"days": ["x"]}, [], "time column 'days' must be numeric, not object; convert to a number"),
+        ({"days": ["x"]}, [], "time column 'days' must be numeric, not object; convert to"),
         ({"died": ["yes"]}, [], "event column 'died' must be numeric, not object"),
         ({"died": [2]}, [], "event column 'died' must be 0/1 or boolean"),
         ({"died": 0}, [], "nobody has an event"),
