@@ -111,7 +111,7 @@ def floats(values, name: str):
 
 def weights(values, n: int) -> np.ndarray:
     """Return case weights of ``n`` patients, finite, >= 0 and not all 0."""
-    out = numbers(values, "weights", 1)
+    out = np.array(numbers(values, "weights", 1))  # a copy: torch takes no views back to front
     if len(out) != n:
         raise ValueError(f"weights must hold one number per patient ({n}), got {len(out)}")
     if (out < 0).any() or not 0 < out.sum() < np.inf:

@@ -61,28 +61,28 @@ def dual_constant(alpha: float, *, rule: str = "paper") -> float:
     return float(np.hypot(1, np.sqrt(times) * (1 / alpha - 1)))
 
 
-def _solve(losses: torch.Tensor, c, weights: np.ndarray) -> list[torch.Tensor]:
+def _solve(losses: torch.Tensor, c, weights: torch.Tensor) -> list[torch.Tensor]:
     """Minimiser, risk and worst case for losses (..., n), ``c`` a number or one for each row."""
     rows = losses.detach().to("cpu", torch.float64).reshape(-1, losses.shape[-1]).numpy()
-    found = kernels.worst_cases(rows, weights[None], np.ones(len(rows)) * np.ravel(c))
+    mass = weights.cpu().numpy()[None]
+    found = kernels.worst_cases(rows, mass, np.ones(len(rows)) * np.ravel(c))
     stack = losses.shape[:-1]
     return [torch.from_numpy(a).reshape(stack + a.shape[1:]).to(losses) for a in found]
 
 
-def _chi_square_risk(losses: torch.Tensor, c, weights: np.ndarray) -> torch.Tensor:
+def _chi_square_risk(losses: torch.Tensor, c, mass: torch.Tensor) -> torch.Tensor:
     """Risk for the dual constant ``c``, unchecked; smooth in the losses above eta.
 
     Who is above it a kernel finds on the CPU, and elsewhere the same passes in torch operations.
     """
     exact = losses.double()
-    mass = torch.from_numpy(weights).to(exact)
     square = torch.as_tensor(c, dtype=torch.float64, device=losses.device).square()[..., None]
     with torch.no_grad():
         here = mass > 0
         top = torch.where(here, exact, -torch.inf).amax(-1, keepdim=True)
         size = (top - torch.where(here, exact, torch.inf).amin(-1, keepdim=True)).clamp(min=1e-300)
         if losses.device.type == "cpu":
-            active = _solve(exact, c, weights)[2] > 0
+            active = _solve(exact, c, mass)[2] > 0
         else:
             active = _search((exact - top) / size, mass, square)
     mean, variance, spare = _moments((exact - top) / size, mass * active, mass.sum(), square)
@@ -113,14 +113,14 @@ def _search(above: torch.Tensor, mass: torch.Tensor, square: torch.Tensor) -> to
         active = kept
 
 
-def _tail(losses: torch.Tensor, alpha: float, weights: np.ndarray) -> torch.Tensor:
+def _tail(losses: torch.Tensor, alpha: float, weights: torch.Tensor) -> torch.Tensor:
     """Worst case of the rule "cvar": 1/alpha times the weight of the largest losses.
 
     Losses that tie at the edge of the tail share what is left, so the order of patients does not
     matter.
     """
     with torch.no_grad():
-        mass = torch.from_numpy(weights / weights.sum()).to(losses).expand(losses.shape)
+        mass = (weights / weights.sum()).expand(losses.shape)
         ordered, order = losses.sort(dim=-1, descending=True)
         reached = mass.gather(-1, order).cumsum(-1) >= alpha * (1 - 1e-12)
         # the first patient at which the tail is full; the last one, should rounding miss it
@@ -156,7 +156,7 @@ def optimal_eta(losses, c: float) -> torch.Tensor:
         raise TypeError(f"c must be a number >= 1, got {c!r}")
     if not 1 <= c < np.inf:
         raise ValueError(f"c must be a finite number >= 1, got {c!r}; use dual_constant(alpha)")
-    return _solve(losses, c, np.ones(losses.shape[-1]))[0]
+    return _solve(losses, c, torch.ones(losses.shape[-1]).double())[0]
 
 
 def dro_risk(losses, alpha: float, *, rule: str = "paper", weights=None) -> torch.Tensor:
@@ -212,10 +212,12 @@ def worst_case_weights(losses, alpha: float, *, rule: str = "paper", weights=Non
     return _solve(losses, dual_constant(alpha, rule=rule), weights)[2]
 
 
-def _prepare(losses, alpha: float, rule: str, weights) -> tuple[torch.Tensor, np.ndarray]:
+def _prepare(losses, alpha: float, rule: str, weights) -> tuple[torch.Tensor, torch.Tensor]:
     """Check the arguments of a risk; return losses and weights as the functions above take them."""
     losses = _checks.floats(losses, "losses")
     _checks.number_in(alpha, "alpha", 0, 1)
     _checks.one_of(rule, "rule", RULES)
     n = losses.shape[-1]
-    return losses, np.ones(n) if weights is None else _checks.weights(weights, n)
+    if weights is None:
+        return losses, torch.ones(n, dtype=torch.float64, device=losses.device)
+    return losses, torch.from_numpy(_checks.weights(weights, n)).to(losses.device)

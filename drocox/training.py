@@ -62,7 +62,7 @@ def _objective(
     def slow(scores: torch.Tensor, c) -> torch.Tensor:
         halves = first[None] if split else None
         losses = _losses(scores, risk, ties, first=halves, through=through)
-        return sum(_chi_square_risk(losses, c, part) for part in unordered)
+        return sum(_chi_square_risk(losses, c, part) for part in torch.from_numpy(unordered))
 
     if ties == "efron":
         return lambda scores: slow(scores, c)

@@ -154,3 +154,15 @@ def test_bad_weights_are_refused_by_name(weights, said):
 def test_cvar_has_no_dual_constant():
     with pytest.raises(ValueError, match="dro_risk"):
         drocox.dual_constant(0.5, rule="cvar")
+
+
+def test_weights_may_be_a_view_back_to_front():
+    losses = torch.tensor([0.3, 2.0, 1.0]).double()
+    weights = np.array([1.0, 2.0, 3.0])
+    weights.setflags(write=False)
+    for rule in ("sharp", "cvar"):
+        how = {"alpha": 0.4, "rule": rule}
+        got = drocox.dro_risk(losses, weights=weights[::-1], **how)
+        assert got == drocox.dro_risk(losses, weights=[3, 2, 1], **how)
+    got = drocox.cox_losses(losses, [1, 2, 3], [1, 1, 1], weights=weights[::-1])
+    assert torch.equal(got, drocox.cox_losses(losses, [1, 2, 3], [1, 1, 1], weights=[3, 2, 1]))
