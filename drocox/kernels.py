@@ -92,6 +92,8 @@ def _worst_case_of_row(losses, weights, c, worst):
             mass = weights[i] if above > at else 0.0
             share += mass
             mean += mass * above
+        if active > n:  # everybody: to the last digit the same sum
+            whole = share
         spare = square * share / whole - 1.0
         if inside >= active or spare <= 0.0:  # the second only by rounding
             break

@@ -324,6 +324,21 @@ def test_alpha_that_is_no_number_is_refused(alpha):
             call(alpha)
 
 
+def test_an_alpha_next_to_one_is_nearly_the_mean():
+    rng = np.random.default_rng(4)
+    for n in (3, 1000):
+        losses = torch.from_numpy(rng.exponential(size=n))
+        weights = rng.uniform(0.5, 2, n)
+        mean = np.average(losses, weights=weights)
+        for alpha in (1 - 2**-53, 1 - 2**-52, 1 - 1e-15, 1 - 1e-12):
+            risk = float(drocox.dro_risk(losses, alpha, rule="sharp", weights=weights))
+            assert mean - 1e-12 <= risk <= mean + 1e-5
+            worst = drocox.worst_case_weights(losses, alpha, rule="sharp", weights=weights)
+            assert float(worst @ losses) == pytest.approx(risk, abs=1e-12)
+            # C^2 - 1 is at most 1e-12, and the worst case differs by its root, times a few
+            np.testing.assert_allclose(worst, weights / weights.sum(), rtol=1e-4)
+
+
 def test_the_smallest_alpha():
     assert drocox.dual_constant(1e-200) > 1e199  # C is about sqrt(2)/alpha
 
