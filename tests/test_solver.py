@@ -398,3 +398,28 @@ def test_bad_input(change, message):
     arguments = {"X": X, "risk": RISK, "alpha": 0.2} | change
     with pytest.raises(ValueError, match=message):
         minimise(**arguments)
+
+
+@pytest.mark.parametrize("seed", [155, 465, 496, 831, 1426])
+def test_small_samples_full_of_ties(seed):
+    """Nearly tied losses, kinks, and coefficients that run away."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, 40))
+    d = int(rng.integers(1, 5))
+    Z = rng.standard_normal((n, d)) * 10 ** rng.uniform(-2, 1)
+    if seed % 3 == 0:
+        Z = np.round(Z)
+    time = rng.integers(1, rng.integers(2, n + 3), n)
+    event = rng.random(n) < rng.uniform(0.2, 1)
+    event[0] = True
+    alpha = rng.choice([1.0, 0.5, 0.25, 0.1, 0.02])
+    how = {"rule": ["paper", "sharp", "cvar", "definition"][seed % 4]}
+    if seed % 5 == 0:
+        how["first"] = rng.random(n) < 0.5
+    elif seed % 5 == 1:
+        how["weights"] = rng.integers(0, 3, n) * 1.0
+        how["weights"][0] = 1.0
+    found = minimise(Z, drocox.risk_sets(time, event), alpha, **how)
+    assert found.gap <= 1e-6 or found.separated
+    assert found.risk == pytest.approx(total_risk(Z, time, event, found.coef, alpha, **how))
+    assert found.risk <= total_risk(Z, time, event, np.zeros(d), alpha, **how) + 1e-12
