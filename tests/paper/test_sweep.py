@@ -48,7 +48,7 @@ def test_a_second_run_has_nothing_to_do(undisturbed):
 
 
 def test_a_sweep_killed_five_times_ends_with_the_same_bytes(undisturbed, tmp_path):
-    pause = np.random.default_rng(5).uniform(3, 12, size=5)
+    pause = np.random.default_rng(5).uniform(3, 8, size=5)
     for seconds in pause:
         process = subprocess.Popen(
             [*COMMAND, str(tmp_path)],
