@@ -421,7 +421,8 @@ def _solve(problem: _Problem, start: np.ndarray, tol: float, n_iter: int) -> tup
         # at a kink, half of the digits of the gap are those of the coefficients: go on for more
         enough = gap <= 1e-3 * tol and (gap <= 1e-12 or mu * problem.cap < 1e-9)
         if away or enough or not state.priced or steps >= n_iter or mu < 1e-13:
-            separated = problem.farthest(best.point) > (10 if away else 100)
-            return best, bound, q, steps, bool(separated)
+            # scores still move, or are far apart and nothing is proved of them
+            limit = 10 if away else 100 if gap > tol else np.inf
+            return best, bound, q, steps, bool(problem.farthest(best.point) > limit)
         mu *= 0.1
         state = problem.at(state.point, mu)

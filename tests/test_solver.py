@@ -423,3 +423,14 @@ def test_small_samples_full_of_ties(seed):
     assert found.gap <= 1e-6 or found.separated
     assert found.risk == pytest.approx(total_risk(Z, time, event, found.coef, alpha, **how))
     assert found.risk <= total_risk(Z, time, event, np.zeros(d), alpha, **how) + 1e-12
+
+
+def test_an_outlier_far_away_is_no_separation():
+    """Its score is 100 from the others', but the optimum is proved to be one."""
+    rng = np.random.default_rng(0)
+    z = rng.standard_normal((200, 1))
+    time = rng.exponential(np.exp(-z[:, 0]))
+    z[time.argmin()] = 150.0
+    found = minimise(z, drocox.risk_sets(time, np.ones(200)), 1.0)
+    assert np.ptp(z @ found.coef) > 100
+    assert found.gap <= 1e-6 and not found.separated
