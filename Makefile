@@ -39,7 +39,7 @@ format: $(READY)  ## Lay the code out as `make lint` wants it
 	$(BIN)/ruff check --fix --quiet .
 	$(BIN)/ruff format --quiet .
 
-sweep: $(READY)  ## Train every model of the paper again (resumes; ARGS="--help" for parts of it)
+sweep: $(READY)  ## Train the models that a store lacks (ARGS="--out mine": all; "--help" for parts)
 	$(BIN)/drocox sweep $(ARGS)
 
 golden: book  ## Refresh the executed notebooks beside the chapters

@@ -104,8 +104,7 @@ class CumulativeAUC:
         _checks.same_length(scores=scores, time=self.cases[:, 0])
         order = np.argsort(-scores, kind="stable")
         # A step of the ROC curve: scores whose distances to the next are within the tolerance.
-        begins = -np.diff(scores[order]) > concordance.TOLERANCE
-        steps = np.append(0, np.flatnonzero(begins) + 1)
+        steps = np.flatnonzero(-np.diff(scores[order], prepend=np.inf) > concordance.TOLERANCE)
         cases = np.add.reduceat(self.cases[order], steps)
         controls = np.add.reduceat(self.controls[order], steps)
         # Each control is beaten by the cases of the steps before, and ties with its own step's.
@@ -256,29 +255,3 @@ def integrated_brier_score(train_time, train_event, survival, time, event, times
     float
     """
     return BrierScore(train_time, train_event, time, event, times)(survival)
-
-
-def misaligned_brier_score(train_time, train_event, survival, time, event, times, order) -> float:
-    """Integrated Brier score of row ``order[i]`` of ``survival`` against outcome ``i``.
-
-    The published values come back when predictions are sorted by descending time and outcomes are
-    not, so that curves meet other patients' outcomes. To judge a model, use
-    :func:`integrated_brier_score`.
-
-    Parameters
-    ----------
-    train_time, train_event, survival, time, event, times : arrays
-        As in :func:`integrated_brier_score`.
-    order : array of shape (n,)
-        Each row number of ``survival`` once.
-
-    Returns
-    -------
-    float
-    """
-    survival = _checks.numbers(survival, "survival", 2)
-    order = _checks.array(order)
-    if order.dtype.kind not in "iu" or not np.array_equal(np.sort(order), range(len(survival))):
-        said = f"order must hold each row number, 0 to {len(survival) - 1}, once"
-        raise ValueError(f"{said}; pass an argsort of time")
-    return integrated_brier_score(train_time, train_event, survival[order], time, event, times)

@@ -47,7 +47,7 @@ class _Guards(ast.NodeTransformer):
         return ast.fix_missing_locations(ast.copy_location(guard, node))
 
 
-def use_book_style():
+def use_book_style() -> None:
     """Draw inline figures as SVG whose bytes depend on the picture alone; soften the guards.
 
     With ``DROCOX_STRICT`` in the environment, as in the build and in tests, guards stay asserts.
@@ -75,11 +75,17 @@ def use_book_style():
     )
 
 
-def say(name, value):
+def say(name: str, value) -> None:
     """Keep a value for the text, where ``{glue:text}`name``` shows it with proper minus signs.
 
     Without the book's builder there is nothing to keep it for: notebooks have their numbers filled
     in.
+
+    Parameters
+    ----------
+    name : str
+    value : object
+        Shown as ``str`` writes it.
     """
     try:
         from myst_nb import glue
@@ -119,7 +125,7 @@ def slider(
     formats=None,
     ticks=None,
     follows=None,
-):
+) -> SliderFigure:
     r"""A chart with one range input per control, everything computed beforehand.
 
     Parameters
@@ -128,7 +134,8 @@ def slider(
         Unique in the chapter; the HTML id is ``slider-<name>``.
     controls : dict of str to array
         Label and the values that its slider steps through.
-    x : array of shape (m,)
+    x, xlabel, ylabel : array of shape (m,), str, str
+        What the axes show, and their labels.
     curves : dict of str to array
         Shape ``(m,)`` for a curve that stays, ``(*sizes of the controls, m)`` for one that moves.
     alt : str
@@ -193,7 +200,7 @@ def slider(
 
 def frames(
     name, label, values, pictures, *, alt, size, still="", legend=None, readouts=None, start=None
-):
+) -> SliderFigure:
     """A drawing with one range input that shows one of several pictures.
 
     Parameters
@@ -235,7 +242,7 @@ def frames(
     return page.figure(name, alt, size, content, samples, data)
 
 
-def beside(*figures):
+def beside(*figures) -> SliderFigure:
     """Sliders side by side where there is room.
 
     Parameters

@@ -101,6 +101,8 @@ def _audit(args) -> None:
     out = args.out or Path(f"{args.file.stem}-audit.html")
     if out.is_dir() or not os.access(out.parent, os.W_OK):
         args.usage(f"cannot write {out}; name a file in a folder that exists")
+    if not args.file.is_file():
+        args.usage(f"cannot read {args.file}: there is no such file")
     data, scores = _read(args)
     from drocox.estimator import DROCox
     from drocox.report import audit, page
@@ -112,10 +114,8 @@ def _audit(args) -> None:
         models = {"Cox": None, f"DRO-COX, α = {DROCox().alpha:g}": DROCox()}
         audits = {name: audit(data, **cross_fit(data, model)) for name, model in models.items()}
     out.write_text(page(audits), encoding="utf-8")
-    for name, found in audits.items():
-        text = f"{name}\n{found}\n"
-        print("".join(c if c.isprintable() or c == "\n" else "?" for c in text))
-    print(f"wrote {out}")
+    text = "".join(f"{name}\n{found}\n\n" for name, found in audits.items())
+    print("".join(c if c.isprintable() or c == "\n" else "?" for c in text) + f"wrote {out}")
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -127,15 +127,15 @@ def count(scores, time, event=None) -> Counts:
     begin, end = (np.searchsorted(block, block, side) for side in ("left", "right"))
     # below a patient's rank, up to it; and the same beyond the tolerance of tied scores
     limits = np.stack([rank, rank + 1, low[rank], high[rank]])
-    below, longer = _walk(rank, limits, end, died, everybody)
+    below = _walk(rank, limits, end, died, everybody)
     # the same from the other end: earlier events, the highest score first
-    limits = size - limits[[1, 0, 3, 2], ::-1]
+    limits = size - limits[:, ::-1]
     ends = n - begin[::-1]
-    above, earlier = _walk(size - 1 - rank[::-1], limits, ends, everybody, died[::-1].copy())
-    seen = below + above[:, ::-1]
-    harrell_pairs = longer + earlier[::-1]
-    harrell_halves = seen[2] + seen[3]  # two for a right pair, one for a tied one
-    halves = seen[0] + seen[1]
+    above = _walk(size - 1 - rank[::-1], limits, ends, everybody, died[::-1].copy())
+    halves, harrell_halves = below + above[:, ::-1]  # two for a right pair, one for a tied one
+    # an event meets all who stand before its block, and everybody the events behind their block
+    deaths = np.append(0, np.cumsum(died))
+    harrell_pairs = np.where(died, begin, 0) + deaths[-1] - deaths[end]
     # Pairs at one time are worth one half at least. An event and a censored patient whose score is
     # higher: where that score stands in the other's block says how many there are.
     at = np.searchsorted(key, np.where(died, key + 1 - size, key + size))
@@ -148,30 +148,6 @@ def count(scores, time, event=None) -> Counts:
     by_patient = np.argsort(risk.order[0][place])
     found = (halves / 2, pairs, harrell_halves / 2, harrell_pairs)
     return Counts(*(counted[by_patient] for counted in found))
-
-
-def pair_counts(scores, time, event) -> tuple[np.ndarray, np.ndarray]:
-    """Numerator and denominator of Algorithm B.1, patient by patient.
-
-    Parameters
-    ----------
-    scores, time, event : arrays of shape (n,)
-        As in :func:`scored`.
-
-    Returns
-    -------
-    points, pairs : arrays of shape (n,)
-        Points of each patient and number of comparable pairs they come from;
-        ``1 - points / pairs`` is the patient's share of discordance.
-
-    Examples
-    --------
-    >>> points, pairs = pair_counts([3, 1, 2], [1, 2, 3], [1, 1, 0])
-    >>> points.tolist(), pairs.tolist()
-    ([2.0, 1.0, 1.0], [2, 2, 2])
-    """
-    counts = count(scores, time, event)
-    return counts.points, counts.pairs
 
 
 @njit(cache=True)
@@ -192,32 +168,28 @@ def _first_tied(value):
 
 @njit(cache=True)
 def _walk(rank, limits, stop, asks, enters):
-    """Block by block, whoever asks is told of those who entered before: how many, and of what rank.
+    """Block by block, whoever asks is told how many entered before, of what rank.
 
-    ``stop`` is one past the last position of each block. Returned are the counts of ranks below
-    each of the ``limits`` (k, n), and of all.
+    ``stop`` is one past the last position of each block. Returned are the counts of ranks below the
+    first two of the four ``limits``, added, and below the others: shape (2, n).
     """
     n = len(rank)
     tree = np.zeros(rank.max() + 2, np.int64)  # tree[k] counts ranks k - (k & -k), ..., k - 1
-    below = np.zeros(limits.shape, np.int64)
-    before = np.zeros(n, np.int64)
-    entered = 0
+    below = np.zeros((2, n), np.int64)
     start = 0
     while start < n:
         for q in range(start, stop[start]):
             if asks[q]:
-                before[q] = entered
                 for limit in range(len(limits)):
                     k = limits[limit, q]
                     while k > 0:
-                        below[limit, q] += tree[k]
+                        below[limit // 2, q] += tree[k]
                         k -= k & -k
         for q in range(start, stop[start]):
             if enters[q]:
-                entered += 1
                 k = rank[q] + 1
                 while k < len(tree):
                     tree[k] += 1
                     k += k & -k
         start = stop[start]
-    return below, before
+    return below

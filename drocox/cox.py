@@ -41,14 +41,11 @@ class RiskSets:
         Returns
         -------
         tuple of tensors
-            ``order``, its inverse, ``stop`` and ``event``.
+            ``order``, ``stop`` and ``event``.
         """
         if device not in self.copies:
             arrays = (self.order, self.stop, self.event)
-            order, stop, event = (torch.from_numpy(a).to(device) for a in arrays)
-            index = torch.arange(order.shape[-1], device=device).expand_as(order)
-            inverse = torch.empty_like(order).scatter_(-1, order, index)
-            self.copies[device] = (order, inverse, stop, event)
+            self.copies[device] = tuple(torch.from_numpy(a).to(device) for a in arrays)
         return self.copies[device]
 
 
@@ -84,8 +81,7 @@ def risk_sets(time, event) -> RiskSets:
 
 def _take(rows: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
     """Columns of each row by an index; both of shape (1 or rows, n)."""
-    size = max(len(rows), len(index))
-    return rows.expand(size, -1).gather(-1, index.expand(size, -1))
+    return torch.take_along_dim(rows, index, -1)
 
 
 def _sums(values, stop, first=None, running=torch.cumsum, nothing=0.0) -> torch.Tensor:
@@ -133,7 +129,7 @@ def _losses(
     ``through`` says whether the logarithm of a sum passes a gradient.
     """
     n = scores.shape[-1]
-    order, inverse, stop, died = risk.on(scores.device)
+    order, stop, died = risk.on(scores.device)
     if ties == "order":  # everybody is a block of its own
         stop = torch.arange(1, n + 1, device=scores.device)[None]
     x = _take(scores.reshape(-1, n), order)  # latest first from here on
@@ -163,7 +159,7 @@ def _losses(
     if ties == "efron":
         log_sum = log_sum + _efron(x, log_sum, stop, died)
     losses = torch.where(died, (log_sum if through else log_sum.detach()) - x, 0.0)
-    return _take(losses, inverse).reshape(scores.shape)
+    return torch.empty_like(x).scatter(-1, order.expand_as(x), losses).reshape(scores.shape)
 
 
 def _prepared(time, event) -> RiskSets:

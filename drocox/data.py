@@ -209,8 +209,7 @@ def _encode(column: pd.Series) -> pd.DataFrame:
         return column.astype(np.float64).to_frame()
     title = f"feature column {column.name!r}"
     rest = "leave it out with features=[...], or make it numeric (dates: days since entry)"
-    labelled = isinstance(column.dtype, pd.CategoricalDtype | pd.StringDtype)
-    if not labelled and column.dtype != object:
+    if not isinstance(column.dtype, pd.CategoricalDtype | pd.StringDtype | np.dtypes.ObjectDType):
         raise TypeError(f"{title} has dtype {column.dtype}; {rest}")
     found = column.astype("category").cat.remove_unused_categories()
     size = len(found.cat.categories)

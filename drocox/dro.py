@@ -64,8 +64,7 @@ def dual_constant(alpha: float, *, rule: str = "paper") -> float:
 def _solve(losses: torch.Tensor, c, weights: torch.Tensor) -> list[torch.Tensor]:
     """Minimiser, risk and worst case for losses (..., n), ``c`` a number or one for each row."""
     rows = losses.detach().to("cpu", torch.float64).reshape(-1, losses.shape[-1]).numpy()
-    mass = weights.cpu().numpy()[None]
-    found = kernels.worst_cases(rows, mass, np.ones(len(rows)) * np.ravel(c))
+    found = kernels.worst_cases(rows, weights.cpu().numpy(), np.ones(len(rows)) * np.ravel(c))
     stack = losses.shape[:-1]
     return [torch.from_numpy(a).reshape(stack + a.shape[1:]).to(losses) for a in found]
 

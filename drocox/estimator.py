@@ -182,7 +182,7 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
             how |= {"tol": self.tol, "n_iter": self.n_iter} if convex else {}
             solution = minimise(X, risk, self.alpha, rule=self.rule, **how)
         if convex:
-            self._model = training.ScoreStack(solution.coef[None], X.shape[1], None, np.zeros(1))
+            self._model = training.ScoreStack(solution.coef[None], None, np.zeros(1))
         else:
             self._model = self._trained(X, losses_of, parts, weights, int(seed))
         with np.errstate(over="ignore", invalid="ignore"):
@@ -225,8 +225,7 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
                 q = worst_case_weights(own, self.alpha, rule="cvar", weights=mass).numpy()
                 eta = own[q > 0].min()  # the smallest loss in the tail
             else:
-                found = kernels.worst_cases(own[None], mass[None], np.array([self.c_]))
-                eta, _, q = (values[0] for values in found)
+                (eta,), _, (q,) = kernels.worst_cases(own[None], mass, np.array([self.c_]))
             etas.append(float(eta))
             worst[part] = q / len(parts)
         self.loss_ = len(parts) * float(worst @ losses)

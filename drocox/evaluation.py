@@ -68,10 +68,9 @@ class Judge:
     def _members(self) -> dict[str | None, torch.Tensor]:
         """Members of the groups of each attribute; None: of their intersections."""
         n = len(self.part)
-        codes = {a: _checks.codes(values, a, n) for a, values in self.part.groups.items()}
-        members = {a: regularizers.membership(c) for a, c in codes.items()}
-        members[None] = regularizers.membership(*regularizers.cells(self.part.group_matrix, n))
-        return members
+        codes = {a: (_checks.codes(values, a, n),) for a, values in self.part.groups.items()}
+        codes[None] = regularizers.cells(self.part.group_matrix, n)
+        return {a: regularizers.membership(*given) for a, given in codes.items()}
 
     @cached_property
     def _auc(self) -> accuracy.CumulativeAUC:
@@ -118,8 +117,7 @@ class Judge:
             out[f"ci_percent_{name}"] = 100 * float(np.ptp(fractions))
             if len(fractions) == 2:
                 out[f"ci_signed_{name}"] = 100 * float(fractions[1] - fractions[0])
-                out[f"cf_0_{name}"] = float(fractions[0])
-                out[f"cf_1_{name}"] = float(fractions[1])
+                out |= {f"cf_{k}_{name}": float(share) for k, share in enumerate(fractions)}
         return out
 
     def _curves(self, baseline_scores, scores) -> np.ndarray:

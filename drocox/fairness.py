@@ -145,5 +145,4 @@ def concordance_imparity(scores, time, event, codes) -> float:
     >>> round(concordance_imparity([3, 2, 1, 4], [1, 2, 3, 4], [1, 1, 1, 1], [0, 0, 1, 1]), 4)
     33.3333
     """
-    fractions = concordance_fractions(scores, time, event, {"codes": codes})["codes"]
-    return 100 * float(np.ptp(fractions))
+    return 100 * float(np.ptp(concordance.count(scores, time, event).fractions(codes)))

@@ -19,29 +19,27 @@ def _scan(values, stop, enters, meets, back):
     models, n = values.shape
     out = np.empty((models, n))
     for m in range(models):
-        b = min(m, len(stop) - 1)  # one data set for all models, or one each
-        h = min(m, len(enters) - 1)
         sums = np.zeros(2)
         start = end = n if back else 0
         while (start > 0) if back else (end < n):
             if back:  # the block that ends where the last one began
                 end = start
-                while start > 0 and stop[b, start - 1] == end:
+                while start > 0 and stop[0, start - 1] == end:
                     start -= 1
             else:
                 start = end
-                end = stop[b, start]
+                end = stop[0, start]
             for q in range(start, end):
-                sums[enters[h, q]] += values[m, q]
+                sums[enters[0, q]] += values[m, q]
             for q in range(start, end):
-                out[m, q] = sums[meets[h, q]]
+                out[m, q] = sums[meets[0, q]]
     return out
 
 
 def risk_sums(values, stop, enters, meets):
     """Sum over everybody at risk with each patient: those of the same block and of earlier ones.
 
-    ``values`` (models, n); the others (1 or models, n). ``stop`` is one past the last position with
+    ``values`` (models, n); the others (1, n). ``stop`` is one past the last position with
     the same time. There are two sums: each patient enters one and meets one, the same or the other.
     """
     return _scan(values, stop, enters, meets, False)
@@ -55,61 +53,63 @@ def risk_sums_back(values, stop, enters, meets):
 # --- The worst case over a chi-square ball --------------------------------------------------------
 
 
-@njit(cache=True, fastmath={"reassoc", "contract", "nsz"})
+@njit(cache=True)
 def _worst_case_of_row(losses, weights, c, worst):
     """Minimiser and risk of one row; fills ``worst``.
 
     Losses are taken relative to the largest one and to their range, so that no square overflows and
     no difference cancels.
     """
-    n = len(losses)
-    top = -np.inf
-    low = np.inf
-    whole = 0.0
-    for i in range(n):
+    above = np.empty(len(losses))
+    mass = np.empty(len(losses))
+    active = 0
+    for i in range(len(losses)):
         if weights[i] > 0.0:
-            top = max(top, losses[i])
-            low = min(low, losses[i])
-            whole += weights[i]
-    tied = (weights * (losses == top)).sum()
+            above[active] = losses[i]
+            mass[active] = weights[i]
+            active += 1
+    top = above[:active].max()
+    size = max(top - above[:active].min(), 1e-300)
+    whole = 0.0
+    tied = 0.0  # weight of the largest loss
+    for i in range(active):
+        above[i] = (above[i] - top) / size
+        whole += mass[i]
+        tied += mass[i] * (above[i] == 0.0)
     square = c * c
-    if tied * square >= whole or top == low:  # everything on the largest losses
+    if tied * square >= whole:  # everything on the largest losses
         worst[:] = np.where(losses == top, weights / tied, 0.0)
         return top, top
     if square == 1.0:  # C = 1: the mean, approached as eta falls without bound
         worst[:] = weights / whole
-        return -np.inf, top + ((losses - top) * worst).sum()
-    unit = 1.0 / max(top - low, 1e-300)
-    at = -2.0  # eta below the top, in units of the range: everybody is above it
-    active = n + 1
+        return -np.inf, top + (mass[:active] * above[:active]).sum() / whole * size
+    share = whole
     while True:  # drop what lies at or below eta, until nothing does
-        inside = 0
-        share = 0.0
         mean = 0.0
-        for i in range(n):
-            above = (losses[i] - top) * unit
-            inside += above > at
-            mass = weights[i] if above > at else 0.0
-            share += mass
-            mean += mass * above
-        if active > n:  # everybody: to the last digit the same sum
-            whole = share
-        spare = square * share / whole - 1.0
-        if inside >= active or spare <= 0.0:  # the second only by rounding
-            break
-        active = inside
+        for i in range(active):
+            mean += mass[i] * above[i]
         mean /= share
         variance = 0.0
-        for i in range(n):
-            above = (losses[i] - top) * unit
-            variance += (weights[i] if above > at else 0.0) * (above - mean) ** 2
+        for i in range(active):
+            variance += mass[i] * (above[i] - mean) ** 2
         variance /= share
+        spare = square * share / whole - 1.0
         at = mean - np.sqrt(variance / spare)
-        risk = mean + np.sqrt(variance * spare)
-    for i in range(n):
-        worst[i] = weights[i] * max((losses[i] - top) * unit - at, 0.0)
+        left = 0
+        share = 0.0
+        for i in range(active):
+            if above[i] > at:
+                above[left] = above[i]
+                mass[left] = mass[i]
+                share += mass[i]
+                left += 1
+        if left == active or share * square <= whole:  # the second only by rounding
+            break
+        active = left
+    for i in range(len(losses)):
+        worst[i] = weights[i] * max((losses[i] - top) / size - at, 0.0)
     worst /= worst.sum()
-    return top + at / unit, top + risk / unit
+    return top + at * size, top + (mean + np.sqrt(variance * spare)) * size
 
 
 @njit(cache=True)
@@ -118,8 +118,7 @@ def worst_cases(losses, weights, c):
     eta, risk = np.empty((2, len(losses)))
     worst = np.empty(losses.shape)
     for m in range(len(losses)):
-        row = weights[min(m, len(weights) - 1)]
-        eta[m], risk[m] = _worst_case_of_row(losses[m], row, c[m], worst[m])
+        eta[m], risk[m] = _worst_case_of_row(losses[m], weights, c[m], worst[m])
     return eta, risk, worst
 
 
@@ -208,7 +207,7 @@ def all_hinge_gradient(h, x, gamma):
     """
     n = len(h)
     grad = np.zeros(n)
-    far = np.zeros(n + 1)  # far[k]: patients whose window begins at k
+    far = np.zeros(n)  # far[k]: patients whose window begins at k
     square = np.empty(n)
     low = 0  # where the window of patient p begins
     for p in range(n):
@@ -225,11 +224,7 @@ def all_hinge_gradient(h, x, gamma):
             push += active
             pushed[k] -= active
         grad[p] += low + push  # all patients before the window are active
-    later = 0.0  # patients whose window begins after p: they push p down
-    for p in range(n - 1, -1, -1):
-        later += far[p + 1]
-        grad[p] -= later
-    return grad
+    return grad + np.cumsum(far) - n  # patients whose window begins after p push p down
 
 
 # --- A network with one hidden layer --------------------------------------------------------------

@@ -29,20 +29,12 @@ GAMMA = 0.01
 class Pairs:
     """Pairs of patients and their margins: ``rows[r]`` meets ``columns[start[r]:stop[r]]``."""
 
-    rows: np.ndarray
-    columns: np.ndarray
-    start: np.ndarray
-    stop: np.ndarray
+    spans: tuple[np.ndarray, ...]  # rows, columns, start, stop
     margin: np.ndarray | None  # gamma times each pair's distance, row after row; None: not kept
     divisor: float  # of the sum of hinges
     n: int
     gamma: float
     unit: np.ndarray | None = None  # unit rows (d, n), if these are all pairs
-
-    @property
-    def runs(self) -> tuple[np.ndarray, ...]:
-        """What the kernels take."""
-        return self.rows, self.columns, self.start, self.stop, self.margin
 
 
 def _unit_rows(X, gamma) -> np.ndarray:
@@ -58,8 +50,8 @@ def _unit_rows(X, gamma) -> np.ndarray:
 def _margins(x: np.ndarray, rows, columns, start, stop, gamma: float) -> np.ndarray:
     """Margin of each pair, row after row."""
     met = x[columns]
-    runs = zip(rows, start, stop, strict=True)
-    return gamma * np.concatenate([cdist(x[r : r + 1], met[a:b])[0] for r, a, b in runs])
+    spans = zip(rows, start, stop, strict=True)
+    return gamma * np.concatenate([cdist(x[r : r + 1], met[a:b])[0] for r, a, b in spans])
 
 
 def all_pairs(X, gamma: float = GAMMA, keep: bool = True) -> Pairs:
@@ -84,10 +76,10 @@ def all_pairs(X, gamma: float = GAMMA, keep: bool = True) -> Pairs:
     if n < 2:
         raise ValueError("X has one row; a comparison needs at least two patients")
     index = np.arange(n)
-    runs = (index, index, np.zeros_like(index), index)  # row r meets the rows before it
-    margin = _margins(x, *runs, gamma) if keep else None
+    spans = (index, index, np.zeros_like(index), index)  # row r meets the rows before it
+    margin = _margins(x, *spans, gamma) if keep else None
     unit = np.ascontiguousarray(x.T)
-    return Pairs(*runs, margin, divisor=float(n * (n - 1)), n=n, gamma=gamma, unit=unit)
+    return Pairs(spans, margin, divisor=float(n * (n - 1)), n=n, gamma=gamma, unit=unit)
 
 
 def censored_event_pairs(X, time, event, codes=None, gamma: float = GAMMA) -> Pairs:
@@ -121,9 +113,9 @@ def censored_event_pairs(X, time, event, codes=None, gamma: float = GAMMA) -> Pa
     columns = columns[np.argsort(key[columns], kind="stable")]
     start = np.searchsorted(key[columns], codes[rows] * n)
     stop = np.searchsorted(key[columns], key[rows], side="right")
-    runs = (rows, columns, start, stop)
+    spans = (rows, columns, start, stop)
     divisor = float(len(rows) * len(columns))
-    return Pairs(*runs, _margins(x, *runs, gamma), divisor=divisor, n=n, gamma=gamma)
+    return Pairs(spans, _margins(x, *spans, gamma), divisor=divisor, n=n, gamma=gamma)
 
 
 def _rows(hazards: torch.Tensor, pairs: Pairs) -> np.ndarray:
@@ -157,7 +149,7 @@ def hinge_gradient(hazards: torch.Tensor, pairs: Pairs) -> torch.Tensor:
             unit = np.take(pairs.unit, order, axis=1)
             grad[m, order] = kernels.all_hinge_gradient(ordered, unit, pairs.gamma)
     if dense.any():
-        grad[dense] = kernels.hinge_gradients(h[dense], *pairs.runs)
+        grad[dense] = kernels.hinge_gradients(h[dense], *pairs.spans, pairs.margin)
     return torch.from_numpy(grad / pairs.divisor).reshape(hazards.shape).to(hazards)
 
 
@@ -172,7 +164,7 @@ class _HingePenalty(torch.autograd.Function):
         if pairs.margin is None:
             value = np.array([kernels.all_hinge_sum(row, pairs.unit, pairs.gamma) for row in h])
         else:
-            value = kernels.hinge_sums(h, *pairs.runs)
+            value = kernels.hinge_sums(h, *pairs.spans, pairs.margin)
         return torch.from_numpy(value / pairs.divisor).reshape(hazards.shape[:-1]).to(hazards)
 
     @staticmethod
@@ -379,7 +371,5 @@ def intersectional_keya(hazards, codes_2d, smoothing: bool = True) -> torch.Tens
     hazards = _hazards(hazards)
     belongs = membership(*cells(codes_2d, hazards.shape[-1]))
     if not smoothing and (_checks.numbers(hazards, "hazards") @ belongs.numpy() == 0).any():
-        raise ValueError(
-            "hazards sum to 0 in a cell of codes_2d; use smoothing=True or merge cells"
-        )
+        raise ValueError("hazards sum to 0 in a cell of codes_2d; use smoothing=True or merge it")
     return log_range(hazards, belongs, smoothing)

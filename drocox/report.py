@@ -1,14 +1,10 @@
 r"""The audit: how well a model serves each group of patients, with intervals, on one page.
 
 Every figure of the audit is a ratio of sums over patients or pairs of patients, so its value
-without patient :math:`i` is known from what that patient adds to numerator and denominator. The
-jackknife makes standard errors of these values,
-
-.. math:: \widehat{\mathrm{Var}}(\hat\vartheta) = \frac{n-1}{n} \sum_i
-          \big(\hat\vartheta_{(-i)} - \bar\vartheta\big)^2,
-
-for all groups at once, in :math:`O(n \log n)`. They speak of *this* model and of other patients
-like these; that another sample would have given another model is not in them.
+without patient :math:`i` is known from what that patient adds to numerator and denominator, for all
+groups at once, in :math:`O(n \log n)`. Of these values :mod:`drocox.intervals` makes standard
+errors. They speak of *this* model and of other patients like these; that another sample would have
+given another model is not in them.
 """
 
 import textwrap
@@ -21,69 +17,20 @@ from pathlib import Path
 import jinja2
 import numpy as np
 import pandas as pd
-from scipy import special, stats
+from scipy import special
 from sklearn.tree import DecisionTreeRegressor
 
 from drocox import _checks, concordance
 from drocox.data import SurvivalData
+from drocox.intervals import simultaneous, spread
 
 FEWEST = 5  # events that a group needs to be judged
 WORST = 3  # leaves of the tree that are judged
 MOST = 100_000  # patients who are searched for badly served groups
-DRAWS = 20_000  # of the largest of several errors
 COMPARED = "attribute group versus difference low high noise_floor beyond_noise".split()
 # the scale on which each estimate is nearly normal, and the way back
 SCALES = dict.fromkeys(("concordance", "c_index"), (special.logit, special.expit))
 SCALES |= dict.fromkeys(("calibration", "mean_risk"), (np.log, np.exp))
-
-
-def spread(without: np.ndarray) -> tuple[np.ndarray, float]:
-    """Jackknife covariance of several estimates, and its degrees of freedom.
-
-    Parameters
-    ----------
-    without : array of shape (n, k)
-        The k estimates without each patient in turn.
-
-    Returns
-    -------
-    covariance, df : array of shape (k, k), float
-        The degrees of freedom are those of as many equal squares as the n unequal ones are worth.
-    """
-    apart = without - without.mean(axis=0)
-    squares = apart**2
-    size = squares.sum(axis=0)
-    worth = np.divide(size**2, (squares**2).sum(axis=0), np.full(len(size), 2.0), where=size > 0)
-    return (1 - 1 / len(apart)) * apart.T @ apart, max(1.0, worth.min() - 1)
-
-
-def simultaneous(covariance: np.ndarray, df: float) -> tuple[float, float]:
-    r"""Critical value for several estimates at once, and how large the largest error is.
-
-    Parameters
-    ----------
-    covariance : array of shape (k, k)
-        Of the k estimates.
-    df : float
-        Degrees of freedom of their standard errors.
-
-    Returns
-    -------
-    critical, floor : float
-        All k intervals, estimate ± critical × standard error, hold together with probability 95 %
-        (Student's t for k = 1, else simulated with a fixed seed). The floor is the mean of
-        :math:`\max_j |\epsilon_j|`: what is seen on average where nothing is.
-    """
-    error = np.sqrt(np.diag(covariance))
-    if len(error) == 1:
-        return float(stats.t.ppf(0.975, df)), float(np.sqrt(2 / np.pi) * error[0])
-    rng = np.random.default_rng(0)
-    size, axes = np.linalg.eigh(covariance)
-    root = axes * np.sqrt(np.maximum(size, 0)) @ axes.T  # the symmetric one is unique
-    draws = rng.standard_normal((DRAWS, len(error))) @ root
-    largest = np.abs(draws / np.where(error > 0, error, np.inf)).max(axis=1)
-    largest /= np.sqrt(rng.chisquare(df, DRAWS) / df)
-    return float(np.quantile(largest, 0.95)), float(np.abs(draws).max(axis=1).mean())
 
 
 @dataclass(frozen=True)
@@ -167,9 +114,7 @@ def assign_folds(strata, folds: int, seed: int) -> np.ndarray:
     """
     shuffled = np.random.default_rng(seed).permutation(len(strata))
     order = shuffled[np.argsort(np.asarray(strata)[shuffled], kind="stable")]
-    fold = np.empty(len(order), int)
-    fold[order] = np.arange(len(order)) % folds
-    return fold
+    return np.argsort(order) % folds  # where each patient stands in that order
 
 
 def _ratio(lost: np.ndarray, times: int = 1, more: float = 0.0) -> tuple[float, np.ndarray]:

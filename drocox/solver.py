@@ -276,7 +276,7 @@ class _State:
             alpha = self.problem.alpha
             self.risk += float(dro_risk(losses, alpha, rule="cvar", weights=mass))
         else:
-            (eta,), (risk,), (q,) = kernels.worst_cases(losses[None], mass[None], np.array([c]))
+            (eta,), (risk,), (q,) = kernels.worst_cases(losses[None], mass, np.array([c]))
             self.risk += risk
             # q_i = p_i (loss_i - eta)_+ / width; for C = 1 the adversary has no choice
             width = (risk - eta) / c**2 if c > 1 else np.inf

@@ -56,8 +56,8 @@ def _objective(
     n = len(order)
     split = first is not None
     parts = parts.astype(float)
-    unordered = np.empty_like(parts)
-    unordered[:, order] = parts
+    inverse = np.argsort(order)
+    unordered = np.take(parts, inverse, axis=1)
 
     def slow(scores: torch.Tensor, c) -> torch.Tensor:
         halves = first[None] if split else None
@@ -87,7 +87,7 @@ def _objective(
         pull = np.zeros_like(x)  # what each loss weighs in the objective
         constants = np.ones(len(x)) * c
         for part in parts:
-            _, worst_mean, worst = kernels.worst_cases(losses, part[None], constants)
+            _, worst_mean, worst = kernels.worst_cases(losses, part, constants)
             value += worst_mean
             pull += worst
         pull *= event
@@ -98,8 +98,7 @@ def _objective(
             slope += push
         slope *= hazard
         slope -= pull
-        gradient = np.empty_like(x)
-        gradient[:, order] = slope
+        gradient = np.take(slope, inverse, axis=1)
         for m in np.flatnonzero(unsafe):
             with torch.enable_grad():
                 leaf = scores[m : m + 1].clone().requires_grad_()
@@ -216,8 +215,7 @@ def initial_parameters(n_features: int, hidden: int | None, seed: int) -> np.nda
         if hidden:
             bias = torch.empty(outputs, dtype=torch.float32)
             weights.append(bias.uniform_(-(inputs**-0.5), inputs**-0.5, generator=generator))
-    weights = [part.reshape(-1) for part in weights]
-    return torch.cat(weights).double().numpy()
+    return torch.nn.utils.parameters_to_vector(weights).double().numpy()
 
 
 @dataclass(frozen=True)
@@ -225,7 +223,6 @@ class ScoreStack:
     """A stack of trained score functions."""
 
     theta: np.ndarray  # (models, parameters), in the order of initial_parameters
-    n_features: int
     hidden: int | None  # None: linear models
     offset: np.ndarray  # (models,), subtracted: the mean training score if centred, else 0
 
@@ -244,15 +241,6 @@ class ScoreStack:
         return network.scores(self.theta) - self.offset[:, None]
 
 
-def _layers(theta: np.ndarray, d: int, hidden: int | None) -> list[np.ndarray]:
-    """Views of the layers in the rows of ``theta``."""
-    if hidden is None:
-        return [theta]
-    cuts = np.cumsum([hidden * d, hidden, hidden])
-    w1, b1, w2, b2 = np.split(theta, cuts, axis=1)
-    return [w1.reshape(len(theta), hidden, d), b1, w2, b2]
-
-
 class _Network:
     """Scores of a stack on its training features, and the gradient of its parameters.
 
@@ -268,12 +256,17 @@ class _Network:
             self.units = np.empty((models, hidden, len(X)))
             self.passed = np.empty((hidden, len(X)))
 
+    def _layers(self, theta: np.ndarray) -> list[np.ndarray]:
+        """Views of the layers in the rows of ``theta``."""
+        d, hidden = self.X.shape[1], self.hidden
+        w1, b1, w2, b2 = np.split(theta, np.cumsum([hidden * d, hidden, hidden]), axis=1)
+        return [w1.reshape(len(theta), hidden, d), b1, w2, b2]
+
     def scores(self, theta: np.ndarray) -> np.ndarray:
         if self.hidden is None:
             return theta @ self.X.T
         out = np.zeros((len(theta), len(self.X)))
-        layers = _layers(theta, self.X.shape[1], self.hidden)
-        for m, (w1, b1, w2, b2) in enumerate(zip(*layers, strict=True)):
+        for m, (w1, b1, w2, b2) in enumerate(zip(*self._layers(theta), strict=True)):
             np.matmul(np.column_stack([w1, b1]), self.across, out=self.units[m])
             out[m] = b2
             kernels.activate(self.units[m], w2, out[m])
@@ -283,8 +276,8 @@ class _Network:
         if self.hidden is None:
             return upstream @ self.X
         grad = np.empty_like(theta)
-        outer = _layers(theta, self.X.shape[1], self.hidden)[2]
-        grad_w1, grad_b1, grad_w2, grad_b2 = _layers(grad, self.X.shape[1], self.hidden)
+        outer = self._layers(theta)[2]
+        grad_w1, grad_b1, grad_w2, grad_b2 = self._layers(grad)
         for m in range(len(theta)):
             kernels.deactivate(self.units[m], upstream[m], grad_w2[m], self.passed)
             both = (self.passed @ self.with_ones) * outer[m][:, None]
@@ -349,4 +342,4 @@ def fit_stack(
         scale = np.sqrt(second) / np.sqrt(1 - b2**step) + eps
         theta -= rate / (1 - b1**step) * first / scale
     offset = network.scores(theta).mean(-1) if centre else np.zeros(len(theta))
-    return ScoreStack(theta, X.shape[1], hidden, offset)
+    return ScoreStack(theta, hidden, offset)

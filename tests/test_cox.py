@@ -1,6 +1,8 @@
 """Cox losses and survival curves against literal loops, lifelines, scikit-survival and limits."""
 
 import doctest
+import subprocess
+import sys
 
 import literal
 import numpy as np
@@ -174,6 +176,17 @@ def test_dtype_is_kept(dtype):
         assert got.dtype == dtype and exact.dtype == torch.float64
         assert torch.allclose(got.double(), exact, rtol=tolerance, atol=tolerance)
         assert gradient(call, low).dtype == dtype
+
+
+def test_losses_and_risk_need_no_scikit_survival():
+    code = (
+        "import sys; sys.modules['sksurv'] = None  # as if it were not installed\n"
+        "import torch, drocox\n"
+        "losses = drocox.cox_losses(torch.zeros(3), [3, 2, 1], [1, 1, 1])\n"
+        "print(float(drocox.dro_risk(losses, 1.0).exp() ** 3))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert float(done.stdout) == pytest.approx(6)
 
 
 class OnApple(torch.Tensor):

@@ -13,7 +13,8 @@ from sksurv.linear_model import CoxPHSurvivalAnalysis
 
 import drocox
 from drocox import accuracy, concordance, fairness, report
-from drocox.report import _Judged, simultaneous, spread
+from drocox.intervals import simultaneous, spread
+from drocox.report import _Judged
 
 HOSTILE = ["<script>alert(1)</script>", "--> </svg><b>", '=HYPERLINK("x")', "$\\frac{1}$", "a & b"]
 
@@ -54,8 +55,8 @@ def fraction(scores, time, event, fold, members):
     total = np.zeros(2)
     for k in np.unique(fold):
         rows = fold == k
-        counts = concordance.pair_counts(scores[rows], time[rows], event[rows])
-        total += [part[members[rows]].sum() for part in counts]
+        counts = concordance.count(scores[rows], time[rows], event[rows])
+        total += [part[members[rows]].sum() for part in (counts.points, counts.pairs)]
     return total[0] / total[1]
 
 

@@ -323,7 +323,7 @@ def test_scores_equal_a_torch_module(d, hidden, rows, models, seed):
     rng = np.random.default_rng(seed)
     theta = np.stack([initial_parameters(d, hidden, seed + m) for m in range(models)])
     features, offset = rng.standard_normal((rows, d)), rng.standard_normal(models)
-    got = ScoreStack(theta, d, hidden, offset).scores(features)
+    got = ScoreStack(theta, hidden, offset).scores(features)
     assert got.shape == (models, rows)
     for m in range(models):
         expected = module(theta[m].copy(), hidden, d)(torch.from_numpy(features))[:, 0]

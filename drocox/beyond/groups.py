@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from drocox import report
+from drocox import intervals, report
 from drocox.accuracy import concordance_index
 from drocox.beyond.described import FAMILIES, SHARE, by_group, found_groups, group_dro, own_effects
 from drocox.cox import cox_losses, risk_sets
@@ -190,8 +190,8 @@ METRICS["calibration"] = report._Judged.calibration
 
 def _intervals(name: str, values, without, forward=np.asarray, back=np.asarray) -> dict:
     """Columns: values of several groups, with intervals that hold for all of them at once."""
-    covariance, df = report.spread(forward(without).T)
-    half = report.simultaneous(covariance, df)[0] * np.sqrt(np.diag(covariance))
+    covariance, df = intervals.spread(forward(without).T)
+    half = intervals.simultaneous(covariance, df)[0] * np.sqrt(np.diag(covariance))
     ends = {name: 0.0, f"{name}_low": -half, f"{name}_high": half}
     return {column: back(forward(values) + by) for column, by in ends.items()}
 

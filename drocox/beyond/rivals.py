@@ -34,9 +34,10 @@ from drocox.cox import RiskSets, cox_losses, risk_sets
 from drocox.data import SurvivalData
 from drocox.dro import dual_constant
 from drocox.evaluation import Judge, scaled_features
+from drocox.intervals import spread
 from drocox.paper.datasets import load_dataset
 from drocox.paper.protocol import ALPHAS
-from drocox.report import _Judged, assign_folds, spread
+from drocox.report import _Judged, assign_folds
 from drocox.solver import minimise
 
 FOLDS = 5
@@ -118,7 +119,7 @@ def free_baseline(X, time, event, alpha: float, *, rule="sharp", n_iter=3000) ->
     c = np.array([dual_constant(alpha, rule=rule)])
     times, own = np.unique(time[event], return_inverse=True)
     seen = np.searchsorted(times, time, side="right")  # event times up to each patient's own
-    ones = np.ones((1, n))
+    ones = np.ones(n)
 
     def losses(point: np.ndarray) -> tuple:
         f, logs = X @ point[:d], point[d:]

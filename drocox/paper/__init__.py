@@ -3,16 +3,17 @@
 Data flows one way through the modules: ``datasets`` and ``protocol`` describe, ``prepare`` splits
 and scales, ``run`` trains and judges one stack of models, ``sweep`` does so for all of them into a
 ``store``, with the ``provenance`` of its rows; ``selection``, ``tables``, ``figures`` and
-``claims`` read the stored rows, called *runs*. The library never imports this package. The studies
-of :mod:`drocox.beyond` build on it and are kept like its runs; here they are known by name only.
+``claims`` read the stored rows, called *runs*; claims that need none are ``checked``. The library
+never imports this package. The studies of :mod:`drocox.beyond` build on it and are kept like its
+runs; here they are known by name only.
 """
 
 from importlib import import_module
 from types import ModuleType
 
 # studies beyond the paper, with the modules that decide their numbers beside their own
-STUDIES = {"protection": (), "groups": ("report", "beyond.described")}
-STUDIES["rivals"] = (*STUDIES["groups"], "beyond.protection")
+STUDIES = {"protection": ("paper.prepare",), "groups": ("report", "intervals", "beyond.described")}
+STUDIES["rivals"] = (*STUDIES["groups"], *STUDIES["protection"], "beyond.protection", "training")
 
 
 class StoreError(RuntimeError):

@@ -6,8 +6,9 @@ there are published rows), *stated rule* and *one setting* (the same runs, the p
 two readings), and *corrected* in both readings. Mathematics has the view *checked* alone.
 
 A judge is a function of the view and of the folder of the store (None: the book's) that returns a
-:class:`Count`; those of mathematics need neither. A count is taken over all repeats and over every
-three of the ten: a verdict that recurs in fewer than 90 % of these 120 resamples is *undecided*.
+:class:`Count`; those that need neither are in :mod:`drocox.paper.checked`. A count is taken over
+all repeats and over every three of the ten: a verdict that recurs in fewer than 90 % of these 120
+resamples is *undecided*.
 """
 
 from functools import cache, partial
@@ -17,17 +18,12 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-import torch
 import yaml
-from scipy.spatial.distance import pdist
 from scipy.stats import rankdata
 from scipy.stats import t as student
-from sksurv.linear_model import CoxPHSurvivalAnalysis
 
-from drocox import dro, fairness
-from drocox.cox import cox_losses
-from drocox.paper import protocol, store, tables
-from drocox.paper.prepare import Prepared, prepare
+from drocox.paper import checked, protocol, store, tables
+from drocox.paper.checked import Count
 from drocox.paper.protocol import ALPHAS, ATTRIBUTES, METHODS, MODELS, SPLIT, STORES
 from drocox.paper.tables import EXHIBIT_OF, EXHIBITS, METRICS, READINGS, VIEWS
 
@@ -54,15 +50,6 @@ UNPENALISED, BASELINE, PENALISED = slice(0, 1), slice(0, 6), slice(1, 6)
 DRO_COX, EITHER_DRO = slice(6, 7), slice(6, 8)
 AT = {metric: i for i, metric in enumerate(METRICS)}
 SIGN = np.array([1 if higher else -1 for _, higher in METRICS.values()])
-
-
-class Count(NamedTuple):
-    """What a judge found: a number, out of how many it could look at, and where it holds."""
-
-    value: float
-    of: int
-    where: str = ""
-    resampled: tuple[float, ...] = ()  # the number in each resample
 
 
 def _count(holds: np.ndarray, names: list[str]) -> Count:
@@ -196,7 +183,7 @@ def best(view: str, out: Path | None = None, **which) -> Count:
     return _count(lead > 0, names)
 
 
-def keeps_accuracy(view: str, out: Path | None = None) -> Count:
+def _keeps_accuracy(view: str, out: Path | None = None) -> Count:
     """Comparisons in which DRO-COX has at least 95 % of the c-index of Cox (DeepSurv)."""
     names, values = _comparisons(view, out, PAIRS)
     c = _over_draws(values[..., AT["c_index"]])
@@ -208,7 +195,7 @@ def _percentage(won: np.ndarray, of: int, where: str) -> Count:
     return Count(value, of, where, tuple(resampled))
 
 
-def not_clear_cut(view: str, out: Path | None = None) -> Count:
+def _not_clear_cut(view: str, out: Path | None = None) -> Count:
     """Percentage of main cells won by the rarer winner of DRO-COX and SPLIT."""
     means = _over_draws(_comparisons(view, out, MAIN)[1][:, :, EITHER_DRO])
     gaps = means[:, :, 0] - means[:, :, 1]
@@ -218,7 +205,7 @@ def not_clear_cut(view: str, out: Path | None = None) -> Count:
     return _percentage(np.minimum(won, lost), gaps[0].size, where)
 
 
-def plain_accurate_unfair(view: str, out: Path | None = None) -> Count:
+def _plain_accurate_unfair(view: str, out: Path | None = None) -> Count:
     """Main comparisons with Cox (DeepSurv) in the top 3 on c, the bottom half on CI and F_A."""
     names, values = _comparisons(view, out, MAIN)
     means = _over_draws(values)
@@ -227,7 +214,7 @@ def plain_accurate_unfair(view: str, out: Path | None = None) -> Count:
     return _count((better[..., AT["c_index"]] < 3) & unfair, names)
 
 
-def baselines_not_fair_throughout(view: str, out: Path | None = None) -> Count:
+def _baselines_not_fair_throughout(view: str, out: Path | None = None) -> Count:
     """Main comparisons where no regularised baseline is in the top 3 on four fairness metrics."""
     names, values = _comparisons(view, out, MAIN)
     means = _over_draws(values[..., [AT[m] for m in ("f_i", "f_g", "f_cap", "ci_percent")]])
@@ -236,7 +223,7 @@ def baselines_not_fair_throughout(view: str, out: Path | None = None) -> Count:
     return _count(~(better < 3).all(axis=-1).any(axis=-1), names)
 
 
-def best_cells(view: str, out: Path | None = None) -> Count:
+def _best_cells(view: str, out: Path | None = None) -> Count:
     """Percentage of (comparison, fairness metric) cells whose best mean is a DRO variant's."""
     means = _over_draws(_comparisons(view, out, PAIRS)[1][..., [AT[m] for m in FAIR]])
     won = means[:, :, EITHER_DRO].max(axis=2) > means[:, :, BASELINE].max(axis=2)
@@ -263,7 +250,7 @@ def _by_alpha(view: str, dataset: str, out: Path | None) -> tuple[np.ndarray, np
     return _over_draws(values), _over_draws(values, _squared_error)
 
 
-def accuracy_rises(view: str, out: Path | None = None) -> Count:
+def _accuracy_rises(view: str, out: Path | None = None) -> Count:
     """Data sets on which the c-index rises over the named alphas by more than a standard error."""
     found = []
     for dataset in ATTRIBUTES:
@@ -279,7 +266,7 @@ def _spearman(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return (a * b).sum(axis=1) / np.sqrt((a**2).sum(axis=1) * (b**2).sum(axis=1))
 
 
-def fairness_worsens(view: str, out: Path | None = None) -> Count:
+def _fairness_worsens(view: str, out: Path | None = None) -> Count:
     """Fairness metrics and data sets whose mean rises with alpha: Spearman >= 0.6."""
     found = {}
     for dataset in ATTRIBUTES:
@@ -292,14 +279,14 @@ def fairness_worsens(view: str, out: Path | None = None) -> Count:
     return _count(np.stack([*found.values()], axis=1), [*found])
 
 
-def alpha_trades(view: str, out: Path | None = None) -> Count:
+def _alpha_trades(view: str, out: Path | None = None) -> Count:
     """Data sets on which the more accurate alpha is the less fair one: Spearman >= 0.5."""
     means = [_by_alpha(view, dataset, out)[0] for dataset in ATTRIBUTES]
     rho = [_spearman(m[..., AT["c_index"]], m[..., AT["f_a"]]) for m in means]
     return _count(np.stack(rho, axis=1) >= 0.5 - 1e-12, [*ATTRIBUTES])
 
 
-def insensitive_to_share(view: str, out: Path | None = None) -> Count:
+def _insensitive_to_share(view: str, out: Path | None = None) -> Count:
     """Metrics whose means range over at most 2 pooled SD across n2: the smaller of two models."""
     values = _values(view, "t16", out)
     std = _over_draws(values, np.std) if view != PRINTED else _values(view, "t16", out, "std")
@@ -310,124 +297,12 @@ def insensitive_to_share(view: str, out: Path | None = None) -> Count:
     return Count(value, len(METRICS), where, tuple(resampled))
 
 
-def two_sides_win(view: str, out: Path | None = None) -> Count:
+def _two_sides_win(view: str, out: Path | None = None) -> Count:
     """Models for which both sides have the better mean than one on at least 6 of 9 metrics."""
     means = _over_draws(_values(view, "t17", out))
     wins = (means[:, :, 1] > means[:, :, 0]).sum(axis=-1)  # rows: one side, both sides
     where = ", ".join(f"{m} {n} of 9" for m, n in zip(MODELS, wins[0], strict=True))
     return _count(wins >= 6, [*MODELS])._replace(where=where)
-
-
-def table_one(view: str, out: Path | None = None) -> Count:
-    """Cells of Table 1 that equal the printed digits."""
-    t = tables.dataset_table().query("quantity != 'sensitive attributes'")
-    others = t[t["ours"] != t["paper"]]
-    where = ", ".join(others["dataset"] + " " + others["quantity"])
-    return Count(len(t) - len(others), len(t), f"differs: {where}" if where else "all")
-
-
-@cache
-def _cox(dataset: str) -> tuple[Prepared, np.ndarray, np.ndarray]:
-    """Training and test scores of a Cox model of 1,000 patients, and the parts they belong to."""
-    ready = prepare("corrected", dataset, 1)
-    model = CoxPHSurvivalAnalysis().fit(ready.X[0][:1000], ready.train.y[:1000])
-    return ready, model.predict(ready.X[0]), model.predict(ready.X[2])
-
-
-def _some_losses() -> list[torch.Tensor]:
-    draw = np.random.default_rng(0)
-    made = [draw.exponential(size=n) for n in (5, 50, 500)] + [draw.normal(size=200)]
-    real = [
-        cox_losses(torch.from_numpy(scores), ready.test.time, ready.test.event)
-        for ready, _, scores in map(_cox, ATTRIBUTES)
-    ]
-    return [*map(torch.from_numpy, made), *real]
-
-
-def bound_holds(view: str, out: Path | None = None) -> Count:
-    """2 if the ball of Proposition 2 holds every group of probability alpha in (0, 1); 1 if some.
-
-    One group of mass alpha has all the loss: the risk over the ball must reach 1.
-    """
-    held = []
-    for percent in range(1, 100):
-        losses = (torch.arange(100) < percent).double()
-        if float(dro.dro_risk(losses, percent / 100, rule="definition")) >= 1 - 1e-9:
-            held.append(percent / 100)
-    return Count(int(len(held) == 99) + int(len(held) > 0), 2, f"alpha up to {max(held):.2f}")
-
-
-def dual_equals_primal(view: str, out: Path | None = None) -> Count:
-    """2 if the printed dual constant gives the primal value, 1 if it only bounds it.
-
-    The worst-case distribution of the definition's constant lies in the ball and its expected loss
-    equals the dual value, so both are the primal value; the printed constant is held against it.
-    """
-    excess = []
-    for losses in _some_losses():
-        for alpha in (0.1, 0.2, 0.3, 0.5):
-            q = dro.worst_case_weights(losses, alpha, rule="definition")
-            inside = float((len(q) * q - 1).square().mean()) <= (1 / alpha - 1) ** 2 + 1e-9
-            primal = float((q * losses).sum())
-            attained = abs(float(dro.dro_risk(losses, alpha, rule="definition")) - primal) < 1e-6
-            if not (inside and attained):
-                return Count(0, 2, "the worst-case distribution leaves the ball")
-            excess.append(float(dro.dro_risk(losses, alpha)) - primal)
-    value = 2 if max(map(abs, excess)) < 1e-6 else int(min(excess) > -1e-9)
-    return Count(value, 2, f"printed constant above the primal by up to {max(excess):.3f}")
-
-
-def convex_and_blind(view: str, out: Path | None = None) -> Count:
-    """2 if the dual objective is convex in eta and losses below its minimiser have no influence."""
-    convex = blind = True
-    for losses in _some_losses():
-        for alpha in (0.1, 0.3, 0.5):
-            c = dro.dual_constant(alpha)
-            low, high = float(losses.min()) - 5, float(losses.max()) + 1
-            at = torch.linspace(low, high, 301, dtype=torch.float64)
-            above = (losses - at[:, None]).clamp(min=0)
-            value = c * above.square().mean(-1).sqrt() + at
-            convex &= bool((value[2:] - 2 * value[1:-1] + value[:-2] > -1e-9).all())
-            below = losses < dro.optimal_eta(losses, c)
-            lower = torch.where(below, losses - 7.0, losses)
-            blind &= bool((dro.dro_risk(lower, alpha) - dro.dro_risk(losses, alpha)).abs() < 1e-9)
-    return Count(convex + blind, 2, f"convex {convex}, no influence {blind}")
-
-
-def lipschitz(view: str, out: Path | None = None) -> Count:
-    """2 if F_I = 0 exactly when the hazard is gamma-Lipschitz between test patients, on real data.
-
-    Hazards are scaled up and down around the factor at which their largest slope is gamma.
-    """
-    forward = backward = True
-    for dataset in ATTRIBUTES:
-        ready, _, scores = _cox(dataset)
-        X = ready.X[2][:300]
-        hazards = np.exp(scores[:300])
-        apart = pdist(X / np.linalg.norm(X, axis=1, keepdims=True))
-        gap = pdist(hazards[:, None], "cityblock")
-        slope = (gap[apart > 0] / apart[apart > 0]).max()
-        for factor in (0.1, 0.5, 0.99, 1.01, 2.0, 100.0):
-            unfair = fairness.individual(factor * 0.01 / slope * hazards, X)
-            forward &= unfair <= 1e-15 or factor > 1
-            backward &= unfair > 0 or factor < 1
-    return Count(forward + backward, 2, f"to 0 {forward}, back {backward}")
-
-
-def shrinking_fools(view: str, out: Path | None = None) -> Count:
-    """Data sets on which halved scores lower F_I and F_G, keep the c-index and move the IBS."""
-    found = {}
-    for dataset, attributes in ATTRIBUTES.items():
-        ready, train, test = _cox(dataset)
-        full, half = (
-            ready.judges[1].fairness(s * train, s * test)
-            | ready.judges[1].accuracy(s * train, s * test)
-            for s in (1.0, 0.5)
-        )
-        lower = all(half[m] < full[m] for m in ("f_i", f"f_g_{attributes[0]}"))
-        same_order = abs(half["c_index"] - full["c_index"]) < 1e-12
-        found[dataset] = lower and same_order and abs(half["ibs"] - full["ibs"]) > 1e-6
-    return _count(np.array([[*found.values()]]), [*found])
 
 
 # What some claims compare: how :func:`best` counts, and what a "not" could have detected.
@@ -443,11 +318,11 @@ COMPARED = {
     "C14": _CI | {"pairs": PAIRS},
 }
 JUDGES = {name: partial(best, **COMPARED[name]) for name in ("C2", "C3", "C4", "C11")} | {
-    "C1": table_one, "C5": keeps_accuracy, "C6": not_clear_cut, "C7": plain_accurate_unfair,
-    "C8": baselines_not_fair_throughout, "C9": accuracy_rises, "C10": fairness_worsens,
-    "C12": insensitive_to_share, "C13": two_sides_win, "C14": best_cells, "C15": alpha_trades,
-    "C16": bound_holds, "C17": dual_equals_primal, "C18": convex_and_blind, "C19": lipschitz,
-    "C20": shrinking_fools,
+    "C1": checked.table_one, "C5": _keeps_accuracy, "C6": _not_clear_cut, "C9": _accuracy_rises,
+    "C7": _plain_accurate_unfair, "C8": _baselines_not_fair_throughout, "C10": _fairness_worsens,
+    "C12": _insensitive_to_share, "C13": _two_sides_win, "C14": _best_cells, "C15": _alpha_trades,
+    "C16": checked.bound_holds, "C17": checked.dual_equals_primal,
+    "C18": checked.convex_and_blind, "C19": checked.lipschitz, "C20": checked.shrinking_fools,
 }
 # fmt: on
 
@@ -460,8 +335,8 @@ def claims() -> dict[str, dict]:
     dict
         By id, "C1" to "C20".
     """
-    text = (store.DEFAULT / "claims.yml").read_text(encoding="utf-8")
-    return {claim["id"]: claim for claim in yaml.safe_load(text)}
+    written = (store.DEFAULT / "claims.yml").read_text("utf-8")
+    return {claim["id"]: claim for claim in yaml.safe_load(written)}
 
 
 def verdict(claim: dict, count: Count) -> str:

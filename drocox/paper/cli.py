@@ -6,15 +6,14 @@ Names are understood in any case and with or without their punctuation: ``T4``, 
 
 import argparse
 import difflib
+import math
 import textwrap
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from drocox.paper import STUDIES
-from drocox.paper.protocol import ATTRIBUTES, METHODS, PROTOCOLS, REPEATS, STORES
+from drocox.paper.protocol import ATTRIBUTES, KNOWN, METHODS, PROTOCOLS, REPEATS, SPLIT
 
-WIDTH = 80
-KNOWN = (*STORES, "beyond")
 EXHIBITS = [f"t{i}" for i in range(1, 18)]
 SELECTIONS = {
     "stated": "the paper's rule, repeat by repeat",
@@ -68,7 +67,7 @@ def fill(text: str, first: str = "", indent: str = "") -> str:
     str
     """
     words, colon, command = text.partition(": drocox ")
-    wrap = textwrap.TextWrapper(WIDTH, initial_indent=first, subsequent_indent=indent)
+    wrap = textwrap.TextWrapper(80, initial_indent=first, subsequent_indent=indent)
     wrap.break_long_words = wrap.break_on_hyphens = False
     advice = [f"{indent}  drocox {command}"] if command else []
     return "\n".join(wrap.wrap(words + colon[:1]) + advice)
@@ -97,6 +96,9 @@ def _sweep(args) -> bool | None:
     if args.revalidate:
         whole = "--revalidate checks the whole store"
         _drop(args, whole, "dataset", "method", "repeats", "jobs", "scheduler")
+    own = {"beyond": STUDIES, "forensic": SPLIT.values()}.get(args.protocol, METHODS)
+    if odd := [name for name in args.method or () if name not in own]:
+        args.usage(f"{args.protocol} has no {', '.join(odd)}; choose --method of: {', '.join(own)}")
     if args.jobs is not None and args.jobs < 1:
         args.usage(f"--jobs is {args.jobs}; choose 1 or more")
     if args.scheduler:
@@ -105,8 +107,7 @@ def _sweep(args) -> bool | None:
 
     if args.revalidate:
         problems = sweep.revalidate(args.protocol, out=args.out)
-        agreed = "the sample agrees; the runs are stamped as today's"
-        print("\n".join(map(fill, problems)) or agreed)
+        print("\n".join(map(fill, problems)) or "the sample agrees; runs are stamped as today's")
         return bool(problems)
     parts = {"datasets": args.dataset, "methods": args.method, "repeats": args.repeats}
     workers = {"jobs": args.jobs or -1, "scheduler": args.scheduler}
@@ -201,7 +202,7 @@ def _spread(cell) -> str:
     """SD of a cell and, where published, its distance to the paper's mean."""
     gap = (cell["mean"] - cell["paper_mean"]) / cell["paper_std"]
     far = f" {gap:+.{1 if abs(gap) < 9.95 else 0}f}" if abs(gap) < 999 else " far"
-    return _short(cell["std"]) + (far if gap == gap else "")  # NaN: unpublished
+    return _short(cell["std"]) + ("" if math.isnan(gap) else far)
 
 
 def _figure(args) -> None:
@@ -233,7 +234,7 @@ def _claims(args) -> None:
         for row in rows.itertuples():
             word = row.verdict + (", undecided" if row.undecided else "")
             value = f"{row.value:.1f} %" if unit else f"{row.value:g} of {row.of}"
-            again = f"{100 * row.recurs:4.0f} %" if row.recurs == row.recurs else ""  # else NaN
+            again = "" if math.isnan(row.recurs) else f"{100 * row.recurs:4.0f} %"
             print(f"     {row.view:24s}{word:23s}{value:10s}{again}".rstrip())
             below = [row.where, f"detectable: {row.detectable}" if row.detectable else ""]
             for text in filter(None, below):
@@ -267,7 +268,7 @@ def add_commands(command: Callable[..., argparse.ArgumentParser]) -> None:
     add = command("sweep", _sweep, example).add_argument
     add("--protocol", default="as_published", **names("protocol", KNOWN, "as_published"))
     add("--dataset", **datasets)
-    add("--method", nargs="+", **names("method", [*METHODS, *STUDIES], "all"))
+    add("--method", nargs="+", **names("method", [*METHODS, *STUDIES], "all; last 3: beyond"))
     add("--repeats", nargs="+", choices=REPEATS, help="from 1 to 10 (default: all)", **number)
     add("--jobs", help="worker processes (default: one per core)", **number)
     add("--scheduler", metavar="ADDRESS", help="dask scheduler, e.g. tcp://host:8786")
@@ -296,7 +297,6 @@ def add_commands(command: Callable[..., argparse.ArgumentParser]) -> None:
     add("--dataset", **datasets)
     add("--protocol", default="as_published", **protocol)
     add("--out", **store)
-    to = {"type": Path, "default": Path(), "metavar": "DIR"}
-    add("--to", help="where the pictures go (default: the current folder)", **to)
+    add("--to", type=Path, default=Path(), metavar="DIR", help="for the pictures (default: here)")
 
     command("claims", _claims, "drocox claims").add_argument("--out", **store)

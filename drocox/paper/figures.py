@@ -35,10 +35,7 @@ def alpha_sensitivity(
     -------
     Figure
     """
-    try:
-        import matplotlib.pyplot as plt  # slow to import, and nothing else here needs it
-    except ModuleNotFoundError:
-        raise ModuleNotFoundError('no matplotlib; run: pip install "drocox[paper]"') from None
+    import matplotlib.pyplot as plt  # slow to import, and nothing else here needs it
 
     table = alpha_table(dataset, protocol=protocol, out=out)
     figure, axes = plt.subplots(2, 3, figsize=(9, 4.8), sharex=True, layout="constrained")

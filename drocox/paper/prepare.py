@@ -109,7 +109,6 @@ def _split(rows: np.ndarray, event: np.ndarray, share: float, seed: int):
     return train_test_split(rows, test_size=share, stratify=event[rows], random_state=seed)
 
 
-@lru_cache(maxsize=4)
 def prepare(protocol: str, dataset: str, repeat: int, n2_share=None, sides=None) -> Prepared:
     """Split, order and scale the data of one repeat.
 

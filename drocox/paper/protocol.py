@@ -73,6 +73,7 @@ PROCEDURES = {
 }  # fmt: skip
 PROTOCOLS = ("as_published", "corrected")  # the two that tables are made of
 STORES = tuple(PROCEDURES)
+KNOWN = (*STORES, "beyond")  # with the studies beyond the paper
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,9 @@ PACKAGE = Path(__file__).parents[1]
 # modules whose code decides the numbers of trained and judged models
 _TRAINING = (
     "kernels", "cox", "dro", "regularizers", "concordance", "accuracy", "fairness", "evaluation",
-    "training", "data", "paper.datasets", "paper.protocol", "paper.prepare", "paper.run",
+    "data", "paper.datasets", "paper.protocol", "training", "paper.prepare", "paper.run",
 )  # fmt: skip
-_BEYOND = (*(name for name in _TRAINING if name != "paper.run"), "solver")
+_BEYOND = (*_TRAINING[:-3], "solver")  # not every study trains or prepares
 DECIDING = dict.fromkeys(STORES, _TRAINING)  # by store or study
 DECIDING |= {name: (*_BEYOND, f"beyond.{name}", *more) for name, more in STUDIES.items()}
 DECIDING["beyond"] = tuple(sorted({module for name in STUDIES for module in DECIDING[name]}))

@@ -7,7 +7,7 @@ more than ``MOVED`` is marked ``unstable``. In the other repeats nobody knows.
 """
 
 from collections.abc import Sequence
-from functools import partial
+from functools import lru_cache, partial
 
 import numpy as np
 import pandas as pd
@@ -22,6 +22,8 @@ CHUNK = 9  # models per pass: their hidden layers stay in the processor's cache
 TWICE = (1, 2, 3)  # repeats in which stability is measured: it costs a second training
 PERTURBATION = 1e-12  # relative change of the initial weights that a stable run does not notice
 MOVED = 1e-3  # change of the test c-index from which a run counts as unstable
+
+_prepared = lru_cache(maxsize=4)(prepare)  # of several stacks, which leave it as it is
 
 
 def _penalty(name: str | None, ready: Prepared, attribute: str):
@@ -87,7 +89,7 @@ def fit(stack: Stack, ready: Prepared, scales=(1.0,), n_iter: int = training.N_I
         done.append(training.fit_stack(ready.X[0], objective, starts, rates, n_iter=n_iter, **how))
     theta = np.vstack([trained.theta for trained in done])
     offset = np.concatenate([trained.offset for trained in done])
-    return ScoreStack(theta, done[0].n_features, hidden, offset)
+    return ScoreStack(theta, hidden, offset)
 
 
 def columns() -> list[str]:
@@ -120,7 +122,7 @@ def run_stack(stack: Stack) -> pd.DataFrame:
     DataFrame
         One row per model, in the order of the stack's grid, with the columns of :func:`columns`.
     """
-    ready = prepare(stack.protocol, stack.dataset, stack.repeat, stack.n2_share, stack.sides)
+    ready = _prepared(stack.protocol, stack.dataset, stack.repeat, stack.n2_share, stack.sides)
     twice = stack.repeat in TWICE
     models = fit(stack, ready, (1.0, 1 + PERTURBATION) if twice else (1.0,))
     on_train, on_val, on_test = (models.scores(X) for X in ready.X)

@@ -24,10 +24,9 @@ import pandas as pd
 
 from drocox import _checks
 from drocox.paper import StoreError, home, provenance
-from drocox.paper.protocol import PROCEDURES, Stack
+from drocox.paper.protocol import KNOWN, Stack
 
 DEFAULT = Path(__file__).with_name("results")
-STORES = (*PROCEDURES, "beyond")
 SPENT = ("cpu", "wall", "peak")  # what a stack cost: seconds of one thread, seconds, GB
 
 Part = tuple[dict, pd.DataFrame]  # of a finished stack: what its file begins with, and rows
@@ -336,7 +335,7 @@ def load_runs(
         Keys, ``val_...`` and ``test_...`` metrics, ``moved`` and ``unstable``; the caller's own
         copy.
     """
-    _checks.one_of(protocol, "protocol", STORES)
+    _checks.one_of(protocol, "protocol", KNOWN)
     folder = Path(out or DEFAULT)
     path = folder / f"{protocol}.csv.gz"
     if is_finished(protocol, folder):

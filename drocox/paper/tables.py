@@ -355,20 +355,6 @@ def dataset_table() -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["dataset", "quantity", "ours", "paper"])
 
 
-def one_side(model: str) -> str:
-    """The name of one-sided SPLIT in T17.
-
-    Parameters
-    ----------
-    model : {"linear", "nonlinear"}
-
-    Returns
-    -------
-    str
-    """
-    return SPLIT[model].replace(")", ", ONE SIDE)")
-
-
 def _split_rows(runs: pd.DataFrame, exhibit: str) -> Iterator[tuple]:
     """The rows of T16 (a share each) or T17 (one side, two sides), of both models.
 
@@ -383,7 +369,7 @@ def _split_rows(runs: pd.DataFrame, exhibit: str) -> Iterator[tuple]:
             names = {share: f"{share:g}n" for share in N2_SHARES}
         else:
             parts = split[split["n2_share"] == 0.5].groupby("sides")
-            names = {1: one_side(model), 2: SPLIT[model]}
+            names = {1: SPLIT[model].replace(")", ", ONE SIDE)"), 2: SPLIT[model]}
         for key, rows in parts:
             yield (exhibit, "n2", model, names[key]), rows, choice.plain_of(flc, model)
 

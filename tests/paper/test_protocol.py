@@ -303,7 +303,7 @@ def test_corrected_features_know_nothing_of_test_rows(monkeypatch):
     changed.iloc[outside] *= 3.0
     altered = replace(data, X=changed)
     monkeypatch.setattr(preparation, "_whole", lambda *which: altered)
-    after = prepare.__wrapped__("corrected", "flc", 1)
+    after = prepare("corrected", "flc", 1)
     np.testing.assert_array_equal(after.X[0], before.X[0])
     assert (after.X[2] != before.X[2]).all(axis=1).any()
     medians = np.nanmedian(data.X.to_numpy()[rows_of(before.train)], axis=0)
@@ -313,7 +313,7 @@ def test_corrected_features_know_nothing_of_test_rows(monkeypatch):
     np.testing.assert_allclose(before.X[0], (raw - raw.mean(0)) / raw.std(0), atol=1e-10)
     # As published, medians come from all rows, and the same change is seen in training.
     monkeypatch.setattr(preparation, "_whole", lambda *which: preparation.stacked(altered))
-    leaked = prepare.__wrapped__("as_published", "flc", 1)
+    leaked = prepare("as_published", "flc", 1)
     where = data.X["creatinine"].isna().to_numpy()[rows_of(leaked.train)]
     now, then = (ready.train.X["creatinine"].to_numpy()[where] for ready in (leaked, published))
     assert where.sum() > 200 and (now > then + 0.05).all()

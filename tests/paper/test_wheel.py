@@ -122,6 +122,15 @@ def test_a_sweep_without_a_folder_writes_into_the_current_one(drocox, tmp_path):
     assert "linear,Cox,c_index" in done.stdout
 
 
+def test_figure_and_claims(drocox, tmp_path):
+    done = drocox("figure", "f1", "--dataset", "seer")
+    assert done.returncode == 0, done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["alpha_seer_as_published.svg"]
+    done = drocox("claims")
+    assert done.returncode == 0, done.stderr
+    assert "\nC20 " in done.stdout
+
+
 SMALL_VERIFY = """
 import sys
 from functools import partial
