@@ -2,10 +2,10 @@
 
 The paper (PMLR 193:62-87, arXiv:2211.10508) has seventeen tables, T1 to T17, and a figure, F1,
 of three panels. A checker installs with `make setup`, makes the folder (`mkdir exhibits`) and
-writes the files with the commands in the comments, after `. .venv/bin/activate`. Tables are long CSV files with our mean and
-SD beside the published ones, where there are any. The commands read the trained models that come
-with the package; `drocox sweep --out DIR` trains them again, and with `--out DIR` the commands of
-T2 to T17 and F1 read those.
+writes the files with the commands in the comments, after `. .venv/bin/activate`. Tables are long
+CSV files with our mean and SD beside the published ones, where there are any. The commands read
+the trained models that come with the package; `drocox sweep --out DIR` trains them again, and
+with `--out DIR` the commands of T2 to T17 and F1 read those.
 
 The people who check fill in: codechecker, summary, check_time, certificate, report, and the
 authors' ORCID identifiers.
