@@ -96,7 +96,7 @@ def _sweep(args) -> bool | None:
     if args.revalidate:
         whole = "--revalidate checks the whole store"
         _drop(args, whole, "dataset", "method", "repeats", "jobs", "scheduler")
-    own = {"beyond": STUDIES, "forensic": SPLIT.values()}.get(args.protocol, METHODS)
+    own = {"beyond": STUDIES, "forensic": [SPLIT["nonlinear"]]}.get(args.protocol, METHODS)
     if odd := [name for name in args.method or () if name not in own]:
         args.usage(f"{args.protocol} has no {', '.join(odd)}; choose --method of: {', '.join(own)}")
     if args.jobs is not None and args.jobs < 1:
