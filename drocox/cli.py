@@ -101,7 +101,7 @@ def _audit(args) -> None:
     out = args.out or Path(f"{args.file.stem}-audit.html")
     if out.is_dir() or not os.access(out.parent, os.W_OK):
         args.usage(f"cannot write {out}; name a file in a folder that exists")
-    if not args.file.is_file():
+    if not args.file.exists():
         args.usage(f"cannot read {args.file}: there is no such file")
     data, scores = _read(args)
     from drocox.estimator import DROCox

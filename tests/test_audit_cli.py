@@ -100,7 +100,7 @@ def test_what_the_owner_of_a_bad_file_reads(capsys, change, arguments, expected)
 
 
 def test_files_that_are_none(capsys):
-    assert "cannot read none.csv: [Errno 2] No such file" in answer(capsys, "none.csv", *ARGUMENTS)
+    assert "cannot read none.csv: there is no such file" in answer(capsys, "none.csv", *ARGUMENTS)
     os.mkdir("folder.csv")
     assert "folder.csv: [Errno 21] Is a directory" in answer(capsys, "folder.csv", *ARGUMENTS)
     open("empty.csv", "w").close()
