@@ -102,7 +102,7 @@ def _audit(args) -> None:
     if out.is_dir() or not os.access(out.parent, os.W_OK):
         args.usage(f"cannot write {out}; name a file in a folder that exists")
     if not args.file.exists():
-        args.usage(f"cannot read {args.file}: there is no such file")
+        args.usage(f"cannot read {args.file}: there is no such file; check its name")
     data, scores = _read(args)
     from drocox.estimator import DROCox
     from drocox.report import audit, page

@@ -224,7 +224,8 @@ def all_hinge_gradient(h, x, gamma):
             push += active
             pushed[k] -= active
         grad[p] += low + push  # all patients before the window are active
-    return grad + np.cumsum(far) - n  # patients whose window begins after p push p down
+    # n - cumsum(far): patients whose window begins after p; they push p down
+    return grad + np.cumsum(far) - n
 
 
 # --- A network with one hidden layer --------------------------------------------------------------

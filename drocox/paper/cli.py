@@ -268,7 +268,7 @@ def add_commands(command: Callable[..., argparse.ArgumentParser]) -> None:
     add = command("sweep", _sweep, example).add_argument
     add("--protocol", default="as_published", **names("protocol", KNOWN, "as_published"))
     add("--dataset", **datasets)
-    add("--method", nargs="+", **names("method", [*METHODS, *STUDIES], "all; last 3: beyond"))
+    add("--method", nargs="+", **names("method", [*METHODS, *STUDIES], "all; last 3 with beyond"))
     add("--repeats", nargs="+", choices=REPEATS, help="from 1 to 10 (default: all)", **number)
     add("--jobs", help="worker processes (default: one per core)", **number)
     add("--scheduler", metavar="ADDRESS", help="dask scheduler, e.g. tcp://host:8786")
