@@ -10,7 +10,7 @@ import drocox
 
 MODULES = [
     "accuracy", "bookstyle", "cli", "concordance", "cox", "data", "dro", "estimator",
-    "evaluation", "fairness", "intervals", "regularizers", "report", "solver", "training",
+    "evaluation", "fairness", "intervals", "regularizers", "report", "sliders", "solver", "training",
     "tuning", "paper.checked", "paper.claims", "paper.datasets", "paper.figures",
     "paper.prepare", "paper.protocol", "paper.provenance", "paper.run", "paper.selection",
     "paper.store", "paper.sweep", "paper.tables", "paper.cli", "beyond.described",

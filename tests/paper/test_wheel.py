@@ -184,14 +184,15 @@ def imports(paths):
 
 
 def test_the_library_imports_what_it_requires_and_the_reproduction_what_paper_adds():
-    style = ROOT / "drocox" / "bookstyle.py"  # of the book's chapters: needs what runs them
-    library = imports(set((ROOT / "drocox").glob("*.py")) - {style})
+    # of the book's chapters: need what runs them
+    style = [ROOT / "drocox" / "bookstyle.py", ROOT / "drocox" / "sliders.py"]
+    library = imports(set((ROOT / "drocox").glob("*.py")) - set(style))
     paper = imports((ROOT / "drocox" / "paper").glob("*.py"))
     assert library <= requirements() | {"matplotlib"}  # on request, by Audit.plot
     assert paper <= requirements("paper") | {"dask"}  # dask: on request, with --scheduler
     assert {"joblib", "threadpoolctl", "yaml"} <= paper - library
     with_kernel = {"IPython", "matplotlib_inline", "myst_nb"}  # all come with myst-nb
-    assert imports([style]) <= requirements("paper") | with_kernel
+    assert imports(style) <= requirements("paper") | with_kernel
 
 
 def test_the_lock_pins_what_is_required():
