@@ -98,6 +98,30 @@ def test_the_table_is_what_the_folds_give(stub):
     assert (chosen.table.iloc[0][["c_low", "c_high", "ci_low", "ci_high"]] == 0).all()
 
 
+@pytest.mark.parametrize(
+    ("c_index", "imparity", "position"),
+    [
+        ([0.70, 0.68, 0.60], [3.0, 2.0, 1.0], 1),  # the last is not eligible
+        ([0.70, 0.665], [3.0, 2.0], 1),  # exactly 95 %
+        ([0.70, 0.664], [3.0, 2.0], 0),
+        ([0.60, 0.65, 0.62], [3.0, 2.0, 1.0], 1),  # none is eligible
+        ([0.68, 0.69, 0.69], [2.0, 2.0, 2.0], 1),  # ties
+        ([np.nan, 0.69, 0.70], [1.0, 3.0, np.nan], 1),
+        ([np.nan, 0.60], [1.0, np.nan], 1),
+        ([0.70, 0.72], [np.nan, np.nan], 1),
+        ([0.70], [np.inf], 0),
+    ],
+)
+def test_the_rule_for_any_candidates(c_index, imparity, position):
+    assert tuning.choose(c_index, imparity, 0.7) == position
+
+
+def test_the_rule_needs_a_number():
+    assert tuning.choose([0.5, 0.6], [1.0, 2.0], np.nan) == 1
+    with pytest.raises(ValueError, match="c_index holds no number"):
+        tuning.choose([np.nan], [1.0], 0.7)
+
+
 def test_the_rule(stub):
     data, _ = simulated(n=300)
     chosen = drocox.choose_alpha(data, "group", alphas=[0.9, 0.5, 0.01], folds=3, repeats=1)
