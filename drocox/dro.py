@@ -29,18 +29,18 @@ CONSTANTS = ("paper", "definition", "sharp")
 RULES = (*CONSTANTS, "cvar")
 
 
-def dual_constant(alpha: float, *, rule: str = "paper") -> float:
+def dual_constant(alpha: float, *, rule: str = "sharp") -> float:
     r"""Constant :math:`C` of the dual that protects groups of probability at least ``alpha``.
 
     Parameters
     ----------
     alpha : float in (0, 1]
         Smallest probability of a group to protect.
-    rule : {"paper", "definition", "sharp"}
-        ``"paper"`` is :math:`\sqrt{2(1/\alpha-1)^2+1}`, as printed in Proposition 3;
+    rule : {"sharp", "paper", "definition"}
+        ``"sharp"`` is :math:`1/\sqrt\alpha`, from the radius :math:`1/\alpha - 1` that suffices for
+        such a group; ``"paper"`` :math:`\sqrt{2(1/\alpha-1)^2+1}`, as printed in Proposition 3;
         ``"definition"`` :math:`\sqrt{(1/\alpha-1)^2+1}`, what Definition 1 gives with the radius of
-        Proposition 2; ``"sharp"`` :math:`1/\sqrt\alpha`, from the radius :math:`1/\alpha - 1` that
-        suffices for such a group. The rule "cvar" of :func:`dro_risk` has no such constant.
+        Proposition 2. The rule "cvar" of :func:`dro_risk` has no such constant.
 
     Returns
     -------
@@ -48,8 +48,8 @@ def dual_constant(alpha: float, *, rule: str = "paper") -> float:
 
     Examples
     --------
-    >>> round(dual_constant(0.5), 6), dual_constant(0.25, rule="sharp")
-    (1.732051, 2.0)
+    >>> dual_constant(0.25), round(dual_constant(0.5, rule="paper"), 6)
+    (2.0, 1.732051)
     """
     alpha = _checks.number_in(alpha, "alpha", 0, 1)
     if rule == "cvar":
@@ -158,7 +158,7 @@ def optimal_eta(losses, c: float) -> torch.Tensor:
     return _solve(losses, c, torch.ones(losses.shape[-1]).double())[0]
 
 
-def dro_risk(losses, alpha: float, *, rule: str = "paper", weights=None) -> torch.Tensor:
+def dro_risk(losses, alpha: float, *, rule: str = "sharp", weights=None) -> torch.Tensor:
     r"""Worst-case mean loss, equation (7) at the optimal :math:`\eta`; differentiable.
 
     .. math:: R = \min_\eta \Big\{ C \sqrt{\tfrac1n \sum_i [\ell_i - \eta]_+^2} + \eta \Big\},
@@ -170,7 +170,7 @@ def dro_risk(losses, alpha: float, *, rule: str = "paper", weights=None) -> torc
         Leading dimensions are a stack of models.
     alpha : float in (0, 1]
         Smallest probability of a group to protect; 1 gives the mean.
-    rule : {"paper", "definition", "sharp", "cvar"}
+    rule : {"sharp", "paper", "definition", "cvar"}
         How ``alpha`` becomes the constant :math:`C`, see :func:`dual_constant`; ``"cvar"`` is the
         mean of the worst share ``alpha`` instead.
     weights : array of shape (n,), optional
@@ -188,7 +188,7 @@ def dro_risk(losses, alpha: float, *, rule: str = "paper", weights=None) -> torc
     return _chi_square_risk(losses, dual_constant(alpha, rule=rule), weights)
 
 
-def worst_case_weights(losses, alpha: float, *, rule: str = "paper", weights=None) -> torch.Tensor:
+def worst_case_weights(losses, alpha: float, *, rule: str = "sharp", weights=None) -> torch.Tensor:
     r"""The distribution :math:`q^*` of the worst case, which sums to 1.
 
     .. math:: q_i^* = \frac{p_i [\ell_i - \eta^*]_+}{\sum_j p_j [\ell_j - \eta^*]_+}

@@ -70,7 +70,7 @@ def minimise(
     risk: RiskSets,
     alpha: float,
     *,
-    rule: str = "paper",
+    rule: str = "sharp",
     first=None,
     weights=None,
     tol: float = 1e-6,
@@ -86,7 +86,7 @@ def minimise(
         The outcomes, ``risk_sets(time, event)``.
     alpha : float in (0, 1]
         Smallest probability of a group to protect; 1 is Cox regression with Breslow's ties.
-    rule : {"paper", "definition", "sharp", "cvar"}
+    rule : {"sharp", "paper", "definition", "cvar"}
         As in :func:`drocox.dro_risk`.
     first : bool array of shape (n,), optional
         True for the patients of :math:`D_1`: the sum of the two split risks is minimised.

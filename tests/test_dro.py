@@ -1,6 +1,7 @@
 """The DRO dual against a scalar search, an independent primal solver, and what must hold of it."""
 
 import doctest
+import inspect
 
 import literal
 import numpy as np
@@ -12,6 +13,7 @@ from torch.autograd import gradcheck
 
 import drocox
 from drocox import dro
+from drocox.solver import minimise
 
 RULES = ("paper", "definition", "sharp")
 
@@ -67,7 +69,21 @@ def test_constants_by_hand():
     assert [drocox.dual_constant(1, rule=rule) for rule in RULES] == [1.0, 1.0, 1.0]
     squares = [drocox.dual_constant(0.1, rule=rule) ** 2 for rule in RULES]
     assert squares == pytest.approx([163, 82, 10], rel=1e-14)
-    assert drocox.dual_constant(0.1) == drocox.dual_constant(0.1, rule="paper")
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        drocox.choose_alpha,
+        drocox.DROCox,
+        drocox.dro_risk,
+        drocox.dual_constant,
+        drocox.worst_case_weights,
+        minimise,
+    ],
+)
+def test_one_default_rule(function):
+    assert inspect.signature(function).parameters["rule"].default == "sharp"
 
 
 # Against the dual by search and the primal solver -------------------------------------------
@@ -226,7 +242,7 @@ def test_above_one_half_the_printed_radius_is_too_small():
     assert risks["paper"] == pytest.approx(0.9414, abs=1e-4)
     assert risks["sharp"] == pytest.approx(1.0, abs=1e-12)
     bounded = torch.tensor([1.0] * 2 + [0.0], dtype=torch.float64)
-    assert drocox.dro_risk(bounded, 2 / 3) == pytest.approx(1.0, abs=1e-12)
+    assert drocox.dro_risk(bounded, 2 / 3, rule="paper") == pytest.approx(1.0, abs=1e-12)
 
 
 # Gradients, stacks, types -------------------------------------------------------------------
@@ -252,7 +268,7 @@ def test_gradient_is_finite_where_the_risk_has_a_kink(kind, alpha):
         "two at the top": torch.tensor([0.0, 3.0, 1.0, 3.0, 0.0]),
         "one patient": torch.tensor([0.7]),
     }[kind].requires_grad_()
-    drocox.dro_risk(losses, alpha).backward()
+    drocox.dro_risk(losses, alpha, rule="paper").backward()
     assert torch.isfinite(losses.grad).all()
     assert losses.grad.sum() == pytest.approx(1, abs=1e-6)
 
@@ -261,7 +277,11 @@ def test_chain_rule_through_cox_losses():
     rng = np.random.default_rng(5)
     _, time, event = literal.random_survival(rng, 12, 0.5)
     scores = torch.from_numpy(rng.standard_normal((2, 12))).requires_grad_()
-    assert gradcheck(lambda f: drocox.dro_risk(drocox.cox_losses(f, time, event), 0.5), scores)
+
+    def risk(f):
+        return drocox.dro_risk(drocox.cox_losses(f, time, event), 0.5, rule="paper")
+
+    assert gradcheck(risk, scores)
 
 
 @given(
@@ -340,7 +360,7 @@ def test_an_alpha_next_to_one_is_nearly_the_mean():
 
 
 def test_the_smallest_alpha():
-    assert drocox.dual_constant(1e-200) > 1e199  # C is about sqrt(2)/alpha
+    assert drocox.dual_constant(1e-200, rule="paper") > 1e199  # C is about sqrt(2)/alpha
 
 
 @pytest.mark.parametrize("rule", ["Paper", "chi2", "", None, 1])

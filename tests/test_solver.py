@@ -183,8 +183,8 @@ def test_units_and_order_do_not_matter(rule):
 
 
 def test_copies_share_a_coefficient_and_constants_have_none():
-    found = minimise(np.column_stack([X, X[:, 0], np.full(len(X), 3.0)]), RISK, 0.2)
-    alone = minimise(X, RISK, 0.2)
+    found = minimise(np.column_stack([X, X[:, 0], np.full(len(X), 3.0)]), RISK, 0.2, rule="paper")
+    alone = minimise(X, RISK, 0.2, rule="paper")
     np.testing.assert_allclose(found.coef[1:7], alone.coef[1:], atol=1e-8)
     np.testing.assert_allclose(found.coef[[0, 7]], alone.coef[0] / 2, atol=1e-8)
     assert found.coef[8] == 0
@@ -197,9 +197,9 @@ def test_copies_share_a_coefficient_and_constants_have_none():
 @pytest.mark.parametrize("split", [False, True])
 def test_many_patients_begin_with_a_sample(alpha, split, monkeypatch):
     first = np.arange(len(X)) % 2 == 0 if split else None
-    expected = minimise(X, RISK, alpha, first=first)
+    expected = minimise(X, RISK, alpha, rule="paper", first=first)
     monkeypatch.setattr(solver, "SAMPLE", 100)
-    found = minimise(X, RISK, alpha, first=first)
+    found = minimise(X, RISK, alpha, rule="paper", first=first)
     assert found.gap <= 1e-8
     assert found.risk == pytest.approx(expected.risk, rel=1e-9)
     np.testing.assert_allclose(found.coef, expected.coef, atol=1e-5)
@@ -208,9 +208,9 @@ def test_many_patients_begin_with_a_sample(alpha, split, monkeypatch):
 def test_a_sample_without_events_gives_no_start(monkeypatch):
     few = np.isin(np.arange(len(X)), RISK.order[0][[1, 2, 3, 101, 102, 201]])
     risk = drocox.risk_sets(TIME, few)
-    expected = minimise(X[:, :1], risk, 0.2)
+    expected = minimise(X[:, :1], risk, 0.2, rule="paper")
     monkeypatch.setattr(solver, "SAMPLE", 100)
-    np.testing.assert_array_equal(minimise(X[:, :1], risk, 0.2).coef, expected.coef)
+    np.testing.assert_array_equal(minimise(X[:, :1], risk, 0.2, rule="paper").coef, expected.coef)
 
 
 # The null model ---------------------------------------------------------------------------------
@@ -228,7 +228,7 @@ def test_the_null_optimum_is_exact_zeros():
     # the proof: weights on those who die first, near enough to even, whose mean is everybody's
     q = found.weights
     assert q[dead:].max() < 1e-6
-    assert n * (q**2).sum() <= drocox.dual_constant(0.1) ** 2
+    assert n * (q**2).sum() <= drocox.dual_constant(0.1, rule="paper") ** 2
     np.testing.assert_allclose(q @ Z, Z.mean(axis=0), atol=1e-4)
 
 
@@ -370,12 +370,13 @@ def test_the_priced_worst_case_is_the_best_answer(seed, cap, mu):
 def test_separation_is_seen():
     late = np.column_stack([X, TIME == TIME.max()]).astype(float)
     for alpha in (1, 0.3):
-        found = minimise(late, RISK, alpha)
+        found = minimise(late, RISK, alpha, rule="paper")
         assert found.separated
         assert found.coef[-1] < -10
-    perfect = minimise([[3.0], [2.0], [1.0]], drocox.risk_sets([1, 2, 3], [1, 1, 1]), 0.5)
+    three = drocox.risk_sets([1, 2, 3], [1, 1, 1])
+    perfect = minimise([[3.0], [2.0], [1.0]], three, 0.5, rule="paper")
     assert perfect.separated and perfect.coef[0] > 10
-    assert not minimise(X, RISK, 0.05).separated
+    assert not minimise(X, RISK, 0.05, rule="paper").separated
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ FIRST = RNG.permutation(N) < N // 3
 CODES = RNG.permutation(np.arange(N) % 2)
 CODES_2D = np.column_stack([CODES, RNG.permutation(np.arange(N) % 3)])
 RISK = risk_sets(TIME, EVENT)
-C = dual_constant(ALPHA)
+C = dual_constant(ALPHA, rule="paper")
 
 
 # The dense reference ------------------------------------------------------------------------
@@ -172,7 +172,8 @@ def test_steps_equal_torch_adam(name, hidden):
 
 @pytest.mark.parametrize("alpha", [None, 0.2, 0.5])
 def test_linear_training_equals_the_literal_trainer(alpha):
-    start, c = np.array([0.3, -0.2, 0.1]), None if alpha is None else dual_constant(alpha)
+    start = np.array([0.3, -0.2, 0.1])
+    c = None if alpha is None else dual_constant(alpha, rule="paper")
     expected = literal.train_linear_cox(X, TIME, EVENT, start, 0.02, 40, c)
     objective = cox_objective(RISK) if c is None else dro_objective(RISK, c)
     got = fit_stack(X, objective, start, [0.02], n_iter=40)
@@ -263,7 +264,7 @@ def test_a_stack_of_dro_models_equals_each_alone(hidden, models, sides, centre, 
     rng = np.random.default_rng(seed)
     theta = np.stack([initial_parameters(D, hidden, seed + m) for m in range(models)])
     rates, alphas = 10.0 ** rng.uniform(-4, -1.5, models), rng.uniform(0.05, 1.0, models)
-    c = np.array([dual_constant(alpha) for alpha in alphas])
+    c = np.array([dual_constant(alpha, rule="paper") for alpha in alphas])
 
     def fit(rows):
         objective = (

@@ -61,7 +61,9 @@ asks_function(
     {
         "the radius of Proposition 2; the paper's C has more": lambda a: 1 / (1 + (1 / a - 1) ** 2),
         "alpha itself is what the sharp radius protects; the paper's is larger": lambda a: a,
-        "1/C: the share goes with the square of the constant": lambda a: 1 / dro.dual_constant(a),
+        "1/C: the share goes with the square of the constant": lambda a: (
+            1 / dro.dual_constant(a, rule="paper")
+        ),
         "this is one over the radius: solve for the share again": lambda a: (1 / a - 1) ** -2 / 2,
     },
 )

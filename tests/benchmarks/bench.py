@@ -309,7 +309,7 @@ def bench_stack() -> None:
     ready, steps = prepare("as_published", "flc", 1), 5 if QUICK else 50
     X, start = ready.X[0], initial_parameters(6, None, 1)[None]
     rates = np.repeat([0.01, 0.003, 0.001, 0.0003, 0.0001], len(protocol.ALPHAS))
-    c = np.tile([dual_constant(a) for a in protocol.ALPHAS], 5)
+    c = np.tile([dual_constant(a, rule="paper") for a in protocol.ALPHAS], 5)
     print(f"\n{len(c)} LINEAR DRO-COX MODELS ON FLC, n = {len(X):,}, {steps} steps")
 
     def fit(low: int, high: int) -> np.ndarray:
@@ -359,7 +359,7 @@ def bench_metrics() -> None:
     ready = prepare("as_published", name, 1)
     model = fit_stack(
         ready.X[0],
-        dro_objective(ready.risk, dual_constant(0.5), ready.ties),
+        dro_objective(ready.risk, dual_constant(0.5, rule="paper"), ready.ties),
         initial_parameters(ready.X[0].shape[1], None, 1),
         0.01,
         n_iter=100,
@@ -402,8 +402,8 @@ def bench_model() -> None:
     stack = protocol.Stack("as_published", dataset, "DRO-COX (SPLIT)", 1, n2_share=0.5, sides=2)
     rate, _, alpha = stack.grid()[0]
     ready = prepare("as_published", dataset, 1, 0.5, 2)
-    dense_fit(ready, dual_constant(alpha), rate, 1)
-    took, w = timed(lambda: dense_fit(ready, dual_constant(alpha), rate, steps))
+    dense_fit(ready, dual_constant(alpha, rule="paper"), rate, 1)
+    took, w = timed(lambda: dense_fit(ready, dual_constant(alpha, rule="paper"), rate, steps))
     scores = [X @ w for X in ready.X]
     rest, _ = timed(lambda: ready.judges[1].accuracy(*scores[::2], ready.baseline_X @ w))
     parts = took * 500 / steps, literal_time(ready, scores), rest

@@ -365,7 +365,7 @@ def test_a_stack_trains_what_its_method_says(method, attribute):
     start = initial_parameters(ready.X[0].shape[1], hidden, 1)
     for i in (0, len(grid) // 2, len(grid) - 1):  # each as if alone
         lam, alpha = grid["lam"][i], grid["alpha"][i]
-        c = None if np.isnan(alpha) else dual_constant(alpha)
+        c = None if np.isnan(alpha) else dual_constant(alpha, rule="paper")
         objective = EXPECTED[method, attribute](ready, np.array([lam]), c)
         alone = training.fit_stack(ready.X[0], objective, start, [grid["learning_rate"][i]],
                                    hidden=hidden, n_iter=4)  # fmt: skip

@@ -52,7 +52,9 @@ def test_support_dro_cox():
     for repeat in REPEATS:
         ready = prepare("as_published", "support", repeat)
         start = initial_parameters(ready.X[0].shape[1], None, ready.weight_seed)
-        objective = dro_objective(ready.risk, dual_constant(0.5), ready.procedure.ties)
+        objective = dro_objective(
+            ready.risk, dual_constant(0.5, rule="paper"), ready.procedure.ties
+        )
         models = fit_stack(ready.X[0], objective, start, [0.01])
         train_scores, _, scores = (models.scores(X)[0] for X in ready.X)
         judge = ready.judges[1]
