@@ -3,19 +3,22 @@
 import doctest
 import inspect
 from importlib import import_module
+from pkgutil import iter_modules
 
 import pytest
 
 import drocox
+import drocox.chapters
 
 MODULES = [
     "accuracy", "bookstyle", "cli", "concordance", "cox", "data", "dro", "estimator",
-    "evaluation", "fairness", "intervals", "regularizers", "report", "sliders", "solver", "training",
-    "tuning", "paper.checked", "paper.claims", "paper.datasets", "paper.figures",
+    "evaluation", "fairness", "intervals", "regularizers", "report", "sliders", "solver",
+    "training", "tuning", "paper.checked", "paper.claims", "paper.datasets", "paper.figures",
     "paper.prepare", "paper.protocol", "paper.provenance", "paper.run", "paper.selection",
     "paper.store", "paper.sweep", "paper.tables", "paper.cli", "beyond.described",
     "beyond.groups", "beyond.protection", "beyond.rivals", "beyond.run",
 ]  # fmt: skip
+MODULES += sorted(f"chapters.{chapter.name}" for chapter in iter_modules(drocox.chapters.__path__))
 
 
 def public(module):

@@ -1,0 +1,582 @@
+"""The main tables (T2 to T4): the tables, values for sentences, guards, and the first figure.
+
+``found`` is what the chapter computes first: a table for each exhibit and view. ``wide`` are their
+means, method by metric, the printed ones beside them. ``every`` are the tables of all seven pairs.
+"""
+
+import re
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from IPython.display import HTML
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator
+
+import drocox
+from drocox.bookstyle import guard, say
+from drocox.chapters.sentences import ALL_VIEWS, SHORT, by_method, dashed, keep, within_one_sd
+from drocox.paper import claims, protocol, selection, store, tables
+from drocox.paper.prepare import prepare
+
+MAIN = {"t2": "FLC (age)", "t3": "SUPPORT (gender)", "t4": "SEER (race)"}
+PERCENTAGES = ("C6", "C14")  # claims whose count is a percentage
+FAMILY = {
+    "plain": ("C0", "s"),
+    "penalised": ("grey", "o"),
+    "DRO-COX": ("C1", "D"),
+    "SPLIT": ("C2", "^"),
+}  # colour and marker
+OWN_METRIC = {"_I(": "f_i", "_G(": "f_g", "_cap(": "f_cap"}  # of a penalty
+# the leads of DRO-COX in the six main comparisons, for :func:`drocox.paper.claims.leads`
+CI_OF_DRO_COX = {"metric": "ci_percent", "pairs": claims.MAIN, "ours": claims.DRO_COX}
+Tables = dict[tuple[str, str], pd.DataFrame]
+
+
+def keep_tables(found: Tables) -> None:
+    """Lay out T2 to T4 in all views.
+
+    Parameters
+    ----------
+    found : dict
+        By exhibit and view: tables of :func:`drocox.paper.tables.main_table`.
+    """
+    for (exhibit, view), table in found.items():
+        caption = f"{MAIN[exhibit]}, {view}"
+        shown = tables.show(table, caption, distances="corrected" not in view)
+        keep(f"{exhibit}-{dashed(view)}", shown)
+
+
+# The first figure
+
+
+def _family(method: str) -> str:
+    """The family of a method, a key of :data:`FAMILY`."""
+    m = protocol.METHODS[method]
+    if m.loss == "dro":
+        return "DRO-COX"
+    if m.loss == "split":
+        return "SPLIT"
+    return "penalised" if m.penalty else "plain"
+
+
+def _by_family() -> dict[tuple[str, str], list[str]]:
+    """Methods by model and family."""
+    kinds = {}
+    for method, m in protocol.METHODS.items():
+        kinds.setdefault((m.model, _family(method)), []).append(method)
+    return kinds
+
+
+def _draw_view(ax: Axes, table: pd.DataFrame, printed: bool) -> None:
+    """CI against c-index of one table: means, SDs, and on request the printed means."""
+    mean = table.pivot(index="method", columns="metric", values="mean")
+    std = table.pivot(index="method", columns="metric", values="std")
+    for (model, kind), names in _by_family().items():
+        colour, marker = FAMILY[kind]
+        x = mean.loc[names, "c_index"].to_numpy()
+        y = mean.loc[names, "ci_percent"].to_numpy()
+        dx = std.loc[names, "c_index"].to_numpy()
+        dy = std.loc[names, "ci_percent"].to_numpy()
+        below = np.minimum(dy, 0.8 * y)  # a bar that reaches 0 has no end on a logarithmic axis
+        ax.errorbar(x, y, [below, dy], dx, fmt="none", ecolor=colour, alpha=0.25)
+        filled = colour if model == "linear" else "none"
+        ax.plot(x, y, marker, color=colour, ms=6, mfc=filled)
+    if printed:
+        paper = table.pivot(index="method", columns="metric", values="paper_mean")
+        ax.plot(paper["c_index"], paper["ci_percent"], "x", color="black", ms=4, mew=0.8)
+    for model, style in zip(protocol.MODELS, (":", "--"), strict=True):
+        bar = 0.95 * mean.loc[protocol.PLAIN[model], "c_index"]
+        ax.axvline(bar, color="grey", linewidth=1, linestyle=style)
+
+
+def draw_views(found: Tables) -> Figure:
+    """CI against the c-index: a row per data set, a column per view.
+
+    Parameters
+    ----------
+    found : dict
+        As in :func:`keep_tables`.
+
+    Returns
+    -------
+    Figure
+    """
+    figure, axes = plt.subplots(
+        3, 3, figsize=(6.2, 7.6), sharex="row", sharey="row", layout="constrained"
+    )
+    for i, exhibit in enumerate(MAIN):
+        for j, view in enumerate(tables.VIEWS):
+            ax = axes[i, j]
+            _draw_view(ax, found[exhibit, view], printed=j == 0)
+            ax.set(yscale="log")
+            ax.yaxis.set_major_locator(FixedLocator([0.05, 0.1, 0.2, 0.5, 1, 2, 5]))
+            ax.yaxis.set_major_formatter("{x:g}")
+            ax.yaxis.set_minor_locator(NullLocator())
+            ax.xaxis.set_major_locator(MaxNLocator(3))
+            if i == 0:
+                ax.set_title(view)
+        axes[i, 0].set_ylabel(f"{MAIN[exhibit]}: CI (%)")
+    for ax in axes[2]:
+        ax.set_xlabel("c-index")
+    marks = [
+        plt.Line2D([], [], linestyle="", marker=marker, color=colour)
+        for colour, marker in FAMILY.values()
+    ]
+    marks.append(plt.Line2D([], [], linestyle="", marker="x", color="black", ms=4))
+    figure.legend(
+        marks, [*FAMILY, "printed"], loc="outside lower center", ncols=5,
+        handletextpad=0.1, columnspacing=1,
+    )  # fmt: skip
+    return figure
+
+
+# How to read the tables; T2 to T4
+
+
+def tell_tables(found: Tables) -> None:
+    """For the sentences below the figure and beside each table.
+
+    Parameters
+    ----------
+    found : dict
+        As in :func:`keep_tables`.
+    """
+    for exhibit in MAIN:
+        for view in ("stated rule", "one setting"):
+            say(f"{exhibit}-close-{SHORT[view]}", within_one_sd(found[exhibit, view]))
+        corrected = found[exhibit, "corrected"]
+        cox = by_method(corrected, "c_index")["Cox"]
+        say(f"{exhibit}-cox", f"{cox:.3f}")
+        say(f"{exhibit}-above", f"{5 * cox / (cox - 0.5):.0f} %")
+        mean = by_method(corrected, "ci_percent")
+        sd = by_method(corrected, "ci_percent", "std").median()
+        say(f"{exhibit}-low", f"{mean.min():.2f}")
+        say(f"{exhibit}-high", f"{mean.max():.2f}")
+        printed = by_method(corrected, "ci_percent", "paper_mean")
+        say(f"{exhibit}-low-printed", f"{printed.min():.2f}")
+        say(f"{exhibit}-sd", f"{sd:.2f}")
+        published_sd = by_method(found[exhibit, "stated rule"], "ci_percent", "std").median()
+        guard(sd > 1.5 * published_sd, "The median SD of CI grows")
+        if exhibit != "t3":
+            is_narrow = mean.max() - mean.min() < sd
+            guard(is_narrow, "on FLC and SEER all 16 means lie within a band narrower than one SD")
+    close = [within_one_sd(found[exhibit, "as published"]) for exhibit in MAIN]
+    guard(close == [16, 16, 16], "all 48 rows are within 1 SD of the printed one on average")
+
+
+def tell_groups() -> None:
+    """For the shares of groups and of events in the sentences on T2 to T4; the sweep's cost."""
+    for exhibit in MAIN:
+        dataset, attribute, _ = tables.EXHIBITS[exhibit]
+        data = drocox.load_dataset(dataset)
+        codes = data.groups[attribute]
+        share = codes.mean()
+        say(f"{exhibit}-share", f"{100 * min(share, 1 - share):.0f} %")
+        rates = [100 * data.event[codes == group].mean() for group in (0, 1)]
+        say(f"{exhibit}-rates", "{:.0f} % and {:.0f} %".format(*rates))
+    tests = [prepare("corrected", "seer", repeat).test for repeat in (1, 2, 3)]
+    patients = [(test.groups["race"] == 0).sum() for test in tests]
+    events = [test.event[test.groups["race"] == 0].sum() for test in tests]
+    say("t4-few", f"{np.mean(patients):.0f}")
+    say("t4-few-events", f"{np.mean(events):.0f}")
+    hours = [record["core_hours"] for record in store.load_provenance().values()]
+    say("core-hours", f"{sum(hours):.1f}")
+
+
+def tell_flc(table: pd.DataFrame, chosen: pd.DataFrame) -> None:
+    """For the sentences on T2, corrected: the lowest CI, and an F_I that one repeat makes.
+
+    Parameters
+    ----------
+    table : DataFrame
+        T2, corrected.
+    chosen : DataFrame
+        The runs behind it.
+    """
+    blown = chosen.loc[chosen["method"] == "DeepSurv_cap(Keya)", "test_f_i"]
+    say("blown-mean", f"{blown.mean():.0f}")
+    say("blown-max", f"{blown.max():.0f}")
+    guard(blown.max() > 0.9 * blown.sum(), "The F_I of DeepSurv_cap comes from one repeat of ten")
+    linear = by_method(table[table["model"] == "linear"], "ci_percent")
+    guard(linear.idxmin() == "Cox", "The lowest of the linear methods is plain Cox")
+    guard(by_method(table, "ci_percent").min() > 1, "what each new test part adds does not average")
+
+
+def tell_support(found: Tables) -> None:
+    """For the sentences on T3: linear DRO methods have the lowest CI, at a price.
+
+    Parameters
+    ----------
+    found : dict
+        As in :func:`keep_tables`.
+    """
+    c = by_method(found["t3", "corrected"], "c_index")
+    say("t3-dro", f"{c['DRO-COX']:.3f}")
+    say("t3-given", f"{100 * (c['Cox'] - c['DRO-COX']) / (c['Cox'] - 0.5):.0f} %")
+    for view in ("stated rule", "corrected"):
+        ci = by_method(found["t3", view], "ci_percent")
+        best_baseline = ci[claims.BASELINES["linear"]].min()
+        is_lower = ci[claims.DRO["linear"]].max() < best_baseline
+        guard(is_lower, "Both linear DRO methods have a lower CI than all linear baselines")
+    say("t3-lead", f"{best_baseline - ci['DRO-COX']:.2f}")  # corrected
+
+
+# Four observations
+
+
+def wide_means(found: Tables) -> Tables:
+    """Means of T2 to T4, method by metric; the printed ones under the view "printed".
+
+    Parameters
+    ----------
+    found : dict
+        As in :func:`keep_tables`.
+
+    Returns
+    -------
+    dict
+        By exhibit and view.
+    """
+    wide = {}
+    for key, table in found.items():
+        wide[key] = table.pivot(index="method", columns="metric", values="mean")
+    for exhibit in MAIN:
+        table = found[exhibit, "corrected"]
+        printed = table.pivot(index="method", columns="metric", values="paper_mean")
+        wide[exhibit, "printed"] = printed
+    return wide
+
+
+def ci_of_dro_and_baseline(wide: Tables) -> dict[str, dict[str, tuple[float, float]]]:
+    """CI of DRO-COX and of the best baseline in the six main comparisons.
+
+    Parameters
+    ----------
+    wide : dict
+        Of :func:`wide_means`.
+
+    Returns
+    -------
+    dict
+        By view and comparison.
+    """
+    gaps = {}
+    for view in claims.IN_ORDER:
+        gaps[view] = {}
+        for exhibit, title in MAIN.items():
+            ci = wide[exhibit, view]["ci_percent"]
+            for model in protocol.MODELS:
+                dro_cox = claims.DRO[model][0]
+                pair = ci[dro_cox], ci[claims.BASELINES[model]].min()
+                gaps[view][f"{title}, {model}"] = pair
+    return gaps
+
+
+def show_gaps(gaps: dict[str, dict[str, tuple[float, float]]]) -> HTML:
+    """The CI of DRO-COX and, in parentheses, that of the best baseline; shaded: DRO-COX is lower.
+
+    Parameters
+    ----------
+    gaps : dict
+        Of :func:`ci_of_dro_and_baseline`.
+
+    Returns
+    -------
+    HTML
+    """
+    head = "".join(f"<th>{view}</th>" for view in gaps)
+    body = ""
+    for comparison in gaps["printed"]:
+        body += f"<tr><th>{comparison}</th>"
+        for view in gaps:
+            ours, baseline = gaps[view][comparison]
+            shade = ' class="win"' if ours < baseline else ""
+            body += f"<td{shade}>{ours:.2f} ({baseline:.2f})</td>"
+        body += "</tr>"
+    return HTML(
+        f"<table><thead><tr><th>comparison</th>{head}</tr></thead><tbody>{body}</tbody></table>"
+    )
+
+
+def tell_counts(counts: pd.DataFrame) -> None:
+    """For all sentences that count claims: "2 of 3", "47 %", where.
+
+    Parameters
+    ----------
+    counts : DataFrame of Count
+        Claim by view.
+    """
+    for view, short in SHORT.items():
+        say(f"C6-where-{short}", counts.loc["C6", view].where)
+        for name in counts.index:
+            count = counts.loc[name, view]
+            unit = "%" if name in PERCENTAGES else f"of {count.of}"
+            say(f"{name}-{short}", f"{count.value:.0f} {unit}")
+    wins = [int(n) for n in re.findall(r"in (\d+)", counts.loc["C6", "corrected"].where)]
+    guard(abs(wins[0] - wins[1]) <= 6, "it costs nothing and gains nothing")
+
+
+def tell_lowest_ci(gaps: dict[str, dict[str, tuple[float, float]]], lead: pd.DataFrame) -> None:
+    """For observation 1: which comparisons change sides, and by which rule rows come back.
+
+    Parameters
+    ----------
+    gaps : dict
+        Of :func:`ci_of_dro_and_baseline`.
+    lead : DataFrame
+        Leads of DRO-COX, corrected, of :func:`drocox.paper.claims.leads`.
+    """
+    ahead = {
+        view: [name for name, (ours, baseline) in pairs.items() if ours < baseline]
+        for view, pairs in gaps.items()
+    }
+    rules = {
+        f"{title}, {model}": selection.rule_of(
+            tables.EXHIBITS[exhibit][0], claims.DRO[model][0], "recovered"
+        )
+        for exhibit, title in MAIN.items()
+        for model in protocol.MODELS
+    }
+    flips = [
+        name
+        for name in gaps["printed"]
+        if (name in ahead["as published"]) != (name in ahead["stated rule"])
+    ]
+    expected = {
+        "FLC (age), linear": "test CI",
+        "SEER (race), linear": "test CI",
+        "SEER (race), nonlinear": "one setting CI",
+    }
+    guard(flips == list(expected), "three of the six comparisons change sides by the choice alone")
+    recovered = {name: rules[name] for name in flips}
+    guard(recovered == expected, "for two, the printed row comes back only by the CI on test data")
+    others = [rule for name, rule in rules.items() if name not in flips]
+    guard("test CI" not in others, "for the other three the printed row needs no test data")
+    left = ["SUPPORT (gender), linear", "SEER (race), linear"]
+    guard(ahead["corrected"] == left, "Corrected, repeat by repeat, two leads are left")
+    by = [gaps["corrected"][name][1] - gaps["corrected"][name][0] for name in ahead["corrected"]]
+    say("ahead-by", " and ".join(f"{points:.2f}" for points in by))
+    within = (lead["mean"].abs() < lead["half"]).all()
+    guard(within, "None of the six differences can be told from 0")
+
+
+def other_tables() -> Tables:
+    """The tables of all seven pairs, in the views without forensic rules.
+
+    Returns
+    -------
+    dict
+        By pair and view.
+    """
+    return {
+        (pair, view): tables.main_table(*pair, **options)
+        for pair in claims.PAIRS
+        for view, options in ALL_VIEWS.items()
+        if view != "as published"
+    }
+
+
+def kept_c_index(every: Tables, view: str) -> pd.Series:
+    """Share of the c-index of Cox (DeepSurv) that DRO-COX has, in fourteen comparisons.
+
+    Parameters
+    ----------
+    every : dict
+        Of :func:`other_tables`.
+    view : str
+
+    Returns
+    -------
+    Series
+        By data set, attribute and model.
+    """
+    shares = {}
+    for dataset, attribute in claims.PAIRS:
+        c = by_method(every[(dataset, attribute), view], "c_index")
+        for model in protocol.MODELS:
+            dro_cox = claims.DRO[model][0]
+            shares[dataset, attribute, model] = c[dro_cox] / c[protocol.PLAIN[model]]
+    return pd.Series(shares)
+
+
+def tell_kept(every: Tables, counts: pd.DataFrame) -> None:
+    """For "Reasonably high accuracy": where DRO-COX misses 95 % of the c-index, and by how much.
+
+    Parameters
+    ----------
+    every : dict
+        Of :func:`other_tables`.
+    counts : DataFrame of Count
+        As in :func:`tell_counts`.
+    """
+    for view in ("stated rule", "corrected"):
+        share = kept_c_index(every, view)
+        missed = share[share < 0.95]
+        as_counted = len(missed) == 14 - counts.loc["C5", view].value
+        guard(as_counted, "at least 95 % of the test c-index, in fourteen comparisons")
+        on_support = set(missed.index.get_level_values(0)) == {"support"}
+        guard(on_support, "Repeat by repeat all misses are on SUPPORT")
+        say(f"kept-{SHORT[view]}", f"{100 * share.min():.1f} %")
+    models = set(missed.index.get_level_values(2))  # corrected
+    guard(models == {"nonlinear"}, "corrected: nonlinear ones")
+
+
+def tell_often(often: pd.DataFrame) -> None:
+    """For "Often on the other fairness metrics too".
+
+    Parameters
+    ----------
+    often : DataFrame
+        Metric by view: in how many of six comparisons a DRO variant is best.
+    """
+    for view in ("corrected", "corrected, one setting"):
+        say(f"often-{SHORT[view]}", f"{often[view].min()} to {often[view].max()}")
+
+
+def tell_ranks(ranks: pd.DataFrame) -> None:
+    """For observation 3: ranks of the plain models.
+
+    Parameters
+    ----------
+    ranks : DataFrame
+        Comparison by metric, corrected; 1 is the best of eight.
+    """
+    say("top3-c", int((ranks["c_index"] <= 3).sum()))
+    say("bottom-ci", int((ranks["ci_percent"] > 4).sum()))
+    say("bottom-fa", int((ranks["f_a"] > 4).sum()))
+    guard((ranks["c_index"] <= 3).all(), "among the three best in c-index")
+    guard((ranks[["lpl", "ibs"]] == 1).all(axis=None), "first on LPL and IBS everywhere")
+    guard((ranks["f_a"] > 4).all(), "in the lower half on F_A")
+    first_on_flc = ranks.loc["FLC (age), linear", "ci_percent"] == 1
+    guard(first_on_flc, "on FLC, Cox has the lowest CI of the linear methods")
+
+
+def tell_penalties(wide: Tables, counts: pd.DataFrame) -> None:
+    """For observation 4: penalties on their own metric, on CI, and on all four metrics.
+
+    Parameters
+    ----------
+    wide : dict
+        Of :func:`wide_means`.
+    counts : DataFrame of Count
+        As in :func:`tell_counts`.
+    """
+    better_on_own = []
+    better_on_ci = []
+    exceptions = []
+    for exhibit, title in MAIN.items():
+        means = wide[exhibit, "corrected"]
+        for model in protocol.MODELS:
+            plain, *penalised = claims.BASELINES[model]
+            eight = means.loc[claims.BASELINES[model] + claims.DRO[model]]
+            places = eight[["f_i", "f_g", "f_cap", "ci_percent"]].rank(method="min")
+            for method in penalised:
+                metric = next(m for letter, m in OWN_METRIC.items() if letter in method)
+                better_on_own.append(means.loc[method, metric] < means.loc[plain, metric])
+                lower_ci = means.loc[method, "ci_percent"] < means.loc[plain, "ci_percent"]
+                better_on_ci.append(lower_ci)
+                if (places.loc[method] <= 3).all():
+                    exceptions.append(f"{method} on {title}")
+    guard(len(better_on_own) == 30, "of 30 cases (five penalties, six comparisons)")
+    say("own-better", sum(better_on_own))
+    say("own-ci", sum(better_on_ci))
+    is_one = len(exceptions) == 1 == 6 - counts.loc["C8", "corrected"].value
+    guard(is_one, "Corrected, repeat by repeat, the exception is one")
+    say("C8-who", ", ".join(exceptions))
+
+
+# Fourteen comparisons
+
+
+def show_winners(every: Tables, metric: str) -> HTML:
+    """Who has the lowest mean of a metric in fourteen comparisons; shaded: a DRO method.
+
+    Parameters
+    ----------
+    every : dict
+        Of :func:`other_tables`.
+    metric : {"ci_percent", "f_a"}
+
+    Returns
+    -------
+    HTML
+    """
+    views = claims.IN_ORDER[2:]
+    head = "".join(f"<th>{view}</th>" for view in views)
+    body = ""
+    for dataset, attribute in claims.PAIRS:
+        for model in protocol.MODELS:
+            body += f"<tr><th>{dataset.upper()} {attribute}, {model}</th>"
+            for view in views:
+                table = every[(dataset, attribute), view]
+                means = by_method(table[table["model"] == model], metric)
+                winner = means.idxmin()
+                name = winner.replace("&", "&amp;").replace("_cap", "_∩")
+                shade = "win" if "DRO-COX" in winner else ""
+                body += f'<td class="{shade}">{name} <small>{means[winner]:.2f}</small></td>'
+            body += "</tr>"
+    return HTML(
+        f"<table><thead><tr><th>comparison</th>{head}</tr></thead><tbody>{body}</tbody></table>"
+    )
+
+
+def tell_winners(every: Tables) -> None:
+    """For "Fourteen comparisons": both tables of winners, and the table of counts.
+
+    Parameters
+    ----------
+    every : dict
+        Of :func:`other_tables`.
+    """
+    for metric in ("ci_percent", "f_a"):
+        keep(f"winners-{metric}", show_winners(every, metric))
+        of_all = {}
+        for view, short in SHORT.items():
+            of_main = claims.best(view, metric=metric, pairs=claims.MAIN)
+            of_all[view] = claims.best(view, metric=metric, pairs=claims.PAIRS)
+            say(f"wins-{metric}-6-{short}", of_main.value)
+            is_known = of_all[view].of == 14
+            say(f"wins-{metric}-14-{short}", of_all[view].value if is_known else "–")
+        near_luck = all(3 <= of_all[view].value <= 6 for view in claims.IN_ORDER[4:])
+        guard(near_luck, f"corrected, wins are about what luck gives, 3.5 of 14: {metric}")
+        above = all(6 <= of_all[view].value <= 8 for view in claims.IN_ORDER[2:4])
+        guard(above, f"on the published splits, about half of 14 are won: {metric}")
+
+
+# Exercises
+
+
+def tell_front(times: pd.Series) -> None:
+    """For the exercise "without a rule": who is always on the front.
+
+    Parameters
+    ----------
+    times : Series
+        By method: in how many of six comparisons it is on the front.
+    """
+    always = times.index[times == 6]
+    only_two = list(always) == ["Cox_I(Keya)", "Cox_I(R&P)"]
+    guard(only_two, "Only Cox_I(Keya) and Cox_I(R&P) are always there")
+    say("front-always", " and ".join(always))
+    say("front-dro", " and ".join(str(times[method]) for method in claims.DRO["linear"]))
+
+
+def tell_luck(lead: pd.DataFrame, comparisons: list[str]) -> None:
+    """For the exercise "lower, or luckily lower?".
+
+    Parameters
+    ----------
+    lead : DataFrame
+        By comparison: the printed lead of DRO-COX, and mean and half of ours, corrected.
+    comparisons : list of str
+        What the printed leads belong to: "FLC (age), linear" is "flc age linear" in ``lead``.
+    """
+    names = [re.sub("[(),]", "", name).lower() for name in comparisons]
+    guard(names == list(lead.index), "the printed leads stand beside ours")
+    within = (lead["mean"].abs() < lead["half"]).all()
+    guard(within, "None is larger than the half-width of its 95 % interval")
+    guard((lead["printed"] < lead["half"]).all(), "The printed leads are smaller than that too")
+    say("lucky-printed", f"{lead['printed'].min():.2f} to {lead['printed'].max():.2f}")
+    say("lucky-half", f"{lead['half'].min():.2f} to {lead['half'].max():.2f}")

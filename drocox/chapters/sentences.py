@@ -1,0 +1,178 @@
+"""What modules of several chapters share: tables and figures for the page, views, verdicts.
+
+A *view* is one of the six of :mod:`drocox.paper.claims`. Names of values on a page contain a view
+either in short (:data:`SHORT`) or with dashes (:func:`dashed`).
+"""
+
+from typing import NamedTuple
+
+import pandas as pd
+from scipy.stats import t as student
+
+from drocox.paper import claims, tables
+
+# views in names of values
+SHORT = {
+    "printed": "printed",
+    "as published": "as",
+    "stated rule": "stated",
+    "one setting": "one",
+    "corrected": "corrected",
+    "corrected, one setting": "corrected-one",
+}
+ALL_VIEWS = tables.VIEWS | tables.READINGS  # of our runs: protocol and selection
+BOTH_READINGS = ("corrected", "corrected, one setting")
+WRITTEN = {"flc": "FLC", "support": "SUPPORT", "seer": "SEER"}
+VERDICTS = {"not": "not reproduced", "partly": "partly reproduced"}
+
+
+def keep(name: str, shown: object) -> None:
+    """Keep a table or a figure for the page, where ``{glue}`` shows it.
+
+    Without the book's builder there is nothing to keep it for.
+
+    Parameters
+    ----------
+    name : str
+    shown : object
+        Anything that a notebook can display.
+    """
+    try:
+        from myst_nb import glue
+    except ImportError:
+        return
+    glue(name, shown, display=False)
+
+
+def dashed(view: str) -> str:
+    """A view as part of a name: "corrected, one setting" is "corrected-one-setting".
+
+    Parameters
+    ----------
+    view : str
+
+    Returns
+    -------
+    str
+    """
+    return view.replace(", ", "-").replace(" ", "-")
+
+
+def with_minus(text: str) -> str:
+    """A text with proper minus signs in the place of hyphens.
+
+    Parameters
+    ----------
+    text : str
+
+    Returns
+    -------
+    str
+    """
+    return text.replace("-", "\N{MINUS SIGN}")
+
+
+def by_method(table: pd.DataFrame, metric: str, value: str = "mean") -> pd.Series:
+    """One metric of a table, by method.
+
+    Parameters
+    ----------
+    table : DataFrame
+        As :func:`drocox.paper.tables.main_table` gives it.
+    metric : str
+    value : str
+        The column: "mean", "std", "paper_mean" or "paper_std".
+
+    Returns
+    -------
+    Series
+    """
+    return table[table["metric"] == metric].set_index("method")[value]
+
+
+def within_one_sd(table: pd.DataFrame) -> int:
+    """Rows whose nine distances to the printed means are at most 1 printed SD on average.
+
+    Parameters
+    ----------
+    table : DataFrame
+        As :func:`drocox.paper.tables.main_table` gives it.
+
+    Returns
+    -------
+    int
+    """
+    gap = (table["mean"] - table["paper_mean"]).abs() / table["paper_std"]
+    rows = gap.groupby([table["model"], table["method"]]).mean()
+    return int((rows <= 1).sum())
+
+
+def verdict_words(claim: dict, count: claims.Count) -> str:
+    """A verdict as sentences write it: "not reproduced", "partly reproduced, undecided", …
+
+    Parameters
+    ----------
+    claim : dict
+        Of :func:`drocox.paper.claims.claims`.
+    count : Count
+        Of the claim's judge.
+
+    Returns
+    -------
+    str
+    """
+    verdict = claims.verdict(claim, count)
+    words = VERDICTS.get(verdict, verdict)
+    undecided = claims.recurrence(claim, count) < claims.RECURS
+    return f"{words}, undecided" if undecided else words
+
+
+class Judged(NamedTuple):
+    """A claim in one view, as sentences write it."""
+
+    count: claims.Count
+    number: str  # "5 of 8"
+    words: str  # of :func:`verdict_words`
+
+
+def judged(name: str, view: str) -> Judged:
+    """Count and verdict of a claim in a view.
+
+    Parameters
+    ----------
+    name : str
+        "C1" to "C20".
+    view : str
+
+    Returns
+    -------
+    Judged
+    """
+    count = claims.JUDGES[name](view)
+    words = verdict_words(claims.claims()[name], count)
+    return Judged(count, f"{count.value:g} of {count.of}", words)
+
+
+def interval_width() -> float:
+    """Half-width of a 95 % interval of ten repeats, in SDs of one: corrected, eq. (Nadeau).
+
+    Returns
+    -------
+    float
+    """
+    return float(student.ppf(0.975, 9) * (1 / 10 + claims.TESTED["corrected"]) ** 0.5)
+
+
+def lost_to_noise(lead: pd.DataFrame) -> int:
+    """Comparisons whose 95 % interval contains 0.
+
+    Parameters
+    ----------
+    lead : DataFrame
+        Of :func:`drocox.paper.claims.leads`.
+
+    Returns
+    -------
+    int
+    """
+    return int((lead["mean"].abs() <= lead["half"]).sum())

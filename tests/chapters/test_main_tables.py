@@ -1,0 +1,155 @@
+"""Values for the sentences on T2 to T4 against plain computations; guards that can fail."""
+
+from functools import cache
+
+import pandas as pd
+import pytest
+from perturbed import failed, rescaled, shuffled, told
+
+from drocox.chapters import main_tables as chapter
+from drocox.chapters.sentences import ALL_VIEWS
+from drocox.paper import claims, protocol, tables
+
+
+@cache
+def found():
+    return {
+        (exhibit, view): tables.main_table(*tables.EXHIBITS[exhibit][:2], **options)
+        for exhibit in chapter.MAIN
+        for view, options in ALL_VIEWS.items()
+    }
+
+
+@cache
+def counts():
+    names = ["C2", "C3", "C5", "C6", "C7", "C8", "C14"]
+    return pd.DataFrame(
+        {view: {name: claims.JUDGES[name](view) for name in names} for view in claims.IN_ORDER}
+    )
+
+
+@cache
+def every():
+    return chapter.other_tables()
+
+
+def check(function, *arguments, variants):
+    """All sentences hold, and each fails for some of the variants."""
+    result = told(chapter, function, *arguments)
+    assert failed(chapter, function, *variants) == set(result.held)
+    return result.values
+
+
+def with_small_deviations():
+    """All means spread out, and the deviations of the corrected runs made small."""
+    changed = {}
+    for (exhibit, view), table in found().items():
+        std = table["std"] / 100 if "corrected" in view else table["std"]
+        changed[exhibit, view] = table.assign(mean=100 * table["mean"], std=std)
+    return changed
+
+
+def test_rows_within_one_sd_are_counted_one_by_one():
+    close = 0
+    for _, row in found()["t2", "stated rule"].groupby(["model", "method"]):
+        cells = zip(row["mean"], row["paper_mean"], row["paper_std"], strict=True)
+        distances = [abs(mean - printed) / std for mean, printed, std in cells]
+        close += sum(distances) / 9 <= 1
+    variants = [(shuffled(found(), 0),), (with_small_deviations(),)]
+    values = check("tell_tables", found(), variants=variants)
+    assert values["t2-close-stated"] == str(close)
+
+
+def test_sentences_on_t2_and_t3():
+    runs = tables.chosen_runs(*tables.EXHIBITS["t2"], "corrected", "stated")
+    table = found()["t2", "corrected"]
+    others = [(shuffled(table, seed), shuffled(runs, seed)) for seed in range(3)]
+    check("tell_flc", table, runs, variants=others)
+    values = check("tell_support", found(), variants=[(shuffled(found(), 0),)])
+    c = chapter.by_method(found()["t3", "corrected"], "c_index")
+    share = (c["Cox"] - c["DRO-COX"]) / (c["Cox"] - 0.5)
+    assert values["t3-given"] == f"{100 * share:.0f} %"
+
+
+def test_groups_are_those_of_the_data():
+    values = told(chapter, "tell_groups").values
+    assert values["t4-share"].endswith(" %")
+    assert int(values["t4-few-events"]) < int(values["t4-few"])
+
+
+def test_main_comparisons():
+    wide = chapter.wide_means(found())
+    gaps = chapter.ci_of_dro_and_baseline(wide)
+    lead = claims.leads("corrected", **chapter.CI_OF_DRO_COX)
+    for (ours, baseline), mean in zip(gaps["corrected"].values(), lead["mean"], strict=True):
+        assert baseline - ours == pytest.approx(mean)
+    assert chapter.show_gaps(gaps).data.count("<tr>") == 7
+
+    def mixed(seed):
+        wide_of_others = shuffled(wide, seed)
+        return chapter.ci_of_dro_and_baseline(wide_of_others), rescaled(lead, -30, 1)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(chapter.selection, "rule_of", lambda *_: "test CI")
+        by_rule = failed(chapter, "tell_lowest_ci", (gaps, lead))
+    sentences = set(told(chapter, "tell_lowest_ci", gaps, lead).held)
+    assert by_rule | failed(chapter, "tell_lowest_ci", mixed(0), mixed(1)) == sentences
+    printed = tables.published_table("t2").query("method == 'DRO-COX' and metric == 'ci_percent'")
+    assert gaps["printed"]["FLC (age), linear"][0] == printed["mean"].item()
+
+
+@pytest.mark.slow
+def test_counts_are_told():
+    values = told(chapter, "tell_counts", counts()).values
+    count = claims.JUDGES["C2"]("corrected")
+    assert values["C2-corrected"] == f"{count.value} of {count.of}"
+    one_sided = counts().map(lambda c: c._replace(where="DRO-COX better in 50, SPLIT in 4"))
+    assert failed(chapter, "tell_counts", (one_sided,))
+
+
+@pytest.mark.slow
+def test_kept_accuracy_and_penalties():
+    fewer = counts().map(lambda c: c._replace(value=c.value + 1))
+    others = [(shuffled(every(), seed), fewer) for seed in range(2)]
+    values = check("tell_kept", every(), counts(), variants=others)
+    means = chapter.by_method(every()[("support", "race"), "corrected"], "c_index")
+    share = means["Deep DRO-COX"] / means["DeepSurv"]
+    kept = chapter.kept_c_index(every(), "corrected")
+    assert kept["support", "race", "nonlinear"] == pytest.approx(share)
+    assert values["kept-corrected"] == f"{100 * kept.min():.1f} %"
+
+    wide = chapter.wide_means(found())
+    result = told(chapter, "tell_penalties", wide, counts())
+    assert "the exception is one" in " ".join(failed(chapter, "tell_penalties", (wide, fewer)))
+    assert 0 <= int(result.values["own-ci"]) <= int(result.values["own-better"]) <= 30
+
+
+@pytest.mark.slow
+def test_winners():
+    values = told(chapter, "tell_winners", every()).values
+    page = values["winners-ci_percent"].data
+    assert page.count('<td class="win">') == sum(
+        claims.best(view, metric="ci_percent", pairs=claims.PAIRS).value
+        for view in claims.IN_ORDER[2:]
+    )
+    assert values["wins-f_a-14-printed"] == "–"
+
+
+def test_ranks_front_and_luck():
+    metrics = ["c_index", "lpl", "ibs", "f_a", "ci_percent"]
+    names = [f"{title}, {model}" for title in chapter.MAIN.values() for model in protocol.MODELS]
+    ranks = pd.DataFrame([[2, 1, 1, 6, 1]] * 6, names, metrics)
+    check("tell_ranks", ranks, variants=[(ranks + 2,), (5 - ranks,)])
+    methods = claims.BASELINES["linear"] + claims.DRO["linear"]
+    times = pd.Series([3, 6, 6, 2, 1, 4, 2, 5], methods)
+    values = check("tell_front", times, variants=[(times - 1,)])
+    assert values["front-dro"] == "2 and 5"
+    lead = claims.leads("corrected", **chapter.CI_OF_DRO_COX).assign(printed=0.1)
+    wider = lead.assign(mean=30.0, printed=30.0)
+    check("tell_luck", lead, names, variants=[(wider, names[::-1])])
+
+
+def test_the_figure_has_a_panel_per_view_and_data_set():
+    figure = chapter.draw_views(found())
+    assert len(figure.axes) == 9
+    assert [ax.get_title() for ax in figure.axes[:3]] == list(tables.VIEWS)
