@@ -119,8 +119,8 @@ def weights(values, n: int) -> np.ndarray:
     return out
 
 
-def codes(values, name: str, n: int) -> np.ndarray:
-    """Return group labels of ``n`` patients as integer codes 0..G-1, at least two groups."""
+def labels(values, name: str, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the distinct labels of ``n`` patients, sorted, and each patient's code 0, 1, ..."""
     import pandas as pd
 
     values = array(values)
@@ -129,9 +129,14 @@ def codes(values, name: str, n: int) -> np.ndarray:
     if pd.isna(values).any():
         raise ValueError(f"{name} holds missing values; give every patient a group label")
     try:
-        groups, out = np.unique(values, return_inverse=True)
+        return np.unique(values, return_inverse=True)
     except TypeError as error:
         raise TypeError(f"{name} mixes types of labels; make them all text or numbers") from error
+
+
+def codes(values, name: str, n: int) -> np.ndarray:
+    """Return group labels of ``n`` patients as integer codes 0..G-1, at least two groups."""
+    groups, out = labels(values, name, n)
     if len(groups) < 2:
         raise ValueError(f"{name} holds a single group; a comparison needs at least two")
     return out

@@ -7,11 +7,14 @@ which compares patient :math:`i` with itself and with the patients of the *other
           -\delta_i \Big[f_i - \log\Big(e^{f_i} + \sum_{j \in D' \cap R_i} w_j e^{f_j}\Big)\Big],
 
 with case weights :math:`w_j = 1` unless given. Latest patients first, a risk set is a prefix, so
-every sum is a value of one running sum: linear time, no matrix. Hazards are relative to the
+every sum is a value of one running sum: linear time, no matrix. With strata (sites, say, each with
+a baseline hazard of its own) :math:`R_i` holds patients of the same stratum only: patients stand
+stratum after stratum, and the running sum begins again with each. Hazards are relative to the
 largest; where scores spread so far that they could vanish, torch's running log-sum takes over.
 """
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 import torch
@@ -23,13 +26,29 @@ TIES = ("breslow", "efron", "order")
 
 @dataclass(frozen=True)
 class RiskSets:
-    """Patients latest first, prepared once and used at every step; arrays of shape (rows, n)."""
+    """Patients latest first, prepared once and used at every step; arrays of shape (rows, n).
+
+    With strata, patients stand stratum after stratum, latest first in each. The risk set of the
+    patient at position i is positions ``begin[i]`` to ``stop[i]``.
+    """
 
     order: np.ndarray  # the patient at each position; equal times keep their given order
-    stop: np.ndarray  # one past the last position with the same time
+    stop: np.ndarray  # one past the last position with the same time, and stratum
     event: np.ndarray  # event and time: the outcomes in this order
     time: np.ndarray
+    begin: np.ndarray  # the first position of the same stratum: 0 without strata
+    labels: np.ndarray | None = None  # of the strata, in their order; None without strata
     copies: dict = field(default_factory=dict, repr=False, compare=False)  # see on()
+
+    @property
+    def bounds(self) -> list[int]:
+        """Where each stratum begins, and n: ``[0, n]`` without strata.
+
+        Returns
+        -------
+        list of int
+        """
+        return [*np.unique(self.begin).tolist(), self.begin.shape[-1]]
 
     def on(self, device: torch.device) -> tuple[torch.Tensor, ...]:
         """The arrays as tensors on a device, made once.
@@ -49,13 +68,15 @@ class RiskSets:
         return self.copies[device]
 
 
-def risk_sets(time, event) -> RiskSets:
+def risk_sets(time, event, *, strata=None) -> RiskSets:
     """Prepare the time order that :func:`cox_losses` and :func:`split_cox_losses` accept.
 
     Parameters
     ----------
     time, event : arrays of shape (n,), or (..., n) for a stack of data sets
         Observed times and event indicators (bool or 0/1).
+    strata : array of shape (n,), optional
+        Label of each patient's stratum: patients are compared within their stratum only.
 
     Returns
     -------
@@ -66,22 +87,47 @@ def risk_sets(time, event) -> RiskSets:
     >>> r = risk_sets([5.0, 2.0, 5.0], [1, 1, 0])
     >>> r.order.tolist(), r.stop.tolist()
     ([[0, 2, 1]], [[2, 2, 3]])
+    >>> r = risk_sets([5.0, 2.0, 5.0], [1, 1, 0], strata=["b", "a", "a"])
+    >>> r.order.tolist(), r.begin.tolist(), r.stop.tolist()
+    ([[2, 1, 0]], [[0, 0, 2]], [[1, 2, 3]])
     """
     time, event = _checks.outcomes(time, event, ndim=None)
     n = time.shape[-1]
-    order = np.argsort(-time.reshape(-1, n), axis=-1, kind="stable")
-    time, event = (np.take_along_axis(a.reshape(-1, n), order, -1) for a in (time, event))
+    time = time.reshape(-1, n)
+    event = event.reshape(-1, n)
+    labels = None
+    stratum = np.zeros(n, int)
+    if strata is not None:
+        labels, stratum = _checks.labels(strata, "strata", n)
+    stratum = np.broadcast_to(stratum, time.shape)
+    order = np.argsort(-time, axis=-1, kind="stable")
+    if strata is not None:
+        order = np.lexsort((-time, stratum), axis=-1)
+    time = np.take_along_axis(time, order, -1)
+    event = np.take_along_axis(event, order, -1)
+    stratum = np.take_along_axis(stratum, order, -1)
     # the last position of each block of equal times knows where the block stops; earlier positions
     # take the nearest such stop to their right
-    last = np.diff(time, axis=-1, append=-1.0) != 0
+    last = (np.diff(time, axis=-1, append=-1.0) != 0) | (np.diff(stratum, axis=-1, append=-1) != 0)
     stop = np.where(last, np.arange(1, n + 1), n)
     stop = np.minimum.accumulate(stop[:, ::-1], axis=-1)[:, ::-1].copy()
-    return RiskSets(order, stop, event, time)
+    new = np.diff(stratum, axis=-1, prepend=-1) != 0
+    begin = np.maximum.accumulate(np.where(new, np.arange(n), 0), axis=-1)
+    return RiskSets(order, stop, event, time, begin, labels)
 
 
 def _take(rows: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
     """Columns of each row by an index; both of shape (1 or rows, n)."""
     return torch.take_along_dim(rows, index, -1)
+
+
+def _within(running, bounds: list[int]):
+    """A running sum, along the last dimension, that begins again with each stratum."""
+    if len(bounds) == 2:
+        return running
+    return lambda values, dim: torch.cat(
+        [running(values[..., low:high], dim) for low, high in pairwise(bounds)], dim
+    )
 
 
 def _sums(values, stop, first=None, running=torch.cumsum, nothing=0.0) -> torch.Tensor:
@@ -130,6 +176,7 @@ def _losses(
     """
     n = scores.shape[-1]
     order, stop, died = risk.on(scores.device)
+    bounds = [0, n] if risk.labels is None else risk.bounds
     if ties == "order":  # everybody is a block of its own
         stop = torch.arange(1, n + 1, device=scores.device)[None]
     x = _take(scores.reshape(-1, n), order)  # latest first from here on
@@ -144,14 +191,16 @@ def _losses(
     if spread < kernels.SAFE_SPREAD:
         x = x - high  # a constant changes no loss
         hazard = x.exp()
-        total = _sums(hazard if weights is None else hazard * mass, stop, first)
+        running = _within(torch.cumsum, bounds)
+        total = _sums(hazard if weights is None else hazard * mass, stop, first, running)
         if first is not None:
             total = total + hazard
         log_sum = torch.where(died, total, 1.0).log()
     else:
         nothing = x.detach().amin() - spread - 1000.0
         summed = x if weights is None else torch.where(mass > 0, x + mass.log(), nothing)
-        log_sum = _sums(summed, stop, first, torch.logcumsumexp, nothing)
+        running = _within(torch.logcumsumexp, bounds)
+        log_sum = _sums(summed, stop, first, running, nothing)
         if first is not None:
             log_sum = torch.logaddexp(x, log_sum)
         if log_sum.requires_grad:
@@ -265,23 +314,26 @@ def split_cox_losses(scores, time, event=None, first=None, *, weights=None) -> t
     return _losses(scores.double(), risk, weights=weights, first=first).to(scores.dtype)
 
 
-def breslow_survival(train_scores, time, event, scores, times) -> torch.Tensor:
+def breslow_survival(train_scores, time, event, scores, times, *, strata=None) -> torch.Tensor:
     r"""Survival probabilities by Breslow's baseline (the paper's Appendix A).
 
     .. math:: \hat H_0(t) = \sum_{i: \delta_i = 1,\, Y_i \le t} \frac{1}{\sum_{j \in R_i} e^{f_j}},
               \qquad \hat S(t \mid x) = \exp\big(-\hat H_0(t)\, e^{f(x)}\big),
 
-    computed with logarithms throughout, so that large scores neither overflow nor vanish.
+    computed with logarithms throughout, so that large scores neither overflow nor vanish. Each
+    stratum has a baseline of its own, from its own events.
 
     Parameters
     ----------
     train_scores : tensor of shape (..., n)
         Scores of the patients who carry the baseline.
     time, event : arrays of shape (n,)
-        Their outcomes; or their :func:`risk_sets` and None.
+        Their outcomes; or their :func:`risk_sets`, with or without strata, and None.
     scores : tensor of shape (..., m)
         Scores of the patients to predict.
     times : array of shape (k,)
+    strata : array of shape (m,), optional
+        Stratum of each patient to predict, by the labels given to :func:`risk_sets`.
 
     Returns
     -------
@@ -295,15 +347,48 @@ def breslow_survival(train_scores, time, event, scores, times) -> torch.Tensor:
     if scores.shape[:-1] != train_scores.shape[:-1]:
         said = f"scores has shape {tuple(scores.shape)}, train_scores {tuple(train_scores.shape)}"
         raise ValueError(f"{said}; pass the same stack of models")
+    stratum = _stratum_of_each(strata, risk, scores.shape[-1])
     exact = train_scores.double()
     log_sum = _losses(exact, risk) + exact  # of the risk set, where there is an event
-    at = np.flatnonzero(risk.event[0])[::-1]  # earliest event first
-    steps = _running_log_sum(-log_sum[..., torch.from_numpy(risk.order[0][at])])
-    log_baseline = torch.cat([torch.full_like(steps[..., :1], -torch.inf), steps], -1)
-    happened = torch.searchsorted(torch.from_numpy(risk.time[0][at]), times, right=True)
-    log_hazard = scores.double()[..., :, None] + log_baseline[..., happened][..., None, :]
+    baselines = [
+        _log_baseline(log_sum, risk, low, high, times) for low, high in pairwise(risk.bounds)
+    ]
+    log_baseline = torch.stack(baselines, -2)  # (..., strata, k)
+    if len(baselines) > 1:
+        log_baseline = log_baseline[..., torch.from_numpy(stratum), :]
+    log_hazard = scores.double()[..., :, None] + log_baseline
     kept = torch.promote_types(train_scores.dtype, scores.dtype)
     return torch.exp(-torch.exp(log_hazard)).to(kept)
+
+
+def _log_baseline(log_sum, risk: RiskSets, low: int, high: int, times) -> torch.Tensor:
+    """Logarithm of the cumulative baseline hazard of one stratum, at the given times."""
+    at = low + np.flatnonzero(risk.event[0, low:high])[::-1]  # earliest event first
+    steps = -log_sum[..., torch.from_numpy(risk.order[0][at])]
+    if len(at):
+        steps = _running_log_sum(steps)
+    before = torch.full_like(log_sum[..., :1], -torch.inf)
+    happened = torch.searchsorted(torch.from_numpy(risk.time[0][at]), times, right=True)
+    return torch.cat([before, steps], -1)[..., happened]
+
+
+def _stratum_of_each(strata, risk: RiskSets, m: int) -> np.ndarray:
+    """Which of the training strata each of ``m`` patients belongs to."""
+    if risk.labels is None:
+        if strata is not None:
+            raise ValueError("strata: the training patients have none; pass risk_sets(..., strata)")
+        return np.zeros(m, int)
+    if strata is None:
+        raise ValueError("the training patients have strata; pass strata= for those to predict")
+    labels, codes = _checks.labels(strata, "strata", m)
+    position = {label: k for k, label in enumerate(risk.labels.tolist())}
+    unknown = [label for label in labels.tolist() if label not in position]
+    if unknown:
+        raise ValueError(
+            f"strata holds {unknown[0]!r}, a stratum without training patients and so without a "
+            f"baseline; use labels of the training strata"
+        )
+    return np.array([position[label] for label in labels.tolist()])[codes]
 
 
 def _running_log_sum(x: torch.Tensor) -> torch.Tensor:

@@ -13,10 +13,17 @@ SAFE_SPREAD = 600.0  # exp(-600) is far from underflow: one shift serves the who
 # --- Risk sets: sums over patients in time order, latest first ------------------------------------
 
 
+NO_STRATA = np.zeros((1, 1), int)
+
+
 @njit(cache=True)
-def _scan(values, stop, enters, meets, back):
-    """Block after block of equal times: values enter the sums, then everybody reads its own."""
+def _scan(values, stop, enters, meets, begin, back):
+    """Block after block of equal times: values enter the sums, then everybody reads its own.
+
+    The sums begin again with each stratum.
+    """
     models, n = values.shape
+    strata = begin.shape[1] == n
     out = np.empty((models, n))
     for m in range(models):
         sums = np.zeros(2)
@@ -29,6 +36,8 @@ def _scan(values, stop, enters, meets, back):
             else:
                 start = end
                 end = stop[0, start]
+            if strata and (end < n and begin[0, end] == end if back else begin[0, start] == start):
+                sums[:] = 0.0
             for q in range(start, end):
                 sums[enters[0, q]] += values[m, q]
             for q in range(start, end):
@@ -36,18 +45,19 @@ def _scan(values, stop, enters, meets, back):
     return out
 
 
-def risk_sums(values, stop, enters, meets):
+def risk_sums(values, stop, enters, meets, begin=NO_STRATA):
     """Sum over everybody at risk with each patient: those of the same block and of earlier ones.
 
-    ``values`` (models, n); the others (1, n). ``stop`` is one past the last position with
-    the same time. There are two sums: each patient enters one and meets one, the same or the other.
+    ``values`` (models, n); the others (1, n). ``stop`` is one past the last position with the same
+    time, ``begin`` the first position of the same stratum. There are two sums: each patient enters
+    one and meets one, the same or the other.
     """
-    return _scan(values, stop, enters, meets, False)
+    return _scan(values, stop, enters, meets, begin, False)
 
 
-def risk_sums_back(values, stop, enters, meets):
+def risk_sums_back(values, stop, enters, meets, begin=NO_STRATA):
     """The transposed map: sum over everybody with whom each patient is at risk."""
-    return _scan(values, stop, meets, enters, True)
+    return _scan(values, stop, meets, enters, begin, True)
 
 
 # --- The worst case over a chi-square ball --------------------------------------------------------
