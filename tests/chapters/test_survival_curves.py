@@ -1,0 +1,43 @@
+"""Drawings and values of the chapter on survival curves."""
+
+import numpy as np
+import pytest
+
+from drocox.chapters import survival_curves as chapter
+
+YEARS = np.array([1.0, 2.0, 3.0])
+PREDICTED = [np.array([0.9, 0.8, 0.7]) ** k for k in range(1, 6)]
+
+
+def test_calibration_is_drawn_by_fifths():
+    observed = [curve + 0.01 for curve in PREDICTED]
+    axes = chapter.draw_calibration(YEARS, PREDICTED, observed).axes[0]
+    for k in range(5):
+        assert np.array_equal(axes.lines[2 * k].get_ydata(), PREDICTED[k])
+        assert np.array_equal(axes.lines[2 * k + 1].get_ydata(), observed[k])
+
+
+def test_the_largest_gap_is_told(monkeypatch):
+    values = {}
+    monkeypatch.setattr(chapter, "say", values.__setitem__)
+    observed = [curve.copy() for curve in PREDICTED]
+    observed[2][1] += 0.07
+    chapter.tell_calibration(PREDICTED, observed)
+    assert values == {"gap": "0.07"}
+    with pytest.raises(AssertionError, match="close to each curve"):
+        chapter.tell_calibration(PREDICTED, [curve - 0.2 for curve in PREDICTED])
+
+
+def test_misaligned_scores():
+    scales = np.linspace(0, 1.2, 13)
+    aligned = 0.2 - 0.1 * scales
+    misaligned = 0.2 + 0.1 * scales
+    expected = misaligned[::2]
+    axes = chapter.draw_misaligned(scales, aligned, misaligned, expected, 0.3).axes[0]
+    drawn = {line.get_label(): line.get_ydata() for line in axes.lines}
+    assert np.array_equal(drawn["aligned"], aligned)
+    assert np.array_equal(drawn["expected, if random"], expected)
+    with pytest.raises(AssertionError, match="the trained model is best"):
+        chapter.draw_misaligned(scales, misaligned, misaligned, expected, 0.3)
+    with pytest.raises(AssertionError, match="a random pairing"):
+        chapter.draw_misaligned(scales, aligned, misaligned, expected + 0.01, 0.3)
