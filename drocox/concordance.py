@@ -28,7 +28,7 @@ import numpy as np
 from numba import njit
 
 from drocox import _checks
-from drocox.cox import RiskSets, _prepared
+from drocox.cox import RiskSets, as_risk_sets
 
 TOLERANCE = 1e-8  # of tied scores in Harrell's index, as in scikit-survival
 
@@ -91,7 +91,7 @@ def scored(scores, time, event=None) -> tuple[np.ndarray, RiskSets]:
     scores, risk : array of shape (n,), RiskSets
     """
     scores = np.ascontiguousarray(_checks.numbers(scores, "scores", 1))
-    risk = _prepared(time, event)
+    risk = as_risk_sets(time, event)
     if len(risk.order) > 1:
         raise ValueError("time holds risk sets of several data sets; pass those of one")
     _checks.same_length(scores=scores, time=risk.order)

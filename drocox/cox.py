@@ -167,12 +167,25 @@ def _efron(x: torch.Tensor, log_sum: torch.Tensor, stop, died) -> torch.Tensor:
     return block_sum(torch.log1p(-k / deaths * share)) / deaths
 
 
-def _losses(
+def unchecked_losses(
     scores: torch.Tensor, risk: RiskSets, ties="breslow", weights=None, first=None, through=True
 ) -> torch.Tensor:
-    """Cox losses, or split ones if ``first`` (1 or rows, n) is given, unchecked; float64.
+    """Cox losses, or split ones if ``first`` is given; the input is not checked.
 
-    ``through`` says whether the logarithm of a sum passes a gradient.
+    Parameters
+    ----------
+    scores : float64 tensor of shape (..., n)
+    risk : RiskSets
+    ties : {"breslow", "efron", "order"}
+    weights : array of shape (n,), optional
+    first : bool array of shape (1 or rows, n), optional
+        True for the patients of D1.
+    through : bool
+        Whether the logarithm of a sum passes a gradient.
+
+    Returns
+    -------
+    tensor of shape (..., n)
     """
     n = scores.shape[-1]
     order, stop, died = risk.on(scores.device)
@@ -211,8 +224,17 @@ def _losses(
     return torch.empty_like(x).scatter(-1, order.expand_as(x), losses).reshape(scores.shape)
 
 
-def _prepared(time, event) -> RiskSets:
-    """Risk sets of outcomes, or those given as ``time``."""
+def as_risk_sets(time, event) -> RiskSets:
+    """Risk sets of outcomes, or those given as ``time``.
+
+    Parameters
+    ----------
+    time, event : arrays of shape (n,), or RiskSets and None
+
+    Returns
+    -------
+    RiskSets
+    """
     if isinstance(time, RiskSets) == (event is not None):
         raise TypeError("event: pass either time and event, or risk_sets(time, event) alone")
     return time if event is None else risk_sets(time, event)
@@ -223,7 +245,7 @@ def _prepare(scores, time, event, name: str = "scores") -> tuple[torch.Tensor, R
     scores = _checks.floats(scores, name)
     shape = tuple(scores.shape)
     n = shape[-1]
-    risk = _prepared(time, event)
+    risk = as_risk_sets(time, event)
     given = risk.order.shape if event is None else tuple(np.shape(time))
     fitting = ((1, n), (scores.numel() // n, n)) if event is None else ((n,), shape)
     if given not in fitting:
@@ -269,7 +291,7 @@ def cox_losses(scores, time, event=None, *, ties: str = "breslow", weights=None)
         if ties != "breslow":
             raise ValueError(f"weights need ties='breslow', not {ties!r}; change one of the two")
         weights = _checks.weights(weights, scores.shape[-1])
-    return _losses(scores.double(), risk, ties, weights).to(scores.dtype)
+    return unchecked_losses(scores.double(), risk, ties, weights).to(scores.dtype)
 
 
 def split_cox_losses(scores, time, event=None, first=None, *, weights=None) -> torch.Tensor:
@@ -311,7 +333,7 @@ def split_cox_losses(scores, time, event=None, first=None, *, weights=None) -> t
         raise ValueError("first leaves one side of the split empty; put patients on both sides")
     if weights is not None:
         weights = _checks.weights(weights, scores.shape[-1])
-    return _losses(scores.double(), risk, weights=weights, first=first).to(scores.dtype)
+    return unchecked_losses(scores.double(), risk, weights=weights, first=first).to(scores.dtype)
 
 
 def breslow_survival(train_scores, time, event, scores, times, *, strata=None) -> torch.Tensor:
@@ -349,7 +371,7 @@ def breslow_survival(train_scores, time, event, scores, times, *, strata=None) -
         raise ValueError(f"{said}; pass the same stack of models")
     stratum = _stratum_of_each(strata, risk, scores.shape[-1])
     exact = train_scores.double()
-    log_sum = _losses(exact, risk) + exact  # of the risk set, where there is an event
+    log_sum = unchecked_losses(exact, risk) + exact  # of the risk set, where there is an event
     baselines = [
         _log_baseline(log_sum, risk, low, high, times) for low, high in pairwise(risk.bounds)
     ]

@@ -69,10 +69,22 @@ def _solve(losses: torch.Tensor, c, weights: torch.Tensor) -> list[torch.Tensor]
     return [torch.from_numpy(a).reshape(stack + a.shape[1:]).to(losses) for a in found]
 
 
-def _chi_square_risk(losses: torch.Tensor, c, mass: torch.Tensor) -> torch.Tensor:
+def chi_square_risk(losses: torch.Tensor, c, mass: torch.Tensor) -> torch.Tensor:
     """Risk for the dual constant ``c``, unchecked; smooth in the losses above eta.
 
     Who is above it a kernel finds on the CPU, and elsewhere the same passes in torch operations.
+
+    Parameters
+    ----------
+    losses : tensor of shape (..., n)
+    c : float or array of shape (...)
+        Dual constant, one for all or one for each row.
+    mass : float64 tensor of shape (n,)
+        Case weights.
+
+    Returns
+    -------
+    tensor of shape (...)
     """
     exact = losses.double()
     square = torch.as_tensor(c, dtype=torch.float64, device=losses.device).square()[..., None]
@@ -185,7 +197,7 @@ def dro_risk(losses, alpha: float, *, rule: str = "sharp", weights=None) -> torc
     if rule == "cvar":
         worst = _tail(losses.double(), alpha, weights)
         return (worst * losses.double()).sum(-1).to(losses.dtype)
-    return _chi_square_risk(losses, dual_constant(alpha, rule=rule), weights)
+    return chi_square_risk(losses, dual_constant(alpha, rule=rule), weights)
 
 
 def worst_case_weights(losses, alpha: float, *, rule: str = "sharp", weights=None) -> torch.Tensor:

@@ -18,8 +18,8 @@ import torch
 from tqdm import tqdm
 
 from drocox import kernels
-from drocox.cox import RiskSets, _losses
-from drocox.dro import _chi_square_risk
+from drocox.cox import RiskSets, unchecked_losses
+from drocox.dro import chi_square_risk
 from drocox.regularizers import Pairs, hinge_gradient
 
 N_ITER = 500
@@ -61,8 +61,8 @@ def _objective(
 
     def slow(scores: torch.Tensor, c) -> torch.Tensor:
         halves = first[None] if split else None
-        losses = _losses(scores, risk, ties, first=halves, through=through)
-        return sum(_chi_square_risk(losses, c, part) for part in torch.from_numpy(unordered))
+        losses = unchecked_losses(scores, risk, ties, first=halves, through=through)
+        return sum(chi_square_risk(losses, c, part) for part in torch.from_numpy(unordered))
 
     if ties == "efron":
         return lambda scores: slow(scores, c)
