@@ -9,6 +9,7 @@ from typing import NamedTuple
 import pandas as pd
 from scipy.stats import t as student
 
+from drocox.bookstyle import guard
 from drocox.paper import claims, tables
 
 # views in names of values
@@ -176,3 +177,20 @@ def lost_to_noise(lead: pd.DataFrame) -> int:
     int
     """
     return int((lead["mean"].abs() <= lead["half"]).sum())
+
+
+def keep_unpublished(exhibit: str, view: str, table: pd.DataFrame) -> None:
+    """Lay out one of T5 to T15, whose printed numbers are not known.
+
+    Parameters
+    ----------
+    exhibit : str
+    view : str
+    table : DataFrame
+        As :func:`drocox.paper.tables.main_table` gives it.
+    """
+    dataset, attribute, tune_by = tables.EXHIBITS[exhibit]
+    guard(table["paper_mean"].isna().all(), "Their numbers are not in our copy of the paper")
+    goal = {"ci_percent": "CI", "f_a": "F_A"}[tune_by]
+    caption = f"{dataset.upper()} ({attribute}), tuned by {goal}, {view}"
+    keep(f"{exhibit}-{dashed(view)}", tables.show(table, caption))
