@@ -1,235 +1,36 @@
 r"""The audit: how well a model serves each group of patients, with intervals, on one page.
 
-Every figure of the audit is a ratio of sums over patients or pairs of patients, so its value
-without patient :math:`i` is known from what that patient adds to numerator and denominator, for all
-groups at once, in :math:`O(n \log n)`. Of these values :mod:`drocox.intervals` makes standard
-errors. They speak of *this* model and of other patients like these; that another sample would have
-given another model is not in them.
+The figures of a group are ratios of sums over patients or pairs of patients
+(:mod:`drocox.heldout`). Their intervals (:mod:`drocox.intervals`) speak of *this* model and of
+other patients like these; that another sample would have given another model is not in them.
+Groups that nobody named are searched for by :mod:`drocox.slices`.
 """
 
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import combinations
 from pathlib import Path
 
 import jinja2
 import numpy as np
 import pandas as pd
-from scipy import special
-from sklearn.tree import DecisionTreeRegressor
 
-from drocox import _checks, concordance
+from drocox import _checks
 from drocox.data import SurvivalData
-from drocox.intervals import simultaneous, spread
+from drocox.heldout import (
+    DIFFERENCE_COLUMNS,
+    FEWEST_EVENTS,
+    SCALES,
+    Estimate,
+    HeldOut,
+    compare,
+    expected_events,
+)
+from drocox.intervals import jackknife
+from drocox.slices import find_slices
 
-FEWEST = 5  # events that a group needs to be judged
-WORST = 3  # leaves of the tree that are judged
-MOST = 100_000  # patients who are searched for badly served groups
-COMPARED = "attribute group versus difference low high noise_floor beyond_noise".split()
-# the scale on which each estimate is nearly normal, and the way back
-SCALES = dict.fromkeys(("concordance", "c_index"), (special.logit, special.expit))
-SCALES |= dict.fromkeys(("calibration", "mean_risk"), (np.log, np.exp))
-
-
-@dataclass(frozen=True)
-class _Judged:
-    """Held-out scores and outcomes; every method takes a mask of patients, the members of a group.
-
-    Methods named after a column return its value, and its values without each patient in turn.
-    """
-
-    scores: np.ndarray
-    time: np.ndarray
-    event: np.ndarray
-    fold: np.ndarray
-    expected: np.ndarray | None = None  # events by the baseline of the training part
-
-    def subset(self, rows: np.ndarray) -> "_Judged":
-        return _Judged(self.scores[rows], self.time[rows], self.event[rows], self.fold[rows])
-
-    @cached_property
-    def total(self) -> np.ndarray:
-        return self.points(np.full(len(self.time), True))
-
-    def points(self, members: np.ndarray, harrell: bool = False) -> np.ndarray:
-        """Points and pairs of each member with the other members of its fold, shape (n, 2)."""
-        out = np.zeros((len(members), 2))
-        for fold in np.unique(self.fold[members & self.event]):
-            rows = np.flatnonzero(members & (self.fold == fold))
-            found = concordance.count(self.scores[rows], self.time[rows], self.event[rows])
-            b1 = (found.points, found.pairs)
-            within = (found.harrell_points, found.harrell_pairs)
-            out[rows] = np.column_stack(within if harrell else b1)
-        return out
-
-    def c_index(self, members: np.ndarray) -> tuple[float, np.ndarray]:
-        return _ratio(2 * self.points(members, harrell=True), 2)
-
-    def concordance(self, members: np.ndarray) -> tuple[float, np.ndarray]:
-        inside = members[:, None]
-        # with partners in the group: known for members, and for others what is left
-        partners = np.where(inside, self.points(members), self.total - self.points(~members))
-        return _ratio(inside * self.total + partners, 2)
-
-    def calibration(self, members: np.ndarray) -> tuple[float, np.ndarray]:
-        lost = np.zeros(len(members)) if self.expected is None else members * self.expected
-        more = np.zeros(len(members))
-        for fold in np.unique(self.fold) if self.expected is None else ():
-            rows = self.fold == fold
-            inside = members[rows]
-            hazard = np.exp(self.scores[rows] - self.scores[rows].max())
-            at, at_risk, step = _breslow(hazard, self.time[rows], self.event[rows])
-            share = np.cumsum(np.bincount(at, hazard * inside)[::-1])[::-1] / at_risk
-            # own events, own hazard, and what it takes from others in the risk sets:
-            # h / (D - h) = h/D + (h/D)^2 + ...
-            lost[rows] = self.event[rows] * share[at]
-            lost[rows] += hazard * (inside * np.cumsum(step)[at] - np.cumsum(share * step)[at])
-            step = step / at_risk
-            more[rows] = hazard**2 * (inside * np.cumsum(step)[at] - np.cumsum(share * step)[at])
-        return _ratio(np.column_stack([members & self.event, lost]), more=more)
-
-    def mean_risk(self, members: np.ndarray) -> tuple[float, np.ndarray]:
-        mean = np.bincount(self.fold, self.scores) / np.bincount(self.fold)
-        score = self.scores - mean[self.fold]
-        value, without = _ratio(np.column_stack([members * score, members]))
-        # everybody's mean is 0, and without a patient the opposite of their share
-        return np.exp(value), np.exp(without + score / (len(score) - 1))
-
-
-def assign_folds(strata, folds: int, seed: int) -> np.ndarray:
-    """Deal patients into folds at random, each stratum as evenly as possible.
-
-    Parameters
-    ----------
-    strata : array of shape (n,)
-        For example events, or events by group.
-    folds, seed : int
-
-    Returns
-    -------
-    array of shape (n,)
-        Fold of each patient, from 0.
-    """
-    shuffled = np.random.default_rng(seed).permutation(len(strata))
-    order = shuffled[np.argsort(np.asarray(strata)[shuffled], kind="stable")]
-    return np.argsort(order) % folds  # where each patient stands in that order
-
-
-def _ratio(lost: np.ndarray, times: int = 1, more: float = 0.0) -> tuple[float, np.ndarray]:
-    """A ratio of two totals, and what it is when each patient's part is lost.
-
-    Pairs are lost with either of their patients, two ``times`` in all; ``more`` of the denominator
-    is lost to second order.
-    """
-    total = lost.sum(axis=0) / times
-    left = total - lost
-    return total[0] / total[1], left[:, 0] / (left[:, 1] - more)
-
-
-def _breslow(hazard, time, event) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Rank of each patient's time; sum of hazards at risk and step of the baseline, by rank."""
-    at = np.unique(time, return_inverse=True)[1]
-    at_risk = np.cumsum(np.bincount(at, hazard)[::-1])[::-1]
-    return at, at_risk, np.bincount(at, event) / at_risk
-
-
-def _expected(part: SurvivalData, train_scores, scores, time) -> np.ndarray:
-    """Expected events of patients by the baseline hazard of a training part."""
-    train_scores = _checks.numbers(train_scores, "scores in train", 1)
-    _checks.same_length(**{"scores in train": train_scores, "train": part.time})
-    top = train_scores.max()
-    step = _breslow(np.exp(train_scores - top), part.time, part.event)[2]
-    before = np.searchsorted(np.unique(part.time), time, side="right")
-    return np.append(0, np.cumsum(step))[before] * np.exp(scores - top)
-
-
-def _groups(data: SurvivalData) -> Iterator[tuple[str, str, np.ndarray]]:
-    """Attribute, label and members of every group; everybody first, intersections last."""
-    yield "", "everybody", np.full(len(data), True)
-    alone = [[name] for name in data.groups]
-    for names in alone if len(alone) == 1 else [*alone, list(data.groups)]:
-        codes = np.column_stack([data.groups[name] for name in names])
-        for cell in np.unique(codes, axis=0):
-            labels = (data.group_labels[a][c] for a, c in zip(names, cell, strict=True))
-            yield " × ".join(names), ", ".join(labels), (codes == cell).all(axis=1)
-
-
-def _compare(found: list[tuple[dict, float, np.ndarray]]) -> list[dict]:
-    """Rows of differences in percent, with intervals that are simultaneous over them.
-
-    ``found`` says of what, and holds each difference, and its values without each patient in turn.
-    """
-    found = [one for one in found if np.isfinite(one[2]).all()]
-    if not found:
-        return []
-    names, values, without = zip(*found, strict=True)
-    covariance, df = spread(100 * np.column_stack(without))
-    critical, floor = simultaneous(covariance, df)
-    half = critical * np.sqrt(np.diag(covariance))
-    size = 100 * np.array(values)
-    rows = pd.DataFrame(names).assign(difference=size, low=size - half, high=size + half)
-    rows = rows.assign(noise_floor=floor, beyond_noise=np.abs(size) > half)
-    return rows.to_dict("records")
-
-
-def _paths(tree, X: pd.DataFrame, node: int = 0, path: tuple = ()) -> Iterator[tuple[int, str]]:
-    """Number and description of every leaf; of thresholds on one side the last is the tightest."""
-    if tree.children_left[node] < 0:
-        yield node, " and ".join(dict(path).values())
-        return
-    name = X.columns[tree.feature[node]]
-    words = [f"{name} {sign} {tree.threshold[node]:.4g}" for sign in ("≤", ">")]
-    if X[name].isin((0, 1)).all():
-        words = [f"not {name}", str(name)] if "=" in str(name) else [f"{name} = 0", f"{name} = 1"]
-    for side, child in enumerate((tree.children_left[node], tree.children_right[node])):
-        yield from _paths(tree, X, child, (*path, ((name, side), words[side])))
-
-
-def _grow(judged: _Judged, tenth, X: np.ndarray, leaves: int, share=0.1) -> DecisionTreeRegressor:
-    """A tree on patients' discordance beyond that of patients with like scores, tenths of them.
-
-    In the middle of the scores there is less to tell apart, however good the model.
-    """
-    counts = pd.DataFrame(judged.total, columns=["points", "pairs"])
-    alike = counts.groupby(tenth).transform("sum")
-    excess = alike["points"] / alike["pairs"] - counts["points"] / counts["pairs"]
-    tree = DecisionTreeRegressor(max_leaf_nodes=leaves, min_samples_leaf=share, random_state=0)
-    return tree.fit(X, excess.fillna(0), sample_weight=counts["pairs"])
-
-
-def _slices(judged: _Judged, X: pd.DataFrame) -> pd.DataFrame:
-    """The worst leaves of a tree grown on one half of the patients, judged on the other.
-
-    A leaf is compared with the others, weighted to have the leaf's scores.
-    """
-    part = assign_folds(judged.event, max(2, 2 * len(X) // MOST), seed=0)
-    first, second = part == 0, part == 1
-    rank = pd.Series(judged.scores).groupby(judged.fold).rank(pct=True)
-    tenth = np.ceil(10 * rank).to_numpy()
-    X = X.fillna(X[first].median()).fillna(0)
-
-    tree = _grow(judged.subset(first), tenth[first], X[first].to_numpy(), leaves=6)
-
-    other, tenth = judged.subset(second), tenth[second]
-    leaf = tree.apply(X[second].to_numpy())
-    bad = tree.tree_.value.ravel()
-    found = []
-    for node, name in sorted(_paths(tree.tree_, X), key=lambda it: -bad[it[0]]):
-        members = leaf == node
-        events = other.event[members].sum()
-        if len(found) == WORST or bad[node] <= 0 or events < FEWEST:
-            continue
-        value, without = other.concordance(members)
-        weights = pd.Series(other.total[members, 1]).groupby(tenth[members]).sum()
-        for like, weight in (weights / weights.sum()).items():
-            mean, means = other.concordance(~members & (tenth == like))
-            value -= weight * mean
-            without = without - weight * means
-        row = {"attribute": "found", "group": name, "versus": "others with like scores"}
-        found.append((row | {"patients": members.sum(), "events": events}, value, without))
-    return pd.DataFrame(_compare(found), columns=[*COMPARED, "patients", "events"])
+LABEL_WIDTH = 27  # of a group in the printed table
 
 
 @dataclass(frozen=True, eq=False)
@@ -247,9 +48,9 @@ class Audit:
     ci : DataFrame
         A row for each pair of groups of an attribute, in percentage points: the signed
         ``difference`` of their concordance, ``group`` less ``versus``, with an interval that is
-        simultaneous over the attribute's pairs (``low``, ``high``); ``noise_floor``, the largest
-        difference that a model without any shows on average on as many patients;
-        ``beyond_noise``, whether the interval excludes 0.
+        simultaneous over the attribute's pairs (``low``, ``high``); ``noise_floor``, the difference
+        that a model without any shows on average in the most striking of the pairs, on as many
+        patients as this pair has; ``beyond_noise``, whether the interval excludes 0.
     slices : DataFrame
         The same for the worst groups that a search found, the worst first, judged on patients who
         took no part in it and compared with others who have like scores.
@@ -263,38 +64,25 @@ class Audit:
     @property
     def sentence(self) -> str:
         """The finding in words, a line for each attribute and for each group found."""
-        said = []
-        attributes = list(self.table["attribute"].unique())[1:]  # without everybody,
-        for name in attributes[:-1] or attributes:  # and without intersections
-            rows = self.ci[self.ci["attribute"] == name]
-            if rows.empty:
-                said.append(f"By {name}, nothing to compare: too few groups with {FEWEST} events.")
-                continue
-            clear = rows["beyond_noise"].any()
-            sizes = rows["difference"][rows["beyond_noise"] == clear]
-            row = rows.loc[sizes.abs().idxmax()]
-            sign = -1 if row["difference"] < 0 else 1
-            better, worse = row[["group", "versus"]][::sign]
-            low, high = sorted(sign * row[["low", "high"]])
-            said.append(
-                f"By {name}, {'a' if clear else 'no'} difference beyond noise: {better} is "
-                f"ranked better than {worse} by {abs(row['difference']):.1f} points (95 % "
-                f"interval {low:.1f} to {high:.1f}); a perfectly fair model would show "
-                f"{row['noise_floor']:.1f} on as many patients."
-            )
+        attributes = list(self.table["attribute"].unique())[1:]  # without everybody
+        if len(attributes) > 1:
+            attributes = attributes[:-1]  # without their intersections
+        lines = []
+        for name in attributes:
+            lines.append(_attribute_sentence(name, self.ci[self.ci["attribute"] == name]))
         for row in self.slices[self.slices["high"] < 0].itertuples():
-            said.append(
+            lines.append(
                 f"Found by search: {row.group}, ranked worse than {row.versus} by "
                 f"{-row.difference:.1f} points ({-row.high:.1f} to {-row.low:.1f})."
             )
-        return "\n".join(said)
+        return "\n".join(lines)
 
     def __str__(self) -> str:
         lines = [textwrap.fill(line, 80) for line in self.sentence.splitlines()]
         heads = ["patients", "events", "conc.", "low", "high", "o/e", "low", "high"]
-        labels = [g if len(g) < 28 else f"{g[:13]}…{g[-13:]}" for g in self.table["group"]]
         table = self.table.filter(regex="^(patients|events|conc|cal)").set_axis(heads, axis=1)
-        text = table.set_axis(labels).to_string(float_format="%.2f", na_rep="")
+        table = table.set_axis(_short_labels(self.table["group"]))
+        text = table.to_string(float_format=_number_text, na_rep="")
         return "\n".join([*lines, "", text])
 
     def plot(self) -> object:
@@ -347,7 +135,152 @@ def page(audits: Mapping[str, Audit]) -> str:
         HTML without scripts, styles, fonts or pictures from elsewhere; names are escaped.
     """
     layout = Path(__file__).with_name("page.html").read_text(encoding="utf-8")
-    return jinja2.Environment(autoescape=True).from_string(layout).render(audits=audits)
+    environment = jinja2.Environment(autoescape=True)
+    environment.filters["number_text"] = _number_text
+    return environment.from_string(layout).render(audits=audits)
+
+
+def _attribute_sentence(name: str, rows: pd.DataFrame) -> str:
+    """The finding on one attribute: its largest difference, beyond noise if there is one."""
+    if rows.empty:
+        return f"By {name}, nothing to compare: too few groups with {FEWEST_EVENTS} events."
+    clear = rows["beyond_noise"].any()
+    candidates = rows[rows["beyond_noise"] == clear]
+    row = candidates.loc[candidates["difference"].abs().idxmax()]
+    if row["difference"] < 0:
+        better, worse = row["versus"], row["group"]
+        low, high = -row["high"], -row["low"]
+    else:
+        better, worse = row["group"], row["versus"]
+        low, high = row["low"], row["high"]
+    return (
+        f"By {name}, {'a' if clear else 'no'} difference beyond noise: {better} is "
+        f"ranked better than {worse} by {abs(row['difference']):.1f} points (95 % "
+        f"interval {low:.1f} to {high:.1f}); a perfectly fair model would show "
+        f"{row['noise_floor']:.1f} on as many patients."
+    )
+
+
+def _number_text(value: float, digits: int = 2) -> str:
+    """A number with some digits after the point; large ones by their power of ten."""
+    if abs(value) >= 1000:
+        return f"{value:.1e}"
+    return f"{value:.{digits}f}"
+
+
+def _short_labels(labels: Sequence[str]) -> list[str]:
+    """Labels that fit their column, long ones without a middle, such that they stay distinct."""
+    long = {label for label in labels if len(label) > LABEL_WIDTH}
+    middle = (LABEL_WIDTH - 1) // 2
+    for head in sorted(range(LABEL_WIDTH - 1), key=lambda size: abs(size - middle)):
+        tail = LABEL_WIDTH - 1 - head
+        short = {label: f"{label[:head]}…{label[-tail:]}" for label in long}
+        if len(set(short.values())) == len(long):
+            return [short.get(label, label) for label in labels]
+    number = {label: f"…{k + 1}" for k, label in enumerate(sorted(long))}
+    keep = LABEL_WIDTH - len(f"…{len(long)}")
+    return [label[:keep] + number[label] if label in long else label for label in labels]
+
+
+def _groups(data: SurvivalData) -> Iterator[tuple[str, str, np.ndarray]]:
+    """Attribute, label and members of every group; everybody first, intersections last."""
+    yield "", "everybody", np.full(len(data), True)
+    families = [[name] for name in data.groups]
+    if len(families) > 1:
+        families.append(list(data.groups))
+    for names in families:
+        codes = np.column_stack([data.groups[name] for name in names])
+        for cell in np.unique(codes, axis=0):
+            labels = [data.group_labels[a][c] for a, c in zip(names, cell, strict=True)]
+            yield " × ".join(names), ", ".join(labels), (codes == cell).all(axis=1)
+
+
+def _checked_scores(scores) -> np.ndarray:
+    """Scores as numbers; a patient without a score is named."""
+    scores = _checks.array(scores)
+    if scores.dtype.kind == "f" and scores.ndim == 1 and not np.isfinite(scores).all():
+        bad = np.flatnonzero(~np.isfinite(scores))
+        raise ValueError(
+            f"scores holds {len(bad)} NaN or infinite value(s), the first in row {bad[0]}; score "
+            "these patients, or leave them out of data and scores"
+        )
+    return _checks.numbers(scores, "scores", 1)
+
+
+def _checked_folds(folds, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Labels of the folds, and which of them each patient is in, from 0."""
+    if folds is None:
+        return np.zeros(1, int), np.zeros(n, int)
+    folds = _checks.array(folds)
+    _checks.same_length(folds=folds, data=np.empty(n))
+    if folds.ndim != 1 or pd.isna(folds).any():
+        raise ValueError("folds must hold one label per patient, and none may be missing")
+    return np.unique(folds, return_inverse=True)
+
+
+def _training_parts(train, folds, labels: np.ndarray) -> list[tuple]:
+    """Training part and its scores for each fold."""
+    parts = [train] * len(labels)
+    if isinstance(train, Mapping):
+        if folds is None:
+            raise ValueError("train is a mapping by fold; pass folds=, the fold of each patient")
+        if missing := [str(label) for label in labels if label not in train]:
+            raise ValueError(
+                f"train lacks fold {', '.join(missing)}; pass a pair (SurvivalData, scores) for "
+                "each label in folds"
+            )
+        parts = [train[label] for label in labels]
+    for part in parts:
+        pair = isinstance(part, tuple | list) and len(part) == 2
+        if not pair or not isinstance(part[0], SurvivalData):
+            raise TypeError(
+                "train must be a pair (SurvivalData, scores of its patients), or a mapping of fold "
+                "to such pairs"
+            )
+    return parts
+
+
+def _held_out(data: SurvivalData, scores, folds, train) -> HeldOut:
+    """The patients to be judged, once everything is checked."""
+    if not isinstance(data, SurvivalData) or not data.groups:
+        raise TypeError("data must be a SurvivalData with groups; see SurvivalData.from_frame")
+    if data.event.sum() < FEWEST_EVENTS:
+        raise ValueError(
+            f"data has {data.event.sum()} event(s); an audit needs {FEWEST_EVENTS} or more"
+        )
+    scores = _checked_scores(scores)
+    _checks.same_length(scores=scores, data=data.time)
+    labels, fold = _checked_folds(folds, len(data))
+    expected = None
+    if train is not None:
+        expected = np.empty(len(data))
+        for k, part in enumerate(_training_parts(train, folds, labels)):
+            rows = fold == k
+            expected[rows] = expected_events(*part, scores[rows], data.time[rows])
+    patients = HeldOut(scores, data.time, data.event, fold, expected)
+    if not patients.all_pairs.any():
+        raise ValueError("folds leaves nobody to be compared with; use fewer, larger folds")
+    return patients
+
+
+def _with_interval(name: str, estimate: Estimate) -> dict[str, float]:
+    r"""A figure with the ends of its 95 % interval, the columns of a row.
+
+    On the scale g of :data:`drocox.heldout.SCALES`, where the estimate is nearly normal,
+
+    .. math:: g^{-1}\big(g(\hat\vartheta) \pm 1.96 \, \hat\sigma\big) .
+    """
+    forward, back = SCALES[name]
+    centre = forward(estimate.value)
+    if back is np.exp and not np.isfinite(centre):
+        centre = np.nan  # hazards beyond the largest number
+    covariance, _ = jackknife(forward(estimate.without)[:, None])
+    half = 1.96 * np.sqrt(covariance.item())
+    return {
+        name: back(centre),
+        f"{name}_low": back(centre - half),
+        f"{name}_high": back(centre + half),
+    }
 
 
 def audit(data: SurvivalData, scores, *, folds=None, train: tuple | Mapping | None = None) -> Audit:
@@ -390,37 +323,37 @@ def audit(data: SurvivalData, scores, *, folds=None, train: tuple | Mapping | No
     0  age > 65  age <= 65        -3.0
     1     white  non-white         1.6
     """
-    if not isinstance(data, SurvivalData) or not data.groups:
-        raise TypeError("data must be a SurvivalData with groups; see SurvivalData.from_frame")
-    if data.event.sum() < FEWEST:
-        raise ValueError(f"data has {data.event.sum()} event(s); an audit needs {FEWEST} or more")
-    scores = _checks.numbers(scores, "scores", 1)
-    fold = np.zeros(len(data), int) if folds is None else _checks.array(folds)
-    _checks.same_length(scores=scores, folds=fold, data=data.time)
-    labels, fold = np.unique(fold, return_inverse=True)
-    expected = None if train is None else np.empty(len(data))
-    for k, label in enumerate(labels if train is not None else ()):
-        rows = fold == k
-        part = train[label] if isinstance(train, Mapping) else train
-        expected[rows] = _expected(*part, scores[rows], data.time[rows])
-    judged = _Judged(scores, data.time, data.event, fold, expected)
-    table, fractions = [], {name: [] for name in data.groups}
-    with np.errstate(divide="ignore", invalid="ignore"):  # what does not exist is NaN
+    # what does not exist is NaN
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        patients = _held_out(data, scores, folds, train)
+        table = []
+        fractions: dict[str, list[tuple[str, Estimate]]] = {name: [] for name in data.groups}
         for attribute, label, members in _groups(data):
+            events = data.event[members].sum()
             row = {"attribute": attribute, "group": label, "patients": members.sum()}
-            row["events"] = data.event[members].sum()
+            row["events"] = events
+            if events >= FEWEST_EVENTS:
+                for name in SCALES:
+                    estimate = getattr(patients, name)(members)
+                    row |= _with_interval(name, estimate)
+                    if name == "concordance" and attribute in fractions:
+                        fractions[attribute].append((label, estimate))
             table.append(row)
-            for name, (forward, back) in SCALES.items() if row["events"] >= FEWEST else ():
-                value, without = getattr(judged, name)(members)
-                half = 1.96 * np.sqrt(spread(forward(without)[:, None])[0].item())
-                ends = {"": 0, "_low": -half, "_high": half}
-                row |= {name + end: back(forward(value) + by) for end, by in ends.items()}
-                if name == "concordance" and attribute in fractions:
-                    fractions[attribute].append((label, value, without))
         ci = []
-        for attribute, found in fractions.items():
-            pairs = combinations(found, 2)
-            rows = [({"group": b[0], "versus": a[0]}, b[1] - a[1], b[2] - a[2]) for a, b in pairs]
-            ci += [{"attribute": attribute} | row for row in _compare(rows)]
-        slices = _slices(judged, data.X)
-    return Audit(data.name, pd.DataFrame(table), pd.DataFrame(ci, columns=COMPARED), slices)
+        for attribute, groups in fractions.items():
+            ci += _pairwise(attribute, groups)
+        slices = find_slices(patients, data.X)
+    return Audit(
+        data.name, pd.DataFrame(table), pd.DataFrame(ci, columns=DIFFERENCE_COLUMNS), slices
+    )
+
+
+def _pairwise(attribute: str, groups: list[tuple[str, Estimate]]) -> list[dict]:
+    """Differences of the concordance of every two groups of an attribute."""
+    names = []
+    differences = []
+    for (versus, first), (group, second) in combinations(groups, 2):
+        names.append({"attribute": attribute, "group": group, "versus": versus})
+        difference = Estimate(second.value - first.value, second.without - first.without)
+        differences.append(difference)
+    return compare(names, differences)

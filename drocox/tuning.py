@@ -19,8 +19,8 @@ from drocox import _checks, concordance
 from drocox.data import SurvivalData
 from drocox.estimator import DROCox
 from drocox.evaluation import scaled_features
-from drocox.intervals import simultaneous, spread
-from drocox.report import assign_folds
+from drocox.heldout import assign_folds
+from drocox.intervals import jackknife, simultaneous
 
 ALPHAS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.7)
 KEPT = 0.95  # of plain Cox's c-index: the paper's rule
@@ -175,7 +175,7 @@ def _compare(grid: list[float], c_index: np.ndarray, fractions: np.ndarray, extr
     table = pd.DataFrame({"alpha": grid, "eligible": both[0] >= KEPT * both[0, 0]})
     names = (("c_index", "c"), ("ci_percent", "ci"))
     for (name, short), value, left in zip(names, both, without, strict=True):
-        covariance = (1 + J * extra) * spread(left[:, 1:] - left[:, :1])[0]
+        covariance = (1 + J * extra) * jackknife(left[:, 1:] - left[:, :1])[0]
         half = np.append(0, simultaneous(covariance, J - 1)[0] * np.sqrt(np.diag(covariance)))
         table[name] = value
         for end, beyond in (("difference", 0), ("low", -half), ("high", half)):

@@ -9,7 +9,7 @@ import pytest
 from scipy import optimize
 
 import drocox
-from drocox import report
+from drocox import heldout
 from drocox.beyond import described, groups
 
 
@@ -159,7 +159,7 @@ def test_likelihood_of_a_group_and_without_each_patient(few):
     f = 0.3 * rng.standard_normal(50)
     fold = np.arange(50) % 2
     event = drawn.event | (np.arange(50) < 10)
-    judged = report._Judged(f, drawn.time, event, fold)
+    judged = heldout.HeldOut(f, drawn.time, event, fold)
 
     def value(inside):
         total = 0.0

@@ -12,7 +12,8 @@ import drocox.chapters
 
 MODULES = [
     "accuracy", "bookstyle", "cli", "concordance", "cox", "data", "dro", "estimator",
-    "evaluation", "fairness", "intervals", "regularizers", "report", "sliders", "solver",
+    "evaluation", "fairness", "heldout", "intervals", "regularizers", "report", "slices",
+    "sliders", "solver",
     "training", "tuning", "paper.checked", "paper.claims", "paper.datasets", "paper.figures",
     "paper.prepare", "paper.protocol", "paper.provenance", "paper.run", "paper.selection",
     "paper.store", "paper.sweep", "paper.tables", "paper.cli", "beyond.described",

@@ -6,7 +6,8 @@ from sklearn.base import BaseEstimator
 from test_report import simulated
 
 import drocox
-from drocox import accuracy, fairness, report, tuning
+from drocox import accuracy, fairness, tuning
+from drocox.heldout import assign_folds
 
 
 class Stub(BaseEstimator):
@@ -31,12 +32,12 @@ def stub(monkeypatch):
 
 def test_folds_are_even_in_every_stratum():
     strata = np.repeat([0, 1, 2], [50, 23, 4])
-    fold = report.assign_folds(strata, 5, seed=3)
+    fold = assign_folds(strata, 5, seed=3)
     for part in (slice(None), strata == 0, strata == 1, strata == 2):
         sizes = np.bincount(fold[part], minlength=5)
         assert np.ptp(sizes) <= 1
-    assert (fold == report.assign_folds(strata, 5, seed=3)).all()
-    assert (fold != report.assign_folds(strata, 5, seed=4)).any()
+    assert (fold == assign_folds(strata, 5, seed=3)).all()
+    assert (fold != assign_folds(strata, 5, seed=4)).any()
 
 
 def test_cross_fitting_scores_everybody_by_others():
@@ -74,7 +75,7 @@ def test_the_table_is_what_the_folds_give(stub):
     assert list(chosen.table.index) == [1.0, 0.5, 0.1]
     c, cf = [], []
     for repeat in range(2):
-        fold = report.assign_folds(2 * data.groups["group"] + data.event, 4, repeat)
+        fold = assign_folds(2 * data.groups["group"] + data.event, 4, repeat)
         for k in range(4):
             train, test = data.subset(fold != k), data.subset(fold == k)
             X = (test.X - train.X.mean()) / train.X.std(ddof=0)

@@ -23,10 +23,12 @@ import torch
 from scipy import optimize, stats
 from sklearn.cluster import KMeans
 
-from drocox import _checks, report
+from drocox import _checks
 from drocox.cox import cox_losses, risk_sets
 from drocox.data import SurvivalData
 from drocox.evaluation import scaled_features
+from drocox.heldout import HeldOut, assign_folds
+from drocox.slices import describe_leaves, grow_tree
 from drocox.solver import minimise
 
 MOST = 5  # groups of a family
@@ -53,16 +55,16 @@ def _named(part: SurvivalData, share: float) -> dict[str, Group]:
 
 def _leaves(part: SurvivalData, share: float) -> dict[str, Group]:
     """Leaves of a tree on discordance, the worst first: one half fits Cox, the other the tree."""
-    first = report.assign_folds(part.event, 2, seed=0) == 0
+    first = assign_folds(part.event, 2, seed=0) == 0
     fit, rest = part.subset(first), part.subset(~first)
     Z_fit, Z = scaled_features(fit, rest)
     scores = Z @ minimise(Z_fit, risk_sets(fit.time, fit.event), 1).coef
-    judged = report._Judged(scores, rest.time, rest.event, np.zeros(len(rest), int))
+    judged = HeldOut(scores, rest.time, rest.event, np.zeros(len(rest), int))
     tenth = np.ceil(10 * stats.rankdata(scores) / len(scores))
     medians = part.X.median().fillna(0)
     X = rest.X.fillna(medians)
-    tree = report._grow(judged, tenth, X.to_numpy(), MOST, share)
-    paths = sorted(report._paths(tree.tree_, X), key=lambda it: -tree.tree_.value.ravel()[it[0]])
+    tree = grow_tree(judged, tenth, X.to_numpy(), MOST, share)
+    paths = sorted(describe_leaves(tree.tree_, X), key=lambda it: -tree.tree_.value.ravel()[it[0]])
     return {
         name: lambda data, node=node: tree.apply(data.X.fillna(medians).to_numpy()) == node
         for node, name in paths

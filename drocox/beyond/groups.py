@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from drocox import intervals, report
+from drocox import heldout, intervals
 from drocox.accuracy import concordance_index
 from drocox.beyond.described import FAMILIES, SHARE, by_group, found_groups, group_dro, own_effects
 from drocox.cox import cox_losses, risk_sets
@@ -90,7 +90,7 @@ def fits(train: SurvivalData, X, alpha: float) -> Iterator[tuple[str, np.ndarray
     iterator of (str, array)
     """
     risk = risk_sets(train.time, train.event)
-    half = report.assign_folds(train.event, 2, seed=0) == 0
+    half = heldout.assign_folds(train.event, 2, seed=0) == 0
     settings = {
         "Cox": (1.0, "sharp", None),
         "DRO-COX": (alpha, "sharp", None),
@@ -141,7 +141,7 @@ def _planted_rows(design: str, share: float, n: int, marker: float, draw: int) -
             q = worst_case_weights(losses, share, rule="sharp").numpy()
             early = train.time <= np.quantile(train.time[train.event], 0.2)
             row |= {"q_minority": q[minority].sum(), "q_first_fifth": q[early].sum()}
-        expected = report._expected(train, f_train, f, test.time)
+        expected = heldout.expected_events(train, f_train, f, test.time)
         for kind, inside in (("minority", kinds), ("majority", ~kinds)):
             row[f"c_{kind}"] = concordance_index(f[inside], test.time[inside], test.event[inside])
             row[f"oe_{kind}"] = test.event[inside].sum() / expected[inside].sum()
@@ -155,12 +155,12 @@ def _planted_rows(design: str, share: float, n: int, marker: float, draw: int) -
 # Real patients --------------------------------------------------------------------------------
 
 
-def lpl(judged: report._Judged, members: np.ndarray) -> tuple[float, np.ndarray]:
+def lpl(judged: heldout.HeldOut, members: np.ndarray) -> tuple[float, np.ndarray]:
     """Log partial likelihood per event in the group's own risk sets, fold by fold.
 
     Parameters
     ----------
-    judged : report._Judged
+    judged : heldout.HeldOut
     members : bool array of shape (n,)
 
     Returns
@@ -174,7 +174,7 @@ def lpl(judged: report._Judged, members: np.ndarray) -> tuple[float, np.ndarray]
         rows = np.flatnonzero(members & (judged.fold == fold))
         f = judged.scores[rows] - judged.scores[rows].max()
         event = judged.event[rows]
-        at, at_risk, step = report._breslow(np.exp(f), judged.time[rows], event)
+        at, at_risk, step = heldout.breslow_steps(np.exp(f), judged.time[rows], event)
         own = event * (f - np.log(at_risk[at]))
         total += own.sum()
         # others' risk sets shrink: log(S - h) is about log S - h / S
@@ -184,19 +184,20 @@ def lpl(judged: report._Judged, members: np.ndarray) -> tuple[float, np.ndarray]
     return total / parts[:, 1].sum(), left[0] / left[1]
 
 
-METRICS = {"c_index": report._Judged.c_index, "lpl": lpl}
-METRICS["calibration"] = report._Judged.calibration
+METRICS = {"c_index": heldout.HeldOut.c_index, "lpl": lpl}
+METRICS["calibration"] = heldout.HeldOut.calibration
 
 
 def _intervals(name: str, values, without, forward=np.asarray, back=np.asarray) -> dict:
     """Columns: values of several groups, with intervals that hold for all of them at once."""
-    covariance, df = intervals.spread(forward(without).T)
-    half = intervals.simultaneous(covariance, df)[0] * np.sqrt(np.diag(covariance))
+    covariance, df = intervals.jackknife(forward(without).T)
+    critical, _ = intervals.simultaneous(covariance, df.min())  # the groups are of like size
+    half = critical * np.sqrt(np.diag(covariance))
     ends = {name: 0.0, f"{name}_low": -half, f"{name}_high": half}
     return {column: back(forward(values) + by) for column, by in ends.items()}
 
 
-def _judge(judged: dict[str, report._Judged], members: dict[str, np.ndarray]) -> pd.DataFrame:
+def _judge(judged: dict[str, heldout.HeldOut], members: dict[str, np.ndarray]) -> pd.DataFrame:
     """All methods in the groups of one family, with intervals, and what they gain over Cox."""
     tables = []
     of_cox = {}
@@ -207,7 +208,7 @@ def _judge(judged: dict[str, report._Judged], members: dict[str, np.ndarray]) ->
         for name, metric in METRICS.items():
             found = [metric(scored, mask) for mask in members.values()]
             values, without = (np.array(part) for part in zip(*found, strict=True))
-            table |= _intervals(name, values, without, *report.SCALES.get(name, ()))
+            table |= _intervals(name, values, without, *heldout.SCALES.get(name, ()))
             cox = of_cox.setdefault(name, (values, without))  # which comes first
             table |= _intervals(f"{name}_gain", values - cox[0], without - cox[1])
         tables.append(pd.DataFrame(table))
@@ -217,10 +218,10 @@ def _judge(judged: dict[str, report._Judged], members: dict[str, np.ndarray]) ->
 def _real_rows(dataset: str, third: int) -> pd.DataFrame:
     """All methods on two thirds of a data set, cross-fitted; the other third found the groups."""
     data = load_dataset(dataset)
-    finds = report.assign_folds(data.event, 3, seed=0) == third - 1
+    finds = heldout.assign_folds(data.event, 3, seed=0) == third - 1
     rest = data.subset(~finds)
     families = {family: found_groups(data.subset(finds), family) for family in FAMILIES}
-    fold = report.assign_folds(rest.event, 5, seed=0)
+    fold = heldout.assign_folds(rest.event, 5, seed=0)
     scores = defaultdict(lambda: np.empty((2, len(rest))))  # and expected events
     for k in range(5):
         train, test = rest.subset(fold != k), rest.subset(fold == k)
@@ -230,9 +231,9 @@ def _real_rows(dataset: str, third: int) -> pd.DataFrame:
             masks = [(group(train), group(test)) for group in groups.values()]
             models += _group_fits(X, Z, train, masks, family)
         for name, f_train, f in models:
-            scores[name][:, fold == k] = f, report._expected(train, f_train, f, test.time)
+            scores[name][:, fold == k] = f, heldout.expected_events(train, f_train, f, test.time)
     judged = {
-        name: report._Judged(f, rest.time, rest.event, fold, expected)
+        name: heldout.HeldOut(f, rest.time, rest.event, fold, expected)
         for name, (f, expected) in scores.items()
     }
     tables = [_judge(judged, {"everybody": fold >= 0}).assign(family="everybody")]

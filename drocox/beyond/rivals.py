@@ -34,10 +34,10 @@ from drocox.cox import RiskSets, cox_losses, risk_sets
 from drocox.data import SurvivalData
 from drocox.dro import dual_constant
 from drocox.evaluation import Judge, scaled_features
-from drocox.intervals import spread
+from drocox.heldout import HeldOut, assign_folds
+from drocox.intervals import jackknife
 from drocox.paper.datasets import load_dataset
 from drocox.paper.protocol import ALPHAS
-from drocox.report import _Judged, assign_folds
 from drocox.solver import minimise
 
 FOLDS = 5
@@ -317,7 +317,7 @@ def parts(data: SurvivalData, attribute: str, repeat: int, fold: int) -> tuple:
     return rows, train, tuple(inner), test
 
 
-def _judge(judged: Sequence[_Judged], codes, worst) -> tuple[np.ndarray, np.ndarray]:
+def _judge(judged: Sequence[HeldOut], codes, worst) -> tuple[np.ndarray, np.ndarray]:
     """Concordance in percent, mean of the repeats, and without each patient in turn (n, 3).
 
     Harrell's of everybody, the second group's less the first's, and that of the worst group found.
@@ -380,16 +380,16 @@ def rows(dataset: str, method: str) -> pd.DataFrame:
             folds.append(_of_fold(train, test, attribute, coef))
         worst.append(inside)
         for name in names:
-            judged[name].append(_Judged(scores[name], data.time, data.event, dealt))
+            judged[name].append(HeldOut(scores[name], data.time, data.event, dealt))
     figures = {name: _judge(judged[name], codes, worst) for name in names}
     row = {
         "method": method,
         "chosen": " ".join(chosen),
         "moved": 0.0 if method in STABLE else np.nan,
     }
-    errors = np.sqrt(np.diag(spread(figures[method][1])[0]))
+    errors = np.sqrt(np.diag(jackknife(figures[method][1])[0]))
     difference = figures[method][1] - figures["Cox"][1]
-    apart = np.sqrt(np.diag(spread(difference)[0]))
+    apart = np.sqrt(np.diag(jackknife(difference)[0]))
     for j, name in enumerate(("c", "ci", "worst")):
         row[name] = figures[method][0][j]
         row[f"{name}_se"] = errors[j]

@@ -12,7 +12,10 @@ from importlib import import_module
 from types import ModuleType
 
 # studies beyond the paper, with the modules that decide their numbers beside their own
-STUDIES = {"protection": ("paper.prepare",), "groups": ("report", "intervals", "beyond.described")}
+STUDIES = {
+    "protection": ("paper.prepare",),
+    "groups": ("heldout", "slices", "intervals", "beyond.described"),
+}
 STUDIES["rivals"] = (*STUDIES["groups"], *STUDIES["protection"], "beyond.protection", "training")
 
 

@@ -20,7 +20,8 @@ import numpy as np
 import pandas as pd
 
 import drocox
-from drocox.report import FEWEST, SCALES, _groups, _Judged
+from drocox.heldout import FEWEST_EVENTS, SCALES, HeldOut, expected_events
+from drocox.report import _groups
 
 LARGE = 200_000
 SCORE = np.array([0.8, 0.5, 0.0])  # the model judged
@@ -75,10 +76,8 @@ def truth(design: Design, train) -> tuple[dict, dict]:
     # a large sample needs no intervals: values only
     expected = None
     if train is not None:
-        from drocox.report import _expected
-
-        expected = _expected(*train, scores, data.time)
-    judged = _Judged(scores, data.time, data.event, fold, expected)
+        expected = expected_events(*train, scores, data.time)
+    judged = HeldOut(scores, data.time, data.event, fold, expected)
     found = {
         (label, name): getattr(judged, name)(members)[0]
         for _, label, members in _groups(data)
@@ -104,7 +103,7 @@ def covered(design: Design, sets: int, seed: int) -> pd.Series:
         data, scores, fold = design.draw(rng, design.n)
         audit = drocox.audit(data, scores, folds=fold, train=train)
         for _, row in audit.table[1:].iterrows():
-            if row["events"] >= FEWEST:
+            if row["events"] >= FEWEST_EVENTS:
                 for name in SCALES:
                     true = found[row["group"], name]
                     hits[name].append(row[f"{name}_low"] <= true <= row[f"{name}_high"])

@@ -1,0 +1,323 @@
+r"""Held-out patients: how well scores serve a group of them, with and without each patient.
+
+Each figure of a group is a ratio of sums over patients or pairs of patients. Its value without
+patient :math:`i` follows from what that patient adds to numerator and denominator,
+
+.. math:: \hat\vartheta = \frac{\sum_i a_i}{\sum_i b_i}, \qquad
+          \hat\vartheta_{(-i)} = \frac{\sum_j a_j - a_i}{\sum_j b_j - b_i},
+
+for all patients at once, in :math:`O(n \log n)`; :mod:`drocox.intervals` makes standard errors of
+these values. Where several models scored the patients (cross-fitting), only patients of one *fold*,
+scored by one model, are compared.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+from scipy import special
+
+from drocox import _checks, concordance
+from drocox.data import SurvivalData
+from drocox.intervals import jackknife, simultaneous
+
+FEWEST_EVENTS = 5  # that a group needs to be judged
+# the scale on which each figure is nearly normal, and the way back
+SCALES = {
+    "concordance": (special.logit, special.expit),
+    "c_index": (special.logit, special.expit),
+    "calibration": (np.log, np.exp),
+    "mean_risk": (np.log, np.exp),
+}
+DIFFERENCE_COLUMNS = [
+    "attribute",
+    "group",
+    "versus",
+    "difference",
+    "low",
+    "high",
+    "noise_floor",
+    "beyond_noise",
+]
+
+
+class Estimate(NamedTuple):
+    """A figure, and its values without each patient in turn."""
+
+    value: float
+    without: np.ndarray
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Scores of patients whom the model has not seen, and what happened to them.
+
+    Methods named after a figure take a mask of patients, the members of a group.
+    """
+
+    scores: np.ndarray
+    time: np.ndarray
+    event: np.ndarray
+    fold: np.ndarray  # 0, 1, ...: which model scored each patient
+    expected: np.ndarray | None = None  # events of each patient, by the baseline of a training part
+
+    def subset(self, rows: np.ndarray) -> "HeldOut":
+        """Some of the patients.
+
+        Parameters
+        ----------
+        rows : bool array of shape (n,)
+
+        Returns
+        -------
+        HeldOut
+        """
+        expected = None if self.expected is None else self.expected[rows]
+        return HeldOut(
+            self.scores[rows], self.time[rows], self.event[rows], self.fold[rows], expected
+        )
+
+    @cached_property
+    def all_pairs(self) -> np.ndarray:
+        """Points and pairs of each patient with all others of their fold, shape (n, 2)."""
+        return self.pairs_among(np.full(len(self.time), True))
+
+    def pairs_among(self, members: np.ndarray, harrell: bool = False) -> np.ndarray:
+        """Points and number of the pairs of each member with the other members of its fold.
+
+        Parameters
+        ----------
+        members : bool array of shape (n,)
+        harrell : bool
+            Whether by Harrell's rules, or by Algorithm B.1; see :mod:`drocox.concordance`.
+
+        Returns
+        -------
+        array of shape (n, 2)
+            Points and pairs; 0 for others.
+        """
+        out = np.zeros((len(members), 2))
+        for fold in np.unique(self.fold[members & self.event]):
+            rows = np.flatnonzero(members & (self.fold == fold))
+            counts = concordance.count(self.scores[rows], self.time[rows], self.event[rows])
+            if harrell:
+                out[rows] = np.column_stack([counts.harrell_points, counts.harrell_pairs])
+            else:
+                out[rows] = np.column_stack([counts.points, counts.pairs])
+        return out
+
+    def c_index(self, members: np.ndarray) -> Estimate:
+        """Harrell's c-index among the members.
+
+        Parameters
+        ----------
+        members : bool array of shape (n,)
+
+        Returns
+        -------
+        Estimate
+        """
+        # every pair is in the counts of both its patients and leaves with either
+        return _ratio(2 * self.pairs_among(members, harrell=True), counted=2)
+
+    def concordance(self, members: np.ndarray) -> Estimate:
+        """Concordance fraction of Algorithm B.1: members compared with everybody.
+
+        Parameters
+        ----------
+        members : bool array of shape (n,)
+
+        Returns
+        -------
+        Estimate
+        """
+        # A patient takes away their pairs as a member, and those of members with them. The latter
+        # are known for members; for others they are what is left without other others.
+        inside = members[:, None]
+        with_members = np.where(
+            inside, self.pairs_among(members), self.all_pairs - self.pairs_among(~members)
+        )
+        return _ratio(inside * self.all_pairs + with_members, counted=2)
+
+    def calibration(self, members: np.ndarray) -> Estimate:
+        """Observed by expected events of the members.
+
+        Without expected events of a training part the baseline is that of the patients themselves,
+        in each fold.
+
+        Parameters
+        ----------
+        members : bool array of shape (n,)
+
+        Returns
+        -------
+        Estimate
+            With the patients' own baseline, its values without a patient are those to second order
+            in that patient's share of the risk sets.
+        """
+        observed = members & self.event
+        if self.expected is not None:
+            return _ratio(np.column_stack([observed, members * self.expected]))
+        lost = np.zeros(len(members))
+        second = np.zeros(len(members))
+        for fold in np.unique(self.fold):
+            rows = self.fold == fold
+            hazard = np.exp(self.scores[rows] - self.scores[rows].max())
+            outcomes = self.time[rows], self.event[rows]
+            lost[rows], second[rows] = _expected_lost(hazard, *outcomes, members[rows])
+        return _ratio(np.column_stack([observed, lost]), second=second)
+
+    def mean_risk(self, members: np.ndarray) -> Estimate:
+        """Geometric mean of the members' hazards relative to everybody's, in each fold.
+
+        Parameters
+        ----------
+        members : bool array of shape (n,)
+
+        Returns
+        -------
+        Estimate
+        """
+        patients = np.bincount(self.fold)
+        mean = np.bincount(self.fold, self.scores) / patients
+        score = self.scores - mean[self.fold]
+        log_risk, without = _ratio(np.column_stack([members * score, members]))
+        # Without a patient, the mean of the fold falls by score / (n - 1), and as much is added to
+        # the log-risk of each member of this fold who is left.
+        of_fold = np.bincount(self.fold, members)[self.fold] - members
+        share = of_fold / (members.sum() - members)
+        others = np.maximum(patients[self.fold] - 1, 1)
+        return Estimate(np.exp(log_risk), np.exp(without + share * score / others))
+
+
+def _ratio(lost: np.ndarray, counted: int = 1, second: np.ndarray | float = 0.0) -> Estimate:
+    """A ratio of two totals, with and without each patient.
+
+    ``lost`` holds what numerator and denominator lose with each patient, shape (n, 2). Pairs are
+    lost with either of their patients, so that the sum has ``counted`` them twice. ``second`` is
+    what the denominator loses to second order.
+    """
+    total = lost.sum(axis=0) / counted
+    left = total - lost
+    return Estimate(total[0] / total[1], left[:, 0] / (left[:, 1] - second))
+
+
+def _expected_lost(hazard, time, event, members) -> tuple[np.ndarray, np.ndarray]:
+    r"""What the members' expected events lose without each patient, to first and second order.
+
+    With deaths :math:`d_t`, hazards at risk :math:`S_t` and the members' share :math:`p_t` of them,
+    they expect :math:`E = \sum_t d_t p_t`. Patient i takes away the own death and the own hazard:
+
+    .. math:: \delta_i \, p_{Y_i} + h_i \sum_{t \le Y_i} \frac{d_t}{S_t} (m_i - p_t) +
+              h_i^2 \sum_{t \le Y_i} \frac{d_t}{S_t^2} (m_i - p_t) + \dots,
+
+    where :math:`m_i` is 1 for members. Summed over the patients, the first order is E.
+    """
+    rank, at_risk, step = breslow_steps(hazard, time, event)
+    members_at_risk = np.cumsum(np.bincount(rank, hazard * members)[::-1])[::-1]
+    share = members_at_risk / at_risk
+
+    def until_own_time(step: np.ndarray) -> np.ndarray:
+        """Sum of step (m_i - p_t) over the times up to each patient's own."""
+        return members * np.cumsum(step)[rank] - np.cumsum(share * step)[rank]
+
+    first = event * share[rank]
+    first = first + hazard * until_own_time(step)
+    second = hazard**2 * until_own_time(step / at_risk)
+    return first, second
+
+
+def breslow_steps(hazard, time, event) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Steps of Breslow's baseline hazard: deaths by the sum of hazards at risk.
+
+    Parameters
+    ----------
+    hazard, time, event : arrays of shape (n,)
+
+    Returns
+    -------
+    rank, at_risk, step : arrays
+        Rank of each patient's time among the distinct times, from 0; by rank, the sum of hazards
+        at risk and the step.
+    """
+    rank = np.unique(time, return_inverse=True)[1]
+    at_risk = np.cumsum(np.bincount(rank, hazard)[::-1])[::-1]
+    return rank, at_risk, np.bincount(rank, event) / at_risk
+
+
+def expected_events(train: SurvivalData, train_scores, scores, time) -> np.ndarray:
+    """Expected events of patients by the baseline hazard of a training part.
+
+    Parameters
+    ----------
+    train : SurvivalData
+    train_scores : array of shape (len(train),)
+        Log-hazards of the training patients.
+    scores, time : arrays of shape (n,)
+        Log-hazards and observed times of other patients.
+
+    Returns
+    -------
+    array of shape (n,)
+    """
+    train_scores = _checks.numbers(train_scores, "scores in train", 1)
+    _checks.same_length(**{"scores in train": train_scores, "train": train.time})
+    top = train_scores.max()
+    step = breslow_steps(np.exp(train_scores - top), train.time, train.event)[2]
+    baseline = np.append(0, np.cumsum(step))
+    passed = np.searchsorted(np.unique(train.time), time, side="right")
+    return baseline[passed] * np.exp(scores - top)
+
+
+def assign_folds(strata: ArrayLike, folds: int, seed: int) -> np.ndarray:
+    """Deal patients into folds at random, each stratum as evenly as possible.
+
+    Parameters
+    ----------
+    strata : array of shape (n,)
+        For example events, or events by group.
+    folds, seed : int
+
+    Returns
+    -------
+    array of shape (n,)
+        Fold of each patient, from 0.
+    """
+    # Like sklearn's StratifiedKFold, except that a stratum may have fewer patients than there are
+    # folds; and stored results depend on these very folds.
+    shuffled = np.random.default_rng(seed).permutation(len(strata))
+    order = shuffled[np.argsort(np.asarray(strata)[shuffled], kind="stable")]
+    return np.argsort(order) % folds  # where each patient stands in that order
+
+
+def compare(names: Sequence[dict], differences: Sequence[Estimate]) -> list[dict]:
+    """Rows of differences in percentage points, with intervals that hold for all of them at once.
+
+    Parameters
+    ----------
+    names : sequence of dict
+        What each row says beside its numbers.
+    differences : sequence of Estimate
+        Those that do not exist without some patient are left out.
+
+    Returns
+    -------
+    list of dict
+        With ``difference``, ``low``, ``high``, ``noise_floor`` and ``beyond_noise``.
+    """
+    known = [k for k, one in enumerate(differences) if np.isfinite(one.without).all()]
+    if not known:
+        return []
+    values = 100 * np.array([differences[k].value for k in known])
+    without = 100 * np.column_stack([differences[k].without for k in known])
+    covariance, df = jackknife(without)
+    critical, floor = simultaneous(covariance, df)
+    half = critical * np.sqrt(np.diag(covariance))
+    rows = pd.DataFrame([names[k] for k in known])
+    rows = rows.assign(difference=values, low=values - half, high=values + half)
+    rows = rows.assign(noise_floor=floor, beyond_noise=np.abs(values) > half)
+    return rows.to_dict("records")

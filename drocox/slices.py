@@ -1,0 +1,147 @@
+"""Badly served groups that nobody named: found on one half of the patients, judged on the other.
+
+A small regression tree looks for features that go with *discordance*: the share of a patient's
+pairs that the model orders wrongly, beyond what is usual for patients with like scores. In the
+middle of the scores there is less to tell apart, however good the model.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+from sklearn.tree import DecisionTreeRegressor
+
+from drocox.heldout import (
+    DIFFERENCE_COLUMNS,
+    FEWEST_EVENTS,
+    Estimate,
+    HeldOut,
+    assign_folds,
+    compare,
+)
+
+LEAVES = 6  # of the tree
+WORST_LEAVES = 3  # that are judged
+SEARCHED = 100_000  # patients at most, to find and to judge
+LARGEST = float(np.finfo(np.float32).max)  # the tree's numbers are single
+
+
+def grow_tree(
+    patients: HeldOut, tenth: np.ndarray, X: np.ndarray, leaves: int, share: float = 0.1
+) -> DecisionTreeRegressor:
+    """A tree on patients' discordance beyond that of patients with like scores.
+
+    Parameters
+    ----------
+    patients : HeldOut
+    tenth : array of shape (n,)
+        To which tenth of the scores each patient belongs.
+    X : array of shape (n, d)
+        Features without missing values.
+    leaves : int
+        At most as many.
+    share : float
+        Of the patients, in a leaf at least.
+
+    Returns
+    -------
+    DecisionTreeRegressor
+        Its value in a leaf is the mean excess, patients weighted by their pairs.
+    """
+    counts = pd.DataFrame(patients.all_pairs, columns=["points", "pairs"])
+    alike = counts.groupby(tenth).transform("sum")
+    excess = alike["points"] / alike["pairs"] - counts["points"] / counts["pairs"]
+    tree = DecisionTreeRegressor(max_leaf_nodes=leaves, min_samples_leaf=share, random_state=0)
+    return tree.fit(X, excess.fillna(0), sample_weight=counts["pairs"])
+
+
+def describe_leaves(
+    tree, X: pd.DataFrame, node: int = 0, path: tuple = ()
+) -> Iterator[tuple[int, str]]:
+    """Number and description of every leaf below a node.
+
+    Parameters
+    ----------
+    tree : attribute ``tree_`` of a fitted tree
+    X : DataFrame
+        The features, by name.
+    node : int
+    path : tuple
+        The way to the node: ((feature, side), words).
+
+    Returns
+    -------
+    iterator of (int, str)
+    """
+    if tree.children_left[node] < 0:
+        # of several thresholds of a feature on one side the last is the tightest
+        yield node, " and ".join(dict(path).values())
+        return
+    name = X.columns[tree.feature[node]]
+    threshold = f"{tree.threshold[node]:.4g}"
+    if not X[name].isin((0, 1)).all():
+        words = [f"{name} ≤ {threshold}", f"{name} > {threshold}"]
+    elif "=" in str(name):  # one label of a category
+        words = [f"not {name}", str(name)]
+    else:
+        words = [f"{name} = 0", f"{name} = 1"]
+    for side, child in enumerate((tree.children_left[node], tree.children_right[node])):
+        yield from describe_leaves(tree, X, child, (*path, ((name, side), words[side])))
+
+
+def find_slices(patients: HeldOut, X: pd.DataFrame) -> pd.DataFrame:
+    """The worst leaves of a tree grown on one half of the patients, judged on the other.
+
+    Parameters
+    ----------
+    patients : HeldOut
+    X : DataFrame
+        Features, in the same order; missing values are replaced by medians of the first half.
+
+    Returns
+    -------
+    DataFrame
+        A row for each of up to three groups, the worst first, with the columns of
+        :func:`drocox.heldout.compare`, ``patients`` and ``events``. A group is compared with the
+        others, weighted to have the group's scores.
+    """
+    part = assign_folds(patients.event, max(2, 2 * len(X) // SEARCHED), seed=0)
+    finding = part == 0
+    judging = part == 1
+    rank = pd.Series(patients.scores).groupby(patients.fold).rank(pct=True)
+    tenth = np.ceil(10 * rank).to_numpy()
+    X = X.fillna(X[finding].median()).fillna(0).clip(-LARGEST, LARGEST)
+
+    names: list[dict] = []
+    differences: list[Estimate] = []
+    found = patients.subset(finding)
+    if found.all_pairs.any():
+        tree = grow_tree(found, tenth[finding], X[finding].to_numpy(), LEAVES)
+        excess = tree.tree_.value.ravel()
+        leaves = sorted(describe_leaves(tree.tree_, X), key=lambda leaf: -excess[leaf[0]])
+        where = tree.apply(X[judging].to_numpy())
+        others = patients.subset(judging)
+        for node, name in leaves:
+            members = where == node
+            events = others.event[members].sum()
+            if len(names) == WORST_LEAVES or excess[node] <= 0 or events < FEWEST_EVENTS:
+                continue
+            row = {"attribute": "found", "group": name, "versus": "others with like scores"}
+            names.append(row | {"patients": members.sum(), "events": events})
+            differences.append(_less_like_scores(others, members, tenth[judging]))
+    rows = compare(names, differences)
+    return pd.DataFrame(rows, columns=[*DIFFERENCE_COLUMNS, "patients", "events"])
+
+
+def _less_like_scores(patients: HeldOut, members: np.ndarray, tenth: np.ndarray) -> Estimate:
+    """Concordance of the members less that of others, who are weighted to have their scores.
+
+    The weight of a tenth of the scores is the share of the members' pairs that it has.
+    """
+    value, without = patients.concordance(members)
+    pairs = pd.Series(patients.all_pairs[members, 1]).groupby(tenth[members]).sum()
+    for like, weight in (pairs / pairs.sum()).items():
+        other_value, other_without = patients.concordance(~members & (tenth == like))
+        value -= weight * other_value
+        without = without - weight * other_without
+    return Estimate(value, without)
