@@ -28,7 +28,7 @@ AUC_PERCENTILES = np.linspace(5, 81, 15)
 TRAIN = ("train_time", "train_event")
 
 
-def concordance_index(scores, time, event) -> float:
+def concordance_index(scores, time, event, *, strata=None) -> float:
     r"""Harrell's concordance index: the share of comparable pairs with :math:`f_i > f_j`.
 
     A pair is comparable if ``i`` has an event and ``j`` is observed longer, or is censored at the
@@ -40,12 +40,14 @@ def concordance_index(scores, time, event) -> float:
         Higher for earlier events.
     time, event : arrays of shape (n,)
         Observed times and event indicators.
+    strata : array of shape (n,), optional
+        Stratum of each patient: only pairs within a stratum are comparable.
 
     Returns
     -------
     float
     """
-    return concordance.count(scores, time, event).index()
+    return concordance.count(scores, time, event, strata=strata).index()
 
 
 class CumulativeAUC:

@@ -19,16 +19,18 @@ Patients enter a Fenwick tree over the ranks of their scores in the order of the
 of those inside have a lower score is then a sum of :math:`\log_2 n` entries. One walk from the
 latest patient gives each event its pairs with patients observed longer, another from the earliest
 gives each patient its pairs with earlier events; pairs at one time are then set right. The counts
-are whole and half numbers, equal to those of a loop over the pairs.
+are whole and half numbers, equal to those of a loop over the pairs. With strata, whose baseline
+hazards need not be comparable, only pairs within a stratum are counted.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from itertools import pairwise
 
 import numpy as np
 from numba import njit
 
 from drocox import _checks
-from drocox.cox import RiskSets, as_risk_sets
+from drocox.cox import RiskSets, as_risk_sets, risk_sets
 
 TOLERANCE = 1e-8  # of tied scores in Harrell's index, as in scikit-survival
 
@@ -76,7 +78,7 @@ class Counts:
         return np.bincount(codes, self.points) / pairs
 
 
-def scored(scores, time, event=None) -> tuple[np.ndarray, RiskSets]:
+def scored(scores, time, event=None, *, strata=None) -> tuple[np.ndarray, RiskSets]:
     """Check the scores of one model against outcomes, and put the patients in order of time.
 
     Parameters
@@ -85,69 +87,162 @@ def scored(scores, time, event=None) -> tuple[np.ndarray, RiskSets]:
         Higher for earlier events.
     time, event : arrays of shape (n,)
         Observed times and event indicators; or :func:`drocox.risk_sets` of them as ``time`` alone.
+    strata : array of shape (n,), optional
+        Stratum of each patient; risk sets bring their own.
 
     Returns
     -------
     scores, risk : array of shape (n,), RiskSets
     """
     scores = np.ascontiguousarray(_checks.numbers(scores, "scores", 1))
-    risk = as_risk_sets(time, event)
+    if strata is None:
+        risk = as_risk_sets(time, event)
+    elif event is None:
+        raise TypeError("strata: leave it out; pass risk_sets(time, event, strata=strata) alone")
+    else:
+        risk = risk_sets(time, event, strata=strata)
     if len(risk.order) > 1:
         raise ValueError("time holds risk sets of several data sets; pass those of one")
     _checks.same_length(scores=scores, time=risk.order)
     return scores, risk
 
 
-def count(scores, time, event=None) -> Counts:
+def count(scores, time, event=None, *, strata=None) -> Counts:
     """Count the pairs of one model, for the c-index and for CI.
 
     Parameters
     ----------
     scores, time, event : arrays of shape (n,)
         As in :func:`scored`.
+    strata : array of shape (n,), optional
+        Stratum of each patient: pairs within strata only. Risk sets bring their own.
 
     Returns
     -------
     Counts
     """
-    scores, risk = scored(scores, time, event)
+    scores, risk = scored(scores, time, event, strata=strata)
+    ordered = scores[risk.order[0]]
+    by_stratum = []
+    for begin, end in pairwise(risk.bounds):
+        stratum = slice(begin, end)
+        line = _line_up(ordered[stratum], risk.stop[0, stratum], risk.event[0, stratum])
+        by_stratum.append(_count_within(line))
+    place = np.argsort(risk.order[0])
+    columns = [field.name for field in fields(Counts)]
+    whole = {
+        name: np.concatenate([getattr(counts, name) for counts in by_stratum])[place]
+        for name in columns
+    }
+    return Counts(**whole)
+
+
+@dataclass(frozen=True)
+class _Line:
+    """Patients of one stratum in a line: latest first, at one time the censored before the events.
+
+    ::
+
+        time            9       7             4
+                     ┌─────┐ ┌─────┬─────┐ ┌─────┬───────┐      ○ censored   ● event
+                     │  ○  │ │ ○ ○ │  ●  │ │  ○  │ ● ● ● │
+                     └─────┘ └─────┴─────┘ └─────┴───────┘
+        position        0      1 2    3       4    5 6 7
+        begin, end     0,1     1,3   3,4     4,5    5,8         of the patient's block
+                        ─────────────────────────────────►      walk of the later patients
+                        ◄─────────────────────────────────      walk of the earlier events
+
+    A block is one time's censored, or its events, the lowest score first. An event is compared with
+    all blocks to its left: observed longer, or censored at its time, which Harrell takes as later.
+    """
+
+    ranks: int  # number of distinct scores
+    patient: np.ndarray  # at each position; all arrays have shape (n,)
+    place: np.ndarray  # grows along the line: block number times number of ranks, plus rank
+    rank: np.ndarray  # of the score among the distinct scores
+    low: np.ndarray  # ranks low to high - 1 are within the tolerance of the score
+    high: np.ndarray
+    died: np.ndarray
+    begin: np.ndarray  # first position of the block, and one past its last
+    end: np.ndarray
+
+
+def _line_up(scores: np.ndarray, stop: np.ndarray, event: np.ndarray) -> _Line:
+    """The line of patients who stand latest first, with ``stop`` of their risk sets."""
     value, rank = np.unique(scores, return_inverse=True)
-    n = len(scores)
-    size = len(value)
     low = _first_tied(value)
-    high = np.searchsorted(low, np.arange(size), side="right")  # ties go both ways
-    # Sort by time, latest first; at one time the censored before the events, as if they were later;
-    # and by score. A block is one time's censored, or its events.
-    key = (2 * risk.stop[0] + risk.event[0]) * size + rank[risk.order[0]]
-    place = np.argsort(key, kind="stable")
-    key = key[place]
-    block, rank = np.divmod(key, size)
-    died = block % 2 == 1
+    high = np.searchsorted(low, np.arange(len(value)), side="right")  # ties go both ways
+    # one number that sorts by time, then the censored before the events, then by score
+    place = (2 * stop + event) * len(value) + rank
+    patient = np.argsort(place, kind="stable")
+    place = place[patient]
+    block, rank = np.divmod(place, len(value))
+    return _Line(
+        ranks=len(value),
+        patient=patient,
+        place=place,
+        rank=rank,
+        low=low[rank],
+        high=high[rank],
+        died=block % 2 == 1,
+        begin=np.searchsorted(block, block, "left"),
+        end=np.searchsorted(block, block, "right"),
+    )
+
+
+def _count_within(line: _Line) -> Counts:
+    """Counts of one line, in the order in which its patients were given."""
+    halves, harrell_halves, harrell_pairs = _between_blocks(line)
+    more_halves, more_pairs = _at_one_time(line)
+    place = np.argsort(line.patient)
+    return Counts(
+        points=((halves + more_halves) / 2)[place],
+        pairs=(harrell_pairs + more_pairs)[place],
+        harrell_points=(harrell_halves / 2)[place],
+        harrell_pairs=harrell_pairs[place],
+    )
+
+
+def _between_blocks(line: _Line) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Half points (exact ties, ties within the tolerance) and pairs of different blocks.
+
+    If L of the patients met have a lower score and E an equal one, the half points of an event are
+    2 L + E, which is the number of those below its rank plus the number up to it. Of M events to
+    the right, a patient's half points are 2 (higher) + (equal), hence 2 M less the same sum.
+    """
+    n = len(line.rank)
+    begins = np.flatnonzero(line.begin == np.arange(n))
+    ends = line.end[begins]
     everybody = np.ones(n, dtype=bool)
-    begin, end = (np.searchsorted(block, block, side) for side in ("left", "right"))
-    # below a patient's rank, up to it; and the same beyond the tolerance of tied scores
-    limits = np.stack([rank, rank + 1, low[rank], high[rank]])
-    below = _walk(rank, limits, end, died, everybody)
-    # the same from the other end: earlier events, the highest score first
-    limits = size - limits[:, ::-1]
-    ends = n - begin[::-1]
-    above = _walk(size - 1 - rank[::-1], limits, ends, everybody, died[::-1].copy())
-    halves, harrell_halves = below + above[:, ::-1]  # two for a right pair, one for a tied one
-    # an event meets all who stand before its block, and everybody the events behind their block
-    deaths = np.append(0, np.cumsum(died))
-    harrell_pairs = np.where(died, begin, 0) + deaths[-1] - deaths[end]
-    # Pairs at one time are worth one half at least. An event and a censored patient whose score is
-    # higher: where that score stands in the other's block says how many there are.
-    at = np.searchsorted(key, np.where(died, key + 1 - size, key + size))
-    halves += np.where(died, begin - at, at - end)
-    # Two events: one half more if their scores tie.
-    same = np.searchsorted(key, key, "right") - np.searchsorted(key, key)
-    others = end - begin - 1
-    halves += np.where(died, others + same - 1, 0)
-    pairs = harrell_pairs + np.where(died, others, 0)
-    by_patient = np.argsort(risk.order[0][place])
-    found = (halves / 2, pairs, harrell_halves / 2, harrell_pairs)
-    return Counts(*(counted[by_patient] for counted in found))
+    limits = np.stack([line.rank, line.rank + 1, line.low, line.high])
+    events = np.append(0, np.cumsum(line.died))  # to the left of each position
+    events_right = events[-1] - events[line.end]
+    with_later = _sums_below(line.rank, limits, begins, ends, line.died, everybody)
+    below = _sums_below(line.rank, limits, begins[::-1], ends[::-1], everybody, line.died)
+    with_earlier = 2 * events_right - below
+    halves, harrell_halves = with_later + with_earlier
+    pairs = np.where(line.died, line.begin, 0) + events_right
+    return halves, harrell_halves, pairs
+
+
+def _at_one_time(line: _Line) -> tuple[np.ndarray, np.ndarray]:
+    """What Algorithm B.1 adds for pairs at one time: half points and pairs.
+
+    An event and a patient censored at its time were counted with 0, 1 or 2 half points by their
+    blocks; the algorithm gives at least 1, so 1 more if the censored score is higher. Two events
+    get 1, and 2 if their scores are equal.
+    """
+    place = line.place
+    # the same time's censored stand one block to the left of its events, so the number of a rank
+    # there is smaller by the number of ranks
+    first_higher_censored = np.searchsorted(place, place - line.ranks + 1)
+    higher_censored = line.begin - first_higher_censored
+    first_event_not_lower = np.searchsorted(place, place + line.ranks)
+    lower_events = first_event_not_lower - line.end
+    equal = np.searchsorted(place, place, "right") - np.searchsorted(place, place, "left") - 1
+    other_events = np.where(line.died, line.end - line.begin - 1, 0)
+    halves = np.where(line.died, higher_censored + other_events + equal, lower_events)
+    return halves, other_events
 
 
 @njit(cache=True)
@@ -167,29 +262,26 @@ def _first_tied(value):
 
 
 @njit(cache=True)
-def _walk(rank, limits, stop, asks, enters):
+def _sums_below(rank, limits, begins, ends, asks, enters):
     """Block by block, whoever asks is told how many entered before, of what rank.
 
-    ``stop`` is one past the last position of each block. Returned are the counts of ranks below the
-    first two of the four ``limits``, added, and below the others: shape (2, n).
+    Ranks enter a Fenwick tree after their block has asked. Returned are the counts of ranks below
+    the first two of the four ``limits``, added, and below the others: shape (2, n).
     """
-    n = len(rank)
     tree = np.zeros(rank.max() + 2, np.int64)  # tree[k] counts ranks k - (k & -k), ..., k - 1
-    below = np.zeros((2, n), np.int64)
-    start = 0
-    while start < n:
-        for q in range(start, stop[start]):
+    below = np.zeros((2, len(rank)), np.int64)
+    for block in range(len(begins)):
+        for q in range(begins[block], ends[block]):
             if asks[q]:
                 for limit in range(len(limits)):
                     k = limits[limit, q]
                     while k > 0:
                         below[limit // 2, q] += tree[k]
                         k -= k & -k
-        for q in range(start, stop[start]):
+        for q in range(begins[block], ends[block]):
             if enters[q]:
                 k = rank[q] + 1
                 while k < len(tree):
                     tree[k] += 1
                     k += k & -k
-        start = stop[start]
     return below

@@ -124,11 +124,22 @@ def _search(above: torch.Tensor, mass: torch.Tensor, square: torch.Tensor) -> to
         active = kept
 
 
-def _tail(losses: torch.Tensor, alpha: float, weights: torch.Tensor) -> torch.Tensor:
-    """Worst case of the rule "cvar": 1/alpha times the weight of the largest losses.
+def tail(losses: torch.Tensor, alpha: float, weights: torch.Tensor) -> torch.Tensor:
+    """Worst case of the rule "cvar": 1/alpha times the weight of the largest losses; unchecked.
 
     Losses that tie at the edge of the tail share what is left, so the order of patients does not
     matter.
+
+    Parameters
+    ----------
+    losses : float64 tensor of shape (..., n)
+    alpha : float
+    weights : float64 tensor of shape (n,)
+        Case weights.
+
+    Returns
+    -------
+    tensor of shape (..., n)
     """
     with torch.no_grad():
         mass = (weights / weights.sum()).expand(losses.shape)
@@ -195,7 +206,7 @@ def dro_risk(losses, alpha: float, *, rule: str = "sharp", weights=None) -> torc
     """
     losses, weights = _prepare(losses, alpha, rule, weights)
     if rule == "cvar":
-        worst = _tail(losses.double(), alpha, weights)
+        worst = tail(losses.double(), alpha, weights)
         return (worst * losses.double()).sum(-1).to(losses.dtype)
     return chi_square_risk(losses, dual_constant(alpha, rule=rule), weights)
 
@@ -219,7 +230,7 @@ def worst_case_weights(losses, alpha: float, *, rule: str = "sharp", weights=Non
     """
     losses, weights = _prepare(losses, alpha, rule, weights)
     if rule == "cvar":
-        return _tail(losses.double(), alpha, weights).to(losses.dtype)
+        return tail(losses.double(), alpha, weights).to(losses.dtype)
     return _solve(losses, dual_constant(alpha, rule=rule), weights)[2]
 
 

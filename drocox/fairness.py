@@ -101,7 +101,9 @@ def intersectional(hazards, codes_2d, smoothing: bool = True) -> float:
     return float(regularizers.intersectional_keya(_tensor(hazards), codes_2d, smoothing))
 
 
-def concordance_fractions(scores, time, event, groups: dict) -> dict[str, np.ndarray]:
+def concordance_fractions(
+    scores, time, event, groups: dict, *, strata=None
+) -> dict[str, np.ndarray]:
     """Concordance fraction of every group, for several attributes at once.
 
     Parameters
@@ -110,6 +112,8 @@ def concordance_fractions(scores, time, event, groups: dict) -> dict[str, np.nda
         Scores (higher for earlier events) and outcomes.
     groups : dict of str to array of shape (n,)
         Group of each patient by each attribute.
+    strata : array of shape (n,), optional
+        Stratum of each patient: only pairs within a stratum are compared.
 
     Returns
     -------
@@ -122,11 +126,11 @@ def concordance_fractions(scores, time, event, groups: dict) -> dict[str, np.nda
     >>> concordance_fractions([3, 2, 1, 4], [1, 2, 3, 4], [1, 1, 1, 1], {"sex": [0, 0, 1, 1]})
     {'sex': array([0.66666667, 0.33333333])}
     """
-    counts = concordance.count(scores, time, event)
+    counts = concordance.count(scores, time, event, strata=strata)
     return {name: counts.fractions(codes, name) for name, codes in groups.items()}
 
 
-def concordance_imparity(scores, time, event, codes) -> float:
+def concordance_imparity(scores, time, event, codes, *, strata=None) -> float:
     r"""Concordance imparity in percent, :math:`100 \max_{a, a'} |CF(a) - CF(a')|` (Algorithm B.1).
 
     Parameters
@@ -135,6 +139,8 @@ def concordance_imparity(scores, time, event, codes) -> float:
         Scores (higher for earlier events) and outcomes.
     codes : array of shape (n,)
         Group of each patient.
+    strata : array of shape (n,), optional
+        Stratum of each patient: only pairs within a stratum are compared.
 
     Returns
     -------
@@ -145,4 +151,5 @@ def concordance_imparity(scores, time, event, codes) -> float:
     >>> round(concordance_imparity([3, 2, 1, 4], [1, 2, 3, 4], [1, 1, 1, 1], [0, 0, 1, 1]), 4)
     33.3333
     """
-    return 100 * float(np.ptp(concordance.count(scores, time, event).fractions(codes)))
+    counts = concordance.count(scores, time, event, strata=strata)
+    return 100 * float(np.ptp(counts.fractions(codes)))

@@ -19,7 +19,7 @@ from tqdm import tqdm
 
 from drocox import kernels
 from drocox.cox import RiskSets, unchecked_losses
-from drocox.dro import chi_square_risk
+from drocox.dro import chi_square_risk, tail
 from drocox.regularizers import Pairs, hinge_gradient
 
 N_ITER = 500
@@ -27,7 +27,110 @@ N_ITER = 500
 Objective = Callable[[torch.Tensor], torch.Tensor]
 
 
-class _Objective(torch.autograd.Function):
+@dataclass(frozen=True)
+class Ball:
+    """The adversary of the chi-square ball: dual constants, one for all models or one for each."""
+
+    c: float | np.ndarray  # 1: the mean
+
+    def worst_cases(self, losses: np.ndarray, mass: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Risk and worst-case distribution of each model.
+
+        Parameters
+        ----------
+        losses : array of shape (models, n)
+        mass : array of shape (n,)
+            Case weights; 0 for patients of another part.
+
+        Returns
+        -------
+        arrays of shape (models,) and (models, n)
+        """
+        constants = np.ones(len(losses)) * self.c
+        _, worst_mean, worst = kernels.worst_cases(losses, mass, constants)
+        return worst_mean, worst
+
+    def risk(self, losses: torch.Tensor, mass: torch.Tensor) -> torch.Tensor:
+        """The risk as a differentiable function of the losses.
+
+        Parameters
+        ----------
+        losses : tensor of shape (models, n)
+        mass : tensor of shape (n,)
+
+        Returns
+        -------
+        tensor of shape (models,)
+        """
+        return chi_square_risk(losses, self.c, mass)
+
+    def of_model(self, m: int) -> "Ball":
+        """The adversary of one model of the stack.
+
+        Parameters
+        ----------
+        m : int
+
+        Returns
+        -------
+        Ball
+        """
+        if np.ndim(self.c) == 0:
+            return self
+        return Ball(float(self.c[m]))
+
+
+@dataclass(frozen=True)
+class Tail:
+    """The adversary of CVaR, who chooses the worst share ``alpha`` of the patients."""
+
+    alpha: float
+
+    def worst_cases(self, losses: np.ndarray, mass: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Risk and worst-case distribution of each model.
+
+        Parameters
+        ----------
+        losses : array of shape (models, n)
+        mass : array of shape (n,)
+            Case weights; 0 for patients of another part.
+
+        Returns
+        -------
+        arrays of shape (models,) and (models, n)
+        """
+        worst = tail(torch.from_numpy(losses), self.alpha, torch.from_numpy(mass)).numpy()
+        return (worst * losses).sum(axis=1), worst
+
+    def risk(self, losses: torch.Tensor, mass: torch.Tensor) -> torch.Tensor:
+        """The risk as a differentiable function of the losses.
+
+        Parameters
+        ----------
+        losses : tensor of shape (models, n)
+        mass : tensor of shape (n,)
+
+        Returns
+        -------
+        tensor of shape (models,)
+        """
+        return (tail(losses, self.alpha, mass) * losses).sum(-1)
+
+    def of_model(self, m: int) -> "Tail":
+        """The adversary of one model of the stack: the same for all.
+
+        Parameters
+        ----------
+        m : int
+
+        Returns
+        -------
+        Tail
+        """
+        return self
+
+
+class _ValueWithGradient(torch.autograd.Function):
     """An objective that finds value and gradient of all models in one go."""
 
     @staticmethod
@@ -41,73 +144,152 @@ class _Objective(torch.autograd.Function):
         return upstream[:, None] * ctx.gradient, None
 
 
-def _objective(
-    risk: RiskSets, parts: np.ndarray, c=1.0, ties="breslow", first=None, through=True
-) -> Objective:
-    """Sum of the risks of some parts of the patients, from compiled passes over all of them.
+class RiskObjective:
+    r"""Worst-case mean Cox loss of every model of a stack, with its gradient.
 
-    Each row of ``parts`` (k, n) marks a part, in time order. ``c`` (models,) holds dual constants;
-    1 is the mean. ``first`` marks D1 of split losses; ``through`` says whether the logarithm of a
-    sum passes a gradient. Models whose scores spread too far for one shift of the exponent take the
-    slow way of differentiable losses, and so do all with Efron's ties.
+    With the sums :math:`T_i = \sum_{j \in R_i} w_j e^{f_j}` of equation (3), or those of a split
+    (8), :math:`T_i = e^{f_i} + \sum_{j \in D' \cap R_i} e^{f_j}`, and the adversary's worst case
+    :math:`q` in each part of the patients,
+
+    .. math:: R(f) = \sum_{\text{parts}} \max_q \sum_i q_i \delta_i (\log T_i - f_i), \qquad
+              \frac{\partial R}{\partial f_k} = w_k e^{f_k} \sum_{i:\, k \in R_i}
+              \frac{q_i \delta_i}{T_i} - q_k \delta_k:
+
+    an event pulls its own score up, and pushes everybody in its sum down by their hazard. Both sums
+    are running sums over patients in time order, in compiled loops. One shift of the exponents
+    serves a model whose scores lie within ``kernels.SAFE_SPREAD``; any other, and all models with
+    Efron's ties, take the slow way of differentiable losses.
+
+    Parameters
+    ----------
+    risk : RiskSets
+        Of the training part, with strata or without.
+    adversary : Ball or Tail
+    parts : array of shape (k, n)
+        Case weights of the patients in each part of the sum: 0 for those of another part.
+    ties : {"breslow", "efron", "order"}
+    first : bool array of shape (n,), optional
+        True for the patients of D1: losses are those of a split.
+    weights : array of shape (n,), optional
+        Case weights in the sums :math:`T_i`; not with ``first``.
+    reference_gradient : bool
+        Whether :math:`\log T_i` passes a gradient.
     """
-    order = risk.order[0]
-    event = risk.event[0]
-    n = len(order)
-    split = first is not None
-    parts = parts.astype(float)
-    inverse = np.argsort(order)
-    unordered = np.take(parts, inverse, axis=1)
 
-    def slow(scores: torch.Tensor, c) -> torch.Tensor:
-        halves = first[None] if split else None
-        losses = unchecked_losses(scores, risk, ties, first=halves, through=through)
-        return sum(chi_square_risk(losses, c, part) for part in torch.from_numpy(unordered))
+    def __init__(
+        self,
+        risk: RiskSets,
+        adversary: Ball | Tail,
+        parts,
+        *,
+        ties: str = "breslow",
+        first=None,
+        weights=None,
+        reference_gradient: bool = True,
+    ):
+        self.risk = risk
+        self.adversary = adversary
+        self.parts = np.asarray(parts, dtype=float)
+        self.ties = ties
+        self.first = first
+        self.weights = weights
+        self.reference_gradient = reference_gradient
+        # from here on patients stand in time order, latest first
+        order = risk.order[0]
+        n = len(order)
+        self.order = order
+        self.inverse = np.argsort(order)
+        self.ordered_parts = np.take(self.parts, order, axis=1)
+        self.event = risk.event[0]
+        self.widest = kernels.SAFE_SPREAD
+        if weights is not None:
+            self.mass = weights[order]
+            self.event = self.event & (self.mass > 0)  # a weight of 0 is nobody
+            self.widest -= np.abs(np.log(weights[weights > 0])).max()
+        stop = np.arange(1, n + 1)[None] if ties == "order" else risk.stop
+        enters = np.zeros((1, n), int)
+        meets = enters
+        if first is not None:  # one sum for each half: a patient enters its own, meets the other
+            enters = first[order].astype(int)[None]
+            meets = 1 - enters
+        begin = kernels.NO_STRATA if risk.labels is None else risk.begin
+        self.sets = (stop, enters, meets, begin)
 
-    if ties == "efron":
-        return lambda scores: slow(scores, c)
-    stop = np.arange(1, n + 1)[None] if ties == "order" else risk.stop
-    enters = first[order].astype(int)[None] if split else np.zeros((1, n), int)
-    sets = (stop, enters, 1 - enters if split else enters)
+    def __call__(self, scores: torch.Tensor) -> torch.Tensor:
+        """One differentiable value for each model, from scores (models, n)."""
+        if self.ties == "efron":
+            return self._slowly(scores, self.adversary)
+        return _ValueWithGradient.apply(scores, self._evaluate)
 
-    def evaluate(scores: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        # patients in time order, latest first, from here on
-        x = np.take(scores.numpy(), order, axis=1)  # rows stay contiguous, unlike with [:, order]
+    def _evaluate(self, scores: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Value and gradient of all models."""
+        x = np.take(scores.numpy(), self.order, axis=1)  # rows stay contiguous
         x -= x.max(axis=1, keepdims=True)
-        unsafe = ~(x.min(axis=1) > -kernels.SAFE_SPREAD)
+        unsafe = ~(x.min(axis=1) > -self.widest)
         x[unsafe] = 0.0  # left to the slow way below
         hazard = np.exp(x)
-        total = kernels.risk_sums(hazard, *sets)
-        if split:
-            total += hazard  # the patient's own term of its sum
+        if self.weights is not None:
+            hazard *= self.mass
+        total = self._sums(hazard)
         losses = np.log(total)
         losses -= x
-        losses *= event
-        value = np.zeros(len(x))
-        pull = np.zeros_like(x)  # what each loss weighs in the objective
-        constants = np.ones(len(x)) * c
-        for part in parts:
-            _, worst_mean, worst = kernels.worst_cases(losses, part, constants)
+        losses *= self.event
+        value, pull = self._worst_case(losses)
+        slope = self._slope(pull, hazard, total)
+        gradient = np.take(slope, self.inverse, axis=1)
+        for m in np.flatnonzero(unsafe):
+            value[m], gradient[m] = self._evaluate_slowly(scores[m : m + 1], m)
+        return torch.from_numpy(value), torch.from_numpy(gradient)
+
+    def _sums(self, hazard: np.ndarray) -> np.ndarray:
+        """T_i, whose logarithm is compared with the score."""
+        total = kernels.risk_sums(hazard, *self.sets)
+        if self.first is not None:
+            total += hazard  # the patient's own term of its sum
+        if self.weights is not None:
+            total[:, ~self.event] = 1.0  # nobody may be left in the sums of the absent
+        return total
+
+    def _worst_case(self, losses: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Value of each model, and what each event's loss weighs in it."""
+        value = np.zeros(len(losses))
+        pull = np.zeros_like(losses)
+        for mass in self.ordered_parts:
+            worst_mean, worst = self.adversary.worst_cases(losses, mass)
             value += worst_mean
             pull += worst
-        pull *= event
-        # an event pulls its own score up, and pushes everybody in its sum down by their hazard
-        push = pull / total if through else np.zeros_like(x)
-        slope = kernels.risk_sums_back(push, *sets)
-        if split:
+        pull *= self.event
+        return value, pull
+
+    def _slope(self, pull: np.ndarray, hazard: np.ndarray, total: np.ndarray) -> np.ndarray:
+        """Gradient with respect to the scores, in time order."""
+        push = pull / total if self.reference_gradient else np.zeros_like(pull)
+        slope = kernels.risk_sums_back(push, *self.sets)
+        if self.first is not None:
             slope += push
         slope *= hazard
         slope -= pull
-        gradient = np.take(slope, inverse, axis=1)
-        for m in np.flatnonzero(unsafe):
-            with torch.enable_grad():
-                leaf = scores[m : m + 1].clone().requires_grad_()
-                alone = slow(leaf, constants[m])
-                gradient[m] = torch.autograd.grad(alone.sum(), leaf)[0].numpy()
-            value[m] = float(alone)
-        return torch.from_numpy(value), torch.from_numpy(gradient)
+        return slope
 
-    return lambda scores: _Objective.apply(scores, evaluate)
+    def _slowly(self, scores: torch.Tensor, adversary: Ball | Tail) -> torch.Tensor:
+        """The same value by differentiable losses."""
+        losses = unchecked_losses(
+            scores,
+            self.risk,
+            self.ties,
+            self.weights,
+            first=None if self.first is None else self.first[None],
+            through=self.reference_gradient,
+        )
+        return sum(adversary.risk(losses, mass) for mass in torch.from_numpy(self.parts))
+
+    def _evaluate_slowly(self, scores: torch.Tensor, m: int) -> tuple[float, np.ndarray]:
+        """Value and gradient of model ``m`` alone."""
+        with torch.enable_grad():
+            leaf = scores.clone().requires_grad_()
+            value = self._slowly(leaf, self.adversary.of_model(m))
+            (gradient,) = torch.autograd.grad(value.sum(), leaf)
+        return float(value.detach()), gradient[0].numpy()
 
 
 def cox_objective(risk: RiskSets, ties: str = "breslow", penalty=None, lam=None) -> Objective:
@@ -130,7 +312,9 @@ def cox_objective(risk: RiskSets, ties: str = "breslow", penalty=None, lam=None)
         Maps scores (models, n) to one differentiable value per model. With pairs the value lacks
         the margins of the penalty; its gradient is that of the whole.
     """
-    cox = _objective(risk, risk.event[:1], ties=ties)
+    event = np.empty_like(risk.event[0])
+    event[risk.order[0]] = risk.event[0]
+    cox = RiskObjective(risk, Ball(1.0), event[None], ties=ties)
     if penalty is None:
         return cox
     weight = torch.as_tensor(lam, dtype=torch.float64)
@@ -161,7 +345,8 @@ def dro_objective(risk: RiskSets, c, ties: str = "breslow") -> Objective:
     callable
         Maps scores (models, n) to one differentiable value per model.
     """
-    return _objective(risk, np.ones((1, risk.order.shape[1])), c, ties)
+    everybody = np.ones((1, risk.order.shape[1]))
+    return RiskObjective(risk, Ball(c), everybody, ties=ties)
 
 
 def split_objective(
@@ -188,8 +373,8 @@ def split_objective(
         Maps scores (models, n) to one differentiable value per model.
     """
     first = np.asarray(first, dtype=bool)
-    halves = np.stack([first, ~first])[:sides, risk.order[0]]
-    return _objective(risk, halves, c, first=first, through=reference_gradient)
+    halves = np.stack([first, ~first])[:sides]
+    return RiskObjective(risk, Ball(c), halves, first=first, reference_gradient=reference_gradient)
 
 
 def initial_parameters(n_features: int, hidden: int | None, seed: int) -> np.ndarray:
@@ -262,6 +447,17 @@ class _Network:
         w1, b1, w2, b2 = np.split(theta, np.cumsum([hidden * d, hidden, hidden]), axis=1)
         return [w1.reshape(len(theta), hidden, d), b1, w2, b2]
 
+    def weight_mask(self) -> np.ndarray:
+        """1 for the parameters that are weights, 0 for biases, in one row of ``theta``."""
+        d = self.X.shape[1]
+        if self.hidden is None:
+            return np.ones(d)
+        mask = np.ones(self.hidden * (d + 2) + 1)
+        _, b1, _, b2 = self._layers(mask[None])
+        b1[:] = 0.0
+        b2[:] = 0.0
+        return mask
+
     def scores(self, theta: np.ndarray) -> np.ndarray:
         if self.hidden is None:
             return theta @ self.X.T
@@ -297,8 +493,9 @@ def fit_stack(
     n_iter: int = N_ITER,
     centre: bool = False,
     verbose: bool = False,
+    penalty: float = 0.0,
 ) -> ScoreStack:
-    """Train a stack of models by full-batch steps of Adam.
+    r"""Train a stack of models by full-batch steps of Adam.
 
     Parameters
     ----------
@@ -319,6 +516,9 @@ def fit_stack(
         the Cox loss cannot see.
     verbose : bool
         Whether to show a progress bar.
+    penalty : float
+        Weight decay :math:`\lambda`: every model's objective gets :math:`\frac\lambda2 \lVert w
+        \rVert^2` added, with :math:`w` its weights of both layers, or coefficients; not biases.
 
     Returns
     -------
@@ -330,6 +530,10 @@ def fit_stack(
     network = _Network(X, len(theta), hidden)
     first = np.zeros_like(theta)
     second = np.zeros_like(theta)
+    decay = penalty * network.weight_mask()
+    # By hand: torch.optim.Adam knows one learning rate per group of parameters, so it takes a stack
+    # of nine models as nine groups: 1.0 ms a step instead of 0.02 (linear) to 0.07 (networks), and
+    # another last digit.
     b1, b2, eps = 0.9, 0.999, 1e-8  # Adam's usual constants
     for step in tqdm(range(1, n_iter + 1), disable=not verbose, desc="training", leave=False):
         with torch.enable_grad():  # also where the caller has switched gradients off
@@ -337,6 +541,8 @@ def fit_stack(
             used = scores - scores.mean(-1, keepdim=True) if centre else scores
             objective(used).sum().backward()
         grad = network.gradient(theta, scores.grad.numpy())
+        if penalty:
+            grad += decay * theta
         first += (1 - b1) * (grad - first)
         second += (1 - b2) * (grad * grad - second)
         scale = np.sqrt(second) / np.sqrt(1 - b2**step) + eps

@@ -137,6 +137,59 @@ def test_algorithm_knows_no_tolerance():
     assert concordance.count([2e-9, 1e-9], [1, 2], [1, 0]).points.tolist() == [1.0, 1.0]
 
 
+# Strata -------------------------------------------------------------------------------------
+
+
+@settings(max_examples=100)
+@given(n=st.integers(4, 40), strata=st.integers(1, 4), seed=seeds)
+def test_with_strata_pairs_are_compared_within_a_stratum_only(n, strata, seed):
+    scores, time, event = draw(seed, n)
+    labels = np.random.default_rng(seed).choice(["b", "a", "d", "c"][:strata], n)
+    counts = concordance.count(scores, time, event, strata=labels)
+    points = np.zeros(n)
+    pairs = np.zeros(n)
+    harrell_points = 0.0
+    harrell_pairs = 0
+    for label in sorted(set(labels)):
+        here = labels == label
+        points[here], pairs[here] = points_and_pairs(scores[here], time[here], event[here])
+    for i in range(n):
+        for j in range(n):
+            later = time[i] < time[j] or (time[i] == time[j] and not event[j])
+            if i != j and event[i] and later and labels[i] == labels[j]:
+                harrell_pairs += 1
+                apart = scores[i] - scores[j]
+                harrell_points += 0.5 if abs(apart) <= 1e-8 else float(apart > 0)
+    assert counts.points.tolist() == points.tolist()
+    assert counts.pairs.tolist() == pairs.tolist()
+    again = concordance.count(scores, risk_sets(time, event, strata=labels))
+    assert again.points.tolist() == points.tolist()
+    if harrell_pairs == 0:
+        with pytest.raises(ValueError, match="no comparable pair"):
+            accuracy.concordance_index(scores, time, event, strata=labels)
+        return
+    index = accuracy.concordance_index(scores, time, event, strata=labels)
+    assert index == harrell_points / harrell_pairs
+    codes = np.arange(n) % 2
+    means = [points[codes == k].sum() / max(pairs[codes == k].sum(), 1) for k in (0, 1)]
+    if all(pairs[codes == k].any() for k in (0, 1)):
+        imparity = fairness.concordance_imparity(scores, time, event, codes, strata=labels)
+        assert imparity == 100 * abs(means[0] - means[1])
+        groups = {"sex": codes}
+        fractions = fairness.concordance_fractions(scores, time, event, groups, strata=labels)
+        assert fractions["sex"].tolist() == means
+
+
+def test_strata_may_lack_events_but_not_labels():
+    scores, time, event = [1.0, 2.0, 3.0, 4.0], [1, 2, 3, 4], [1, 1, 0, 0]
+    strata = ["a", "a", "b", "b"]  # nobody of b has an event
+    assert concordance.count(scores, time, event, strata=strata).pairs.tolist() == [1, 1, 0, 0]
+    with pytest.raises(ValueError, match=r"strata must hold one .* per patient"):
+        accuracy.concordance_index(scores, time, event, strata=strata[1:])
+    with pytest.raises(TypeError, match="strata: leave it out; pass risk_sets"):
+        concordance.count(scores, risk_sets(time, event), strata=strata)
+
+
 # Many patients ------------------------------------------------------------------------------
 
 

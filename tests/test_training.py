@@ -13,9 +13,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from drocox import cox_losses, dual_constant, fairness, regularizers, risk_sets
+from drocox import cox_losses, dro_risk, dual_constant, fairness, regularizers, risk_sets
 from drocox.training import (
+    Ball,
+    RiskObjective,
     ScoreStack,
+    Tail,
     cox_objective,
     dro_objective,
     fit_stack,
@@ -200,6 +203,62 @@ def test_models_whose_scores_spread_too_far_take_the_slow_way(name):
         assert value[m].item() == pytest.approx(expected.item(), rel=1e-10)
         (expected,) = torch.autograd.grad(expected, one)
         np.testing.assert_allclose(slope[m], expected, atol=1e-8)
+
+
+@pytest.mark.parametrize("sides", [0, 2])
+def test_a_model_that_takes_the_slow_way_keeps_its_own_constant(sides):
+    constants = np.array([1.2, 2.5, 4.0])
+    spread = np.array([1.0, 900.0, 3000.0])[:, None]
+    scores = torch.from_numpy(spread * np.random.default_rng(3).uniform(-1, 1, (3, N)))
+    if sides:
+        objective = split_objective(RISK, FIRST, constants)
+    else:
+        objective = dro_objective(RISK, constants)
+    for m in range(3):
+        losses = dense_losses(scores[m], split=sides == 2)
+        parts = [FIRST, ~FIRST] if sides else [np.full(N, True)]
+        expected = sum(float(dense_dro(losses[part], constants[m])) for part in parts)
+        assert objective(scores)[m].item() == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("adversary", [Ball(1.8), Tail(0.3)], ids=["ball", "tail"])
+def test_objective_with_weights_and_strata_is_the_printed_risk(adversary, weighted):
+    """Value and gradient against the public functions, whose derivatives are torch's."""
+    rng = np.random.default_rng(7)
+    weights = rng.integers(0, 4, N).astype(float) if weighted else np.ones(N)
+    strata = rng.integers(0, 3, N)
+    risk = risk_sets(TIME, EVENT, strata=strata)
+    scores = torch.from_numpy(np.array([[1.0], [800.0]]) * rng.normal(size=(2, N)))
+    scores.requires_grad_()
+    objective = RiskObjective(risk, adversary, weights[None], weights=weights)
+    value = objective(scores)
+    (slope,) = torch.autograd.grad(value.sum(), scores)
+    alpha, rule = (0.3, "cvar") if isinstance(adversary, Tail) else (1 / 1.8**2, "sharp")
+    losses = cox_losses(scores, risk, weights=weights)
+    expected = dro_risk(losses, alpha, rule=rule, weights=weights)
+    np.testing.assert_allclose(value.detach(), expected.detach(), rtol=1e-10)
+    (expected,) = torch.autograd.grad(expected.sum(), scores)
+    np.testing.assert_allclose(slope, expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("hidden", [None, HIDDEN], ids=["linear", "mlp"])
+def test_weight_decay_is_half_the_square_of_the_weights_without_biases(hidden):
+    penalty = 0.3
+    theta = initial_parameters(D, hidden, seed=4)
+    net = module(theta.copy(), hidden)
+    optimiser = torch.optim.Adam(net.parameters(), lr=0.01)
+    for _ in range(25):
+        optimiser.zero_grad()
+        weights = [p for name, p in net.named_parameters() if "weight" in name]
+        squares = sum(p.square().sum() for p in weights)
+        objective = dense_dro(dense_losses(net(torch.from_numpy(X))[:, 0]), C)
+        (objective + penalty / 2 * squares).backward()
+        optimiser.step()
+    expected = torch.nn.utils.parameters_to_vector(net.parameters()).detach().numpy()
+    how = {"hidden": hidden, "n_iter": 25, "penalty": penalty}
+    got = fit_stack(X, dro_objective(RISK, C), theta, [0.01], **how)
+    np.testing.assert_allclose(got.theta[0], expected, atol=1e-10)
 
 
 @pytest.mark.parametrize("sides", [1, 2])
