@@ -1,0 +1,186 @@
+r"""What the chapter on fairness metrics draws and tells: two traps, scale and shift.
+
+Scores :math:`s f_i + c` rank patients as :math:`f_i` do, and for :math:`s = 1` predict the same
+curves; the metrics of hazards :math:`e^{f}` are others.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from scipy.spatial.distance import pdist
+
+from drocox.bookstyle import guard, say
+from drocox.paper.tables import published
+from drocox.sliders import SliderFigure, slider
+
+NUMBER_WORDS = ["no", "one", "two", "three"]
+STYLES = {
+    "c_index": ("c-index", "k-"),
+    "ibs": ("IBS", "C4-."),
+    "f_i": ("$F_I$", "C0o-"),
+    "f_g_age": ("$F_G$", "C1s--"),
+    "f_cap": (r"$F_\cap$", "C2^:"),
+}
+READOUTS = {
+    "c-index": "c_index",
+    "F_I": "f_i",
+    "F_I centred": "f_i_centred",
+    "F_G": "f_g_age",
+    "F_∩": "f_cap",
+    "IBS": "ibs",
+}
+
+
+def tell_smallest_cell(summary: pd.DataFrame) -> None:
+    """How many patients and events the smallest cell has.
+
+    Parameters
+    ----------
+    summary : DataFrame
+        Columns ``patients`` and ``events``, the smallest cell first.
+    """
+    smallest = summary.iloc[0]
+    say("few", int(smallest["patients"]))
+    say("few_events", NUMBER_WORDS[int(smallest["events"])])
+
+
+def tell_published_deviation() -> None:
+    """The published standard deviation of F_∩ of the Cox model on SEER."""
+    row = "table == 'general_performance_SEER_race_CI' and method == 'Cox'"
+    metrics = published().query(row).set_index("metric")
+    say("published_sd", f"{metrics.loc['f_cap', 'std']:.2f}")
+
+
+def four_metrics(metrics: Mapping, attribute: str) -> np.ndarray:
+    """F_I, F_G and F_∩ with their mean F_A.
+
+    Parameters
+    ----------
+    metrics : mapping of str to float
+        From a judge of :mod:`drocox.paper.run`.
+    attribute : str
+        Of the groups of F_G.
+
+    Returns
+    -------
+    array of shape (4,)
+    """
+    three = [metrics["f_i"], metrics[f"f_g_{attribute}"], metrics["f_cap"]]
+    return np.array([*three, np.mean(three)])
+
+
+def tell_shift(flc: Sequence, seer: Sequence) -> None:
+    """What a shift of all scores does: on FLC all four fall, on SEER F_∩ and F_A rise.
+
+    Parameters
+    ----------
+    flc, seer : pairs of mappings of str to float
+        Metrics of the trained model, and of the model with all scores lowered.
+    """
+    flc_before = four_metrics(flc[0], "age")
+    flc_after = four_metrics(flc[1], "age")
+    guard((flc_after < flc_before).all(), "on FLC the limit is less than before")
+    before = four_metrics(seer[0], "race")
+    after = four_metrics(seer[1], "race")
+    guard((after[:2] < 0.1 * before[:2]).all(), "F_I and F_G fall")
+    guard((after[2:] > 3 * before[2:]).all(), "on SEER the shift raises F_∩ and F_A")
+    say("f-cap", f"{before[2]:.2f} to {after[2]:.2f}")
+    say("f-a", f"{before[3]:.2f} to {after[3]:.2f}")
+
+
+def tell_scores_far_from_zero() -> None:
+    """Mean hazard difference of the scores -6, -5, -4, -3, and when they are halved."""
+    hazards = np.exp([[-6.0], [-5.0], [-4.0], [-3.0]])
+    whole = pdist(hazards).mean()
+    halved = pdist(hazards**0.5).mean()
+    guard(halved > 3 * whole, "far from 0 the metrics may rise first")
+    say("far", f"{whole:.3f} to {halved:.3f}")
+
+
+def draw_traps(
+    scales: np.ndarray, by_scale: pd.DataFrame, shifts: np.ndarray, by_shift: pd.DataFrame
+) -> Figure:
+    """Metrics relative to those of the trained model, by scale (left) and by shift (right).
+
+    Parameters
+    ----------
+    scales, shifts : arrays of shape (m,)
+        In increasing order.
+    by_scale, by_shift : DataFrames of m rows
+        A column for each metric.
+
+    Returns
+    -------
+    Figure
+    """
+    for metric in ("f_i", "f_g_age", "f_cap"):
+        guard(by_scale[metric].is_monotonic_increasing, f"{metric} falls as scores shrink")
+    by_order = by_scale[["c_index", "ci_percent_age"]]
+    guard(np.ptp(by_order, axis=0).max() < 1e-4, "the c-index and CI stay")
+    guard(np.ptp(by_scale["ibs"]) > 0.1, "IBS notices scale")
+    guard(np.ptp(by_shift["ibs"]) < 1e-6, "a shift changes no prediction")
+    guard(by_shift["f_i"].iloc[0] < 1e-3, "F_I vanishes as the shift becomes negative")
+    figure, axes = plt.subplots(1, 2, sharey=True, figsize=(6.4, 3.7), layout="constrained")
+    panels = ((axes[0], scales, by_scale), (axes[1], shifts, by_shift))
+    for panel, at, frame in panels:
+        for metric, (label, style) in STYLES.items():
+            panel.plot(at, frame[metric], style, label=label, ms=5)
+    axes[0].set(
+        xlabel="scores multiplied by", ylabel="relative to the trained model", ylim=(-0.05, 1.35)
+    )
+    axes[1].set(xlabel="added to all scores")
+    handles, labels = axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncol=5)
+    return figure
+
+
+def traps_slider(
+    scales: np.ndarray,
+    shifts: np.ndarray,
+    days: np.ndarray,
+    survival: np.ndarray,
+    metrics: Sequence,
+) -> SliderFigure:
+    """Curves of three patients and the metrics of the model, by scale and shift of the scores.
+
+    Parameters
+    ----------
+    scales, shifts : arrays of shapes (a,) and (b,)
+    days : array of shape (m,)
+    survival : array of shape (a, b, 3, m)
+        Of a patient of low, middle and high risk.
+    metrics : a sequences of b mappings of str to float
+
+    Returns
+    -------
+    SliderFigure
+    """
+    percent = 100 * survival
+    lines = {
+        "low risk": percent[:, :, 0],
+        "middle": percent[:, :, 1],
+        "high risk": percent[:, :, 2],
+    }
+    readouts = {
+        name: np.array([[cell[key] for cell in row] for row in metrics])
+        for name, key in READOUTS.items()
+    }
+    formats = dict.fromkeys(readouts, "{:.3f}")
+    return slider(
+        "traps",
+        {"scale": scales, "shift": shifts},
+        days / 365.25,
+        lines,
+        readouts=readouts,
+        start={"scale": 4, "shift": 4},
+        ylim=(0, 102),
+        xlabel="years since entry",
+        ylabel="predicted to be alive (%)",
+        formats=formats | {"scale": "{:.1f}", "shift": "{:.0f}"},
+        alt="Survival curves of three FLC patients; the scale slider pulls "
+        "them together, the shift slider leaves them where they are while the "
+        "fairness metrics below change.",
+    )

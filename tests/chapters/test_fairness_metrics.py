@@ -1,0 +1,93 @@
+"""Drawings and values of the chapter on fairness metrics."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from drocox.chapters import fairness_metrics as chapter
+
+
+@pytest.fixture
+def told(monkeypatch):
+    """Values for the text, by name."""
+    values = {}
+    monkeypatch.setattr(chapter, "say", values.__setitem__)
+    return values
+
+
+def test_the_smallest_cell(told):
+    chapter.tell_smallest_cell(pd.DataFrame({"patients": [12, 80], "events": [1, 30]}))
+    assert told == {"few": 12, "few_events": "one"}
+
+
+def test_the_published_deviation(told):
+    chapter.tell_published_deviation()
+    assert float(told["published_sd"]) > 0
+
+
+def metrics(f_i, f_g, f_cap):
+    return {"f_i": f_i, "f_g_age": f_g, "f_g_race": f_g, "f_cap": f_cap}
+
+
+def test_four_metrics_end_with_the_mean():
+    assert list(chapter.four_metrics(metrics(1.0, 2.0, 6.0), "age")) == [1, 2, 6, 3]
+
+
+def test_a_shift_is_told_and_held(told):
+    flc = (metrics(1.0, 1.0, 1.0), metrics(0.0, 0.1, 0.5))
+    seer = (metrics(0.1, 0.1, 0.4), metrics(0.0, 0.0, 3.0))
+    chapter.tell_shift(flc, seer)
+    assert told == {"f-cap": "0.40 to 3.00", "f-a": "0.20 to 1.00"}
+    with pytest.raises(AssertionError, match="raises F_∩ and F_A"):
+        chapter.tell_shift(flc, (seer[0], metrics(0.0, 0.0, 0.5)))
+    with pytest.raises(AssertionError, match="on FLC"):
+        chapter.tell_shift(flc[::-1], seer)
+
+
+def test_scores_far_from_zero(told):
+    chapter.tell_scores_far_from_zero()
+    hazards = np.exp([-6.0, -5.0, -4.0, -3.0])
+    gaps = [abs(a - b) for i, a in enumerate(hazards) for b in hazards[:i]]
+    assert told["far"].startswith(f"{np.mean(gaps):.3f} to ")
+
+
+@pytest.fixture
+def frames():
+    grid = np.linspace(0.1, 1, 4)
+    still = np.ones(4)
+    by_scale = {"c_index": still, "ci_percent_age": still, "ibs": 1.2 - grid / 5}
+    by_scale |= dict.fromkeys(("f_i", "f_g_age", "f_cap"), grid)
+    by_shift = {"c_index": still, "ibs": still, "f_g_age": grid, "f_cap": grid}
+    by_shift |= {"f_i": [0, 0, 0, 1]}
+    return grid, pd.DataFrame(by_scale), grid - 1, pd.DataFrame(by_shift)
+
+
+def test_traps_are_drawn(frames):
+    scales, by_scale, _, by_shift = frames
+    left, right = chapter.draw_traps(*frames).axes
+    labels = [line.get_label() for line in left.lines]
+    assert labels == [label for label, _ in chapter.STYLES.values()]
+    assert np.array_equal(left.lines[1].get_ydata(), by_scale["ibs"])
+    assert np.array_equal(left.lines[1].get_xdata(), scales)
+    assert np.array_equal(right.lines[2].get_ydata(), by_shift["f_i"])
+
+
+@pytest.mark.parametrize(
+    ("part", "column", "sentence"),
+    [(1, "f_i", "falls"), (1, "c_index", "stay"), (1, "ibs", "notices"), (3, "ibs", "prediction")],
+)
+def test_traps_are_held_to_the_sentences(frames, part, column, sentence):
+    frames = list(frames)
+    wrong = np.ones(4) if column == "ibs" and part == 1 else np.array([2.0, 1.0, 1.0, 1.0])
+    frames[part] = frames[part].assign(**{column: wrong})
+    with pytest.raises(AssertionError, match=sentence):
+        chapter.draw_traps(*frames)
+
+
+def test_the_slider_has_a_curve_for_each_patient():
+    cell = {key: 0.5 for key in chapter.READOUTS.values()}
+    grids = np.linspace(0.2, 1, 5), np.linspace(-8, 2, 6)
+    survival = np.full((5, 6, 3, 4), 0.5)
+    figure = chapter.traps_slider(*grids, np.linspace(0, 365.25, 4), survival, [[cell] * 6] * 5)
+    for name in ("low risk", "middle", "high risk", "F_∩"):
+        assert name in figure.markup
