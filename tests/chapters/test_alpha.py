@@ -1,0 +1,164 @@
+"""Values for the sentences on alpha against plain computations; guards that can fail."""
+
+from functools import cache
+
+import numpy as np
+import pandas as pd
+import pytest
+from perturbed import failed, shuffled, told
+from scipy.stats import spearmanr
+
+from drocox.chapters import alpha as chapter
+from drocox.paper import claims, protocol, store, tables
+
+RANGES = {"flc": (0.1, 0.3), "support": (0.3, 0.5), "seer": (0.1, 0.3)}
+
+
+def check(function, *arguments, variants):
+    """All sentences hold, and each fails for some of the variants."""
+    result = told(chapter, function, *arguments)
+    assert failed(chapter, function, *variants) == set(result.held)
+    return result.values
+
+
+@cache
+def alpha():
+    parts = [
+        tables.alpha_table(dataset, protocol=name).assign(dataset=dataset, protocol=name)
+        for name in protocol.PROTOCOLS
+        for dataset in chapter.DATASETS
+    ]
+    return pd.concat(parts, ignore_index=True)
+
+
+def mixed(seed):
+    """The table with its means at other places."""
+    mean = shuffled(alpha()["mean"], seed)
+    return alpha().assign(mean=mean, paper_mean=shuffled(alpha()["paper_mean"].fillna(0), seed))
+
+
+def repeats(name, dataset, column, method="DRO-COX"):
+    runs = store.load_runs(name)
+    rows = runs[(runs["dataset"] == dataset) & (runs["learning_rate"] == 0.01)]
+    rows = rows[rows["method"] == method]
+    return rows.pivot(index="repeat", columns="alpha", values=column)
+
+
+def changes(column, ranges):
+    rows = {}
+    for name in protocol.PROTOCOLS:
+        for dataset, (low, high) in ranges.items():
+            values = repeats(name, dataset, column)
+            d = values[high] - values[low]
+            rows[name.replace("_", " "), dataset] = {
+                "change": d.mean(), "paired SE": d.std() / 10**0.5, "repeats > 0": (d > 0).sum()
+            }  # fmt: skip
+    return pd.DataFrame(rows).T
+
+
+def test_points_of_the_figure():
+    values = check("tell_points", alpha(), variants=[(shuffled(alpha(), 0),), (alpha()[1:],)])
+    points = chapter.published_points(alpha())
+    row = points.iloc[0]
+    assert row["distance"] == abs(row["mean"] - row["paper_mean"]) / row["paper_std"]
+    shown = values["f1-table-as-published"]
+    assert shown.shape == (18, 12)
+    first = alpha().query("dataset == 'flc' and alpha == 0.1 and metric == 'f_a'")["mean"].iloc[0]
+    assert shown.loc["FLC, α = 0.1", ("F_A", "mean")] == f"{first:.4f}"
+
+
+@pytest.mark.slow
+def test_six_figures():
+    shown = told(chapter, "keep_figures").values
+    assert len(shown) == 6
+    assert all(len(figure.axes) == 6 for figure in shown.values())
+
+
+def test_claims_and_gains():
+    values = told(chapter, "tell_claims").values
+    assert values["C9-corrected"] == f"{claims.JUDGES['C9']('corrected').value} of 3"
+    gains = changes("test_c_index", RANGES)
+    others = [(mixed(seed), -gains) for seed in range(3)]
+    check("tell_gains", alpha(), gains, variants=others)
+
+
+def correlations():
+    found = {}
+    for _, name, column, _, _, view in chapter.SERIES:
+        of_protocol = alpha()[alpha()["protocol"] == name]
+        for dataset in chapter.DATASETS:
+            wide = of_protocol[of_protocol["dataset"] == dataset]
+            wide = wide.pivot(index="alpha", columns="metric", values=column)
+            for metric in claims.FAIR:
+                if wide[metric].notna().all():
+                    rho = spearmanr(wide.index, wide[metric])[0]
+                    found.setdefault((view, metric), {})[dataset] = rho
+    return pd.DataFrame(found).reindex(chapter.DATASETS)
+
+
+def test_fairness():
+    rho = correlations()
+    imparity = changes("test_ci_percent_age", dict.fromkeys(chapter.DATASETS, (0.1, 0.5)))
+    check("tell_fairness", rho, imparity, variants=[(-rho, -imparity), (0 * rho, imparity)])
+    of_flc = repeats("corrected", "flc", "test_ci_percent_age")
+    runs = store.load_runs("as_published")
+    others = [(runs.assign(moved=0), of_flc * 0 + of_flc.columns)]
+    check("tell_test_sets", runs, of_flc, variants=others)
+
+
+def test_trade_off():
+    variants = [(mixed(seed),) for seed in range(3)]
+    values = check("tell_trade_off", alpha(), variants=variants)
+    assert values["trade-paper-flc"] == "0.49"
+    assert len(chapter.draw_trade_off(alpha()).axes) == 3
+
+
+def test_learned():
+    runs = store.load_runs("corrected")
+    learned = pd.DataFrame(
+        [[0.01] * 3, [0.5] * 3, [1.0, 0.2, 1.0]], [0.1, 0.3, 0.5], chapter.DATASETS
+    )
+    learned.loc[0.3, "support"] = 0.1
+    other = learned[::-1].set_axis(learned.index)
+    values = check("tell_learned", alpha(), runs, learned, variants=[(alpha(), runs, other),
+                   (alpha(), runs, 3 * learned)])  # fmt: skip
+    assert values["learned-support-half"] == "20.0"
+
+
+def test_shrunk():
+    first = chapter.first_repeat(store.load_runs("corrected"))
+    assert len(first) == 18
+    scales = np.geomspace(1e-4, 1e4, 5)
+    control = {d: {"f_a": scales, "c_index": 0.9, "ci_percent": 1.0} for d in chapter.DATASETS}
+    low = {d: {"f_a": scales * 1e9, "c_index": 0.1} for d in chapter.DATASETS}
+    values = check("tell_shrunk", first, control, variants=[(first, low)])
+    assert values["shrunk-ahead"] == "0"
+    assert len(chapter.draw_shrunk(first, control).axes) == 6
+
+
+def test_test_parts():
+    constant = dict.fromkeys([(dataset, 1) for dataset in chapter.DATASETS], 0.0)
+    assert failed(chapter, "tell_test_parts", (constant,))
+
+
+def test_against_cox():
+    width = chapter.student.ppf(0.975, 9) * np.sqrt(1 / 10 + 0.2 / 0.8)
+    gaps = {}
+    for dataset in chapter.DATASETS:
+        for name in ("c_index", "ci_percent_age"):
+            column = f"test_{name}"
+            runs = store.load_runs("corrected").query(
+                "dataset == @dataset and method == 'Cox' and learning_rate == 0.01"
+            )
+            cox = runs.set_index("repeat")[column]
+            d = repeats("corrected", dataset, column).sub(cox, axis=0)
+            gaps[dataset, name] = pd.DataFrame({"mean": d.mean(), "half": width * d.std()})
+    mirrored = {key: gap.assign(mean=-gap["mean"]) for key, gap in gaps.items()}
+    sure = {key: gap.assign(mean=9.0, half=1e-9) for key, gap in gaps.items()}
+    values = check("tell_against_cox", gaps, variants=[(mirrored,), (sure,)])
+    assert float(values["support-p"]) < 0.05
+
+
+def test_a_model_that_has_barely_started():
+    runs = store.load_runs("corrected")
+    check("tell_stopped", runs, variants=[(runs.assign(learning_rate=0.0001),)])
