@@ -40,6 +40,15 @@ def number_in(value: float, name: str, low: float, high: float) -> float:
     return float(value)
 
 
+def whole_number(value: int, name: str, least: int) -> int:
+    """Return ``value`` as an int that is at least ``least``."""
+    if not is_number(value) or not float(value).is_integer():
+        raise TypeError(f"{name} must be a whole number, got {value!r}")
+    if value < least:
+        raise ValueError(f"{name} must be {least} or more, got {value!r}")
+    return int(value)
+
+
 def array(values) -> np.ndarray:
     """Return ``values`` as an array; tensors may require gradients and live on any device."""
     if not hasattr(values, "detach"):
@@ -50,8 +59,11 @@ def array(values) -> np.ndarray:
 
 def numbers(values, name: str, ndim: int | None = None) -> np.ndarray:
     """Return ``values`` as a float64 array; refuse empty input, NaN and infinities."""
+    given = array(values)
+    if given.dtype.kind in "mM":  # NumPy would make nanoseconds of them
+        raise TypeError(f"{name} holds dates or durations; pass numbers, such as days since entry")
     try:
-        out = np.asarray(array(values), dtype=float)
+        out = np.asarray(given, dtype=float)
     except (TypeError, ValueError) as error:
         raise TypeError(f"{name} must be numeric; encode its non-numeric values first") from error
     if ndim is not None and out.ndim != ndim:

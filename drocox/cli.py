@@ -5,16 +5,26 @@ Arguments are checked before anything slow is imported, so a usage error comes a
 
 import argparse
 import gc
+import operator
 import os
 import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
-from drocox import __version__, _checks
+from drocox import __version__, _checks, files
 from drocox.paper import StoreError
 from drocox.paper import cli as paper
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pandas as pd
+
+COMPARISONS = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt}
+CUT = re.compile(r"(?P<column>.+?) *(?P<sign>>=|<=|>|<) *(?P<number>.*)")
+MISSING = "missing"  # label of the patients who have none
+MOST_LABELS = 10  # of an event, that a message shows
 
 
 class _Parser(argparse.ArgumentParser):
@@ -42,9 +52,10 @@ def _parser() -> tuple[_Parser, dict[str, argparse.ArgumentParser]]:
 
     example = "drocox audit patients.csv --time days --event died --groups 'sex,age>65'"
     add = command("audit", _audit, example).add_argument
-    add("file", type=Path, help="CSV with a line of names, then one line for each patient")
+    add("file", help="CSV with a line of names, then one line for each patient")
     add("--time", required=True, metavar="COLUMN", help="observed times")
-    add("--event", required=True, metavar="COLUMN", help="1 = event, 0 = censored")
+    words = "1 = event, 0 = censored; or COLUMN=VALUE, as in status=dead"
+    add("--event", required=True, metavar="COLUMN", help=words)
     add("--groups", required=True, type=_names, metavar="A,B", help="columns, or cuts like age>65")
     words = "held-out scores to be judged (default: Cox and DRO-COX, fitted here by cross-fitting)"
     add("--score", metavar="COLUMN", help=words)
@@ -60,61 +71,154 @@ def _names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
-def _read(args) -> tuple:
-    """The file of ``audit`` as data, and the scores in it."""
+def _event(df, given: str) -> tuple[str, "pd.Series"]:
+    """Column and indicator of the event, given as COLUMN or as COLUMN=VALUE."""
     import pandas as pd
 
-    from drocox.data import SurvivalData, _column
+    from drocox.data import column
 
-    try:
-        df = pd.read_csv(args.file, encoding="utf-8-sig", skipinitialspace=True, low_memory=False)
-    except (OSError, ValueError) as error:  # the reader's complaints are of this kind
-        args.usage(f"cannot read {args.file}: {error}")
-    df.columns = df.columns.str.strip()
-    if df.empty:
-        args.usage(f"{args.file} is empty; pass at least one patient")
+    if given in df.columns:
+        events = column(df, given, "--event")
+        labels = sorted(_texts(events.dropna().unique()))
+        if not set(labels) <= {"0", "1", "False", "True"} and len(labels) <= MOST_LABELS:
+            raise ValueError(
+                f"event column {given!r} holds {', '.join(labels)}; say which of them is the "
+                f"event, as in --event {given}={labels[-1]}"
+            )
+        return given, events
+    name, equals, value = given.rpartition("=")
+    if not equals:
+        column(df, given, "--event")  # which refuses it
+    events = column(df, name.strip(), "--event")
+    if events.isna().any():
+        raise ValueError(
+            f"event column {name!r} lacks {events.isna().sum()} value(s); drop or fill"
+        )
+    labels = _texts(events)
+    if value.strip() not in labels:
+        known = ", ".join(sorted(set(labels))[:MOST_LABELS])
+        raise ValueError(f"--event: {name!r} never holds {value!r}; it holds: {known}")
+    return name.strip(), pd.Series([label == value.strip() for label in labels], df.index)
 
-    named = [("--time", args.time), ("--event", args.event), *(("--drop", c) for c in args.drop)]
-    unused = [_column(df, name, option).name for option, name in named] + [args.score]
-    scores = _column(df, args.score, "--score") if args.score else None
-    groups = {}
-    for name in args.groups:
-        of, over, cut = name.partition(">")
-        if name in df or not over:
-            groups[name] = _column(df, name, "--groups")
-        elif not re.fullmatch(r" *-?\d+(\.\d*)? *", cut):
-            args.usage(f"--groups: {name!r} needs a number after >, as in age>65")
-        else:
-            values = pd.to_numeric(_column(df, of.strip(), "--groups"))
-            groups[name] = (values > float(cut)).where(values.notna())
-    how = {"time": args.time, "event": args.event, "groups": groups, "name": args.file.name}
-    how["features"] = df.columns.drop(unused, errors="ignore")
-    try:
-        return SurvivalData.from_frame(df, **how), scores
-    except (TypeError, ValueError) as error:  # the advice in terms of the command line
-        said = str(error).replace("features=[...]", "--drop COLUMN")
-        raise ValueError(re.sub(r"groups={.(.*?).: df.*}", r"--groups '\1>65'", said)) from error
+
+def _texts(values) -> list[str]:
+    """Labels as text, whole numbers without a point."""
+    return [f"{v:g}" if isinstance(v, float) else str(v).strip() for v in values]
+
+
+def _scores(df, name: str, outcomes: tuple[str, ...]) -> "np.ndarray":
+    """Scores of the patients; who lacks one is named."""
+    import numpy as np
+    import pandas as pd
+
+    from drocox.data import column
+
+    given = column(df, name, "--score", outcomes)
+    scores = pd.to_numeric(given, errors="coerce").to_numpy(float)
+    if not np.isfinite(scores).all():
+        first = int(np.flatnonzero(~np.isfinite(scores))[0])
+        raise ValueError(
+            f"--score: {name!r} holds {given.iloc[first]} for patient {first + 1} of {len(df)}, "
+            "which is no score; complete the column, or leave such patients out of the file"
+        )
+    return scores
+
+
+def _group(df, name: str, outcomes: tuple[str, ...]) -> "pd.Series":
+    """Labels of one attribute: a column, or a cut of it such as age>65."""
+    import pandas as pd
+    from pandas.api.types import is_numeric_dtype
+
+    from drocox.data import MAX_NUMERIC_GROUPS, column
+
+    cut = None if name in df.columns else CUT.fullmatch(name)
+    labels = column(df, cut["column"] if cut else name, "--groups", outcomes)
+    if cut:
+        if not re.fullmatch(r"-?\d+(\.\d*)?", cut["number"]):
+            raise ValueError(f"--groups: {name!r} needs a number after {cut['sign']}, as in age>65")
+        values = pd.to_numeric(labels, errors="coerce")
+        text = labels[values.isna() & labels.notna()]
+        if len(text):
+            raise ValueError(f"--groups: {name!r} cannot cut {text.iloc[0]!r}, which is no number")
+        inside = COMPARISONS[cut["sign"]](values, float(cut["number"]))
+        labels = inside.where(values.notna())
+    elif is_numeric_dtype(labels) and labels.nunique() > MAX_NUMERIC_GROUPS:
+        raise ValueError(
+            f"--groups: {name!r} holds {labels.nunique()} distinct values; cut a measurement, as "
+            f"in --groups '{name}>65', and write numbers that are labels as text, such as 'no 12'"
+        )
+    if labels.isna().any():  # a group of their own
+        known = sorted(labels.dropna().unique())
+        order = [*map(str, known), MISSING]
+        labels = labels.map(str, na_action="ignore").fillna(MISSING)
+        labels = labels.astype(pd.CategoricalDtype(order))
+    return labels
+
+
+def _usable(df, names: list[str]) -> tuple[list[str], list[str]]:
+    """Columns in which badly served groups can be searched for, and the others."""
+    from drocox.data import column, encode
+
+    usable = []
+    unusable = []
+    for name in names:
+        try:
+            encode(column(df, name, "features"))
+            usable.append(name)
+        except (TypeError, ValueError):
+            unusable.append(name)
+    return usable, unusable
 
 
 def _audit(args) -> None:
     """Judge how well a model serves groups of patients: one HTML page."""
-    out = args.out or Path(f"{args.file.stem}-audit.html")
-    if out.is_dir() or not os.access(out.parent, os.W_OK):
-        args.usage(f"cannot write {out}; name a file in a folder that exists")
-    if not args.file.exists():
-        args.usage(f"cannot read {args.file}: there is no such file; check its name")
-    data, scores = _read(args)
+    try:
+        source = files.check_source(args.file)
+        out = args.out or Path(f"{source.stem}-audit.html")
+        files.check_target(out, source)
+    except ValueError as error:
+        args.usage(str(error))
+    df = files.read_table(source)
+
+    from drocox.data import SurvivalData, column
     from drocox.estimator import DROCox
     from drocox.report import audit, page
     from drocox.tuning import cross_fit
 
+    event_name, events = _event(df, args.event)
+    column(df, args.time, "--time")
+    outcomes = (args.time, event_name)
+    if args.time == event_name:
+        raise ValueError(f"--time and --event are both {args.time!r}; name two columns")
+    groups = {name: _group(df, name, outcomes) for name in args.groups}
+    dropped = [column(df, name, "--drop").name for name in args.drop]
+    features = [c for c in df.columns if c not in (*outcomes, *dropped, args.score)]
+    unused = []
+    if args.score:
+        scores = _scores(df, args.score, outcomes)
+        features, unused = _usable(df, features)
+    try:
+        data = SurvivalData.from_frame(
+            df.assign(**{event_name: events}),
+            time=args.time,
+            event=event_name,
+            groups=groups,
+            features=features or [args.score],
+            name=source.name,
+        )
+    except (TypeError, ValueError) as error:  # the advice in terms of the command line
+        raise ValueError(str(error).replace("features=[...]", "--drop COLUMN")) from error
+
     if args.score:
         audits = {args.score: audit(data, scores)}
     else:
-        models = {"Cox": None, f"DRO-COX, α = {DROCox().alpha:g}": DROCox()}
+        models = {"Cox": DROCox(alpha=1.0), f"DRO-COX, α = {DROCox().alpha:g}": DROCox()}
         audits = {name: audit(data, **cross_fit(data, model)) for name, model in models.items()}
     out.write_text(page(audits), encoding="utf-8")
     text = "".join(f"{name}\n{found}\n\n" for name, found in audits.items())
+    if unused:
+        words = "Badly served groups were not searched for in: " + ", ".join(unused)
+        text += paper.fill(words) + "\n\n"
     print("".join(c if c.isprintable() or c == "\n" else "?" for c in text) + f"wrote {out}")
 
 

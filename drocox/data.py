@@ -18,6 +18,7 @@ from drocox import _checks
 
 MAX_NUMERIC_GROUPS = 10  # more distinct numbers than this are a measurement, not groups
 MAX_LABELS = 50  # more distinct labels than this are an identifier, not a category
+LEAST = 1e-150  # size of a feature, and its inverse the most: squares have to be numbers
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -38,11 +39,12 @@ class SurvivalData:
         if not self.X.columns.is_unique:
             raise ValueError("X has repeated column names; rename them first")
         if odd := [str(c) for c in self.X if not is_numeric_dtype(self.X[c])]:
-            said = f"X has non-numeric columns: {', '.join(odd)}"
-            raise TypeError(f"{said}; encode them, or let SurvivalData.from_frame do it")
+            raise TypeError(
+                f"X has non-numeric columns: {', '.join(odd)}; encode them, or let "
+                "SurvivalData.from_frame do it"
+            )
         X = self.X.astype(np.float64)
-        if np.isinf(X.to_numpy()).any():
-            raise ValueError("X holds infinite values; replace them, or use NaN for missing ones")
+        _check_range(X)
         _checks.same_length(X=X.iloc[:, 0], time=time)
         if extra := set(self.group_labels) - set(self.groups):
             raise ValueError(f"group_labels names {sorted(extra)}, which groups lacks; add them")
@@ -56,8 +58,10 @@ class SurvivalData:
             groups[a] = codes.astype(int)
             labels[a] = tuple(self.group_labels.get(a, default))
             if not np.isin(codes, np.arange(len(labels[a]))).all():
-                said = f"{title} must hold codes 0, 1, ... below its number of labels"
-                raise ValueError(f"{said}; SurvivalData.from_frame makes such codes")
+                raise ValueError(
+                    f"{title} must hold codes 0, 1, ... below its number of labels; "
+                    "SurvivalData.from_frame makes such codes"
+                )
         # the object is frozen, so the checked copies go past it
         vars(self).update(X=X, time=time.copy(), event=event, groups=groups, group_labels=labels)
 
@@ -101,24 +105,43 @@ class SurvivalData:
         """
         if not isinstance(df, pd.DataFrame) or not df.columns.is_unique:
             raise TypeError("df must be a pandas DataFrame without repeated column names")
-        groups, features = ([c] if isinstance(c, str) else c for c in (groups, features))
+        if time == event:
+            raise ValueError(f"time and event are both {time!r}; name two columns")
+        outcomes = (time, event)
+        if isinstance(groups, str):
+            groups = [groups]
         if not isinstance(groups, Mapping):
-            groups = {c: _column(df, c, "groups", (time, event)) for c in groups}
+            groups = {attribute: column(df, attribute, "groups", outcomes) for attribute in groups}
+        if isinstance(features, str):
+            features = [features]
         if features is None:
-            features = [c for c in df.columns if c not in (time, event)]
-        outcomes = {}
-        kinds = (("time", time, "a number such as days"), ("event", event, "1 = event, 0 = none"))
-        for argument, c, wanted in kinds:
-            column = _column(df, c, argument)
-            title = f"{argument} column {c!r}"
-            if not is_numeric_dtype(column):
-                raise TypeError(f"{title} must be numeric, not {column.dtype}; convert to {wanted}")
-            outcomes[title] = column.to_numpy(dtype=float, na_value=np.nan)
-        checked = _checks.outcomes(*outcomes.values(), names=list(outcomes))
-        found = {a: _categories(a, values, df.index) for a, values in groups.items()}
-        codes = {a: labelled.codes for a, labelled in found.items()}
-        labels = {a: [f"{a} = {x}" for x in labelled.categories] for a, labelled in found.items()}
-        encoded = [_encode(_column(df, c, "features", (time, event))) for c in features]
+            features = [c for c in df.columns if c not in outcomes]
+        times = column(df, time, "time")
+        time_title = f"time column {time!r}"
+        if not is_numeric_dtype(times):
+            raise TypeError(
+                f"{time_title} must be numeric, not {times.dtype}; convert to a number such as days"
+            )
+        events = column(df, event, "event")
+        event_title = f"event column {event!r}"
+        odd = [value for value in events.dropna().unique().tolist() if value not in (0, 1)]
+        if odd:
+            raise ValueError(
+                f"{event_title} must be 0/1 or boolean (1 = event, 0 = censored), and holds "
+                f"{odd[0]!r}; convert it, as in df[{event!r}] == {odd[-1]!r}"
+            )
+        checked = _checks.outcomes(
+            times.to_numpy(dtype=float, na_value=np.nan),
+            events.to_numpy(dtype=float, na_value=np.nan),
+            names=(time_title, event_title),
+        )
+        codes = {}
+        labels = {}
+        for attribute, values in groups.items():
+            labelled = _categories(attribute, values, df.index)
+            codes[attribute] = labelled.codes
+            labels[attribute] = [f"{attribute} = {label}" for label in labelled.categories]
+        encoded = [encode(column(df, feature, "features", outcomes)) for feature in features]
         X = pd.concat(encoded, axis=1) if encoded else df[[]]
         return cls(name, X, *checked, codes, labels)
 
@@ -136,8 +159,9 @@ class SurvivalData:
         try:
             index = np.arange(len(self))[list(rows) if isinstance(rows, tuple) else rows]
         except IndexError as error:
-            said = f"rows must be integers below {len(self)} or a mask of that many patients"
-            raise IndexError(f"{said}: {error}") from error
+            raise IndexError(
+                f"rows must be integers below {len(self)} or a mask of that many patients: {error}"
+            ) from error
         if index.ndim != 1 or index.size == 0:
             raise ValueError("rows selects nobody; pass a list with at least one index, or a mask")
         groups = {a: codes[index] for a, codes in self.groups.items()}
@@ -176,15 +200,43 @@ class SurvivalData:
         return f"SurvivalData({self.name!r}: {size}, groups: {groups})"
 
 
-def _column(df: pd.DataFrame, column: str, argument: str, outcomes: tuple = ()) -> pd.Series:
-    """A column of a user's frame; refuse unknown names, and outcomes used as input."""
-    if column not in df.columns:
+def column(df: pd.DataFrame, name: str, argument: str, outcomes: tuple = ()) -> pd.Series:
+    """A column of a user's frame; refuse unknown names, and outcomes used as input.
+
+    Parameters
+    ----------
+    df : DataFrame
+    name : str
+    argument : str
+        What messages call the argument that named the column.
+    outcomes : tuple of str
+        Columns with the outcome, which may not be used.
+
+    Returns
+    -------
+    Series
+    """
+    if name not in df.columns:
         known = ", ".join(map(str, df.columns[:20])) + ", …" * (len(df.columns) > 20)
-        hint = _checks.like(column, df.columns)
-        raise ValueError(f"{argument}: no column {column!r};{hint} the columns are: {known}")
-    if column in outcomes:
-        raise ValueError(f"{argument}: {column!r} is the outcome; leave it out")
-    return df[column].infer_objects()
+        hint = _checks.like(name, df.columns)
+        raise ValueError(f"{argument}: no column {name!r};{hint} the columns are: {known}")
+    if name in outcomes:
+        raise ValueError(f"{argument}: {name!r} is the outcome; leave it out")
+    return df[name].infer_objects()
+
+
+def _check_range(X: pd.DataFrame) -> None:
+    """Refuse features that are infinite, or whose squares are beyond the range of numbers."""
+    values = X.to_numpy()
+    if np.isinf(values).any():
+        raise ValueError("X holds infinite values; replace them, or use NaN for missing ones")
+    size = np.nanmax(np.abs(values), axis=0, initial=0.0)
+    for name, largest in zip(X.columns, size, strict=True):
+        if largest > 0 and not LEAST <= largest <= 1 / LEAST:
+            raise ValueError(
+                f"X: the largest value of {name!r} is {largest:.0e}; choose another unit of "
+                "measurement, or correct it"
+            )
 
 
 def _categories(name: str, values, index: pd.Index) -> pd.Categorical:
@@ -194,29 +246,48 @@ def _categories(name: str, values, index: pd.Index) -> pd.Categorical:
     if isinstance(values, pd.Series) and not values.index.equals(index):
         raise ValueError(f"{title} has another index than df; align it with df first")
     values = values if isinstance(values, pd.Series) else np.asarray(values)
-    found = pd.Categorical(values).remove_unused_categories()  # keeps an order of the user's
-    size = len(found.categories)
-    measured = is_numeric_dtype(found.categories)  # more than two, so no booleans
-    if size > (MAX_NUMERIC_GROUPS if measured else MAX_LABELS):
-        binned = f"groups={{{name!r}: df[{name!r}] > 65}}"
-        raise ValueError(f"{title} has {size} distinct values; bin them, as in {binned}")
-    return found
+    labelled = pd.Categorical(values).remove_unused_categories()  # keeps an order of the user's
+    size = len(labelled.categories)
+    numeric = is_numeric_dtype(labelled.categories)
+    if numeric and size > MAX_NUMERIC_GROUPS:
+        raise ValueError(
+            f"{title} has {size} distinct values; bin a measurement, as in "
+            f"groups={{{name!r}: df[{name!r}] > 65}}, and make text of numbers that are labels"
+        )
+    if size > MAX_LABELS:
+        raise ValueError(
+            f"{title} has {size} distinct labels, more than {MAX_LABELS}; merge those that are rare"
+        )
+    return labelled
 
 
-def _encode(column: pd.Series) -> pd.DataFrame:
-    """Numeric feature columns of one column of a user's frame."""
+def encode(column: pd.Series) -> pd.DataFrame:
+    """Numeric feature columns of one column of a user's frame.
+
+    Parameters
+    ----------
+    column : Series
+        Numbers, or labels; missing values stay NaN.
+
+    Returns
+    -------
+    DataFrame
+        The numbers; or for each label but the first a column "column=label" of 0 and 1.
+    """
     if is_numeric_dtype(column):
-        return column.astype(np.float64).to_frame()
+        numbers = column.astype(np.float64).to_frame()
+        _check_range(numbers)
+        return numbers
     title = f"feature column {column.name!r}"
-    rest = "leave it out with features=[...], or make it numeric (dates: days since entry)"
+    remedy = "leave it out with features=[...], or make it numeric (dates: days since entry)"
     if not isinstance(column.dtype, pd.CategoricalDtype | pd.StringDtype | np.dtypes.ObjectDType):
-        raise TypeError(f"{title} has dtype {column.dtype}; {rest}")
-    found = column.astype("category").cat.remove_unused_categories()
-    size = len(found.cat.categories)
+        raise TypeError(f"{title} has dtype {column.dtype}; {remedy}")
+    labels = column.astype("category").cat.remove_unused_categories()
+    size = len(labels.cat.categories)
     text = column[pd.to_numeric(column, errors="coerce").isna() & column.notna()]
     if size > MAX_NUMERIC_GROUPS and 0 < 2 * len(text) < len(column):  # mostly numbers
         raise ValueError(f"{title} holds {text.iloc[0]!r} among numbers; correct or blank it")
     if not 2 <= size <= MAX_LABELS:
-        raise ValueError(f"{title} has {size} distinct labels, not 2 to {MAX_LABELS}; {rest}")
-    out = pd.get_dummies(found, prefix=str(column.name), prefix_sep="=", dtype=float).iloc[:, 1:]
-    return out.mask(column.isna())
+        raise ValueError(f"{title} has {size} distinct labels, not 2 to {MAX_LABELS}; {remedy}")
+    dummies = pd.get_dummies(labels, prefix=str(column.name), prefix_sep="=", dtype=float)
+    return dummies.iloc[:, 1:].mask(column.isna())

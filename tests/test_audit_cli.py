@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from test_report import Checked, load
 
-from drocox import cli, estimator
+from drocox import cli, estimator, files
 
 ARGUMENTS = ["--time", "days", "--event", "died", "--groups", "sex"]
 
@@ -55,24 +55,37 @@ def answer(capsys, *arguments, status=2):
         ({}, ["--groups", "sex,race"], "--groups: no column 'race'; the columns are: days"),
         ({}, ["--groups", "years>65"], "--groups: no column 'years'"),
         ({}, ["--groups", "age>old"], "'age>old' needs a number after >, as in age>65"),
-        ({}, ["--groups", "age"], "distinct values; bin them, as in --groups 'age>65'"),
-        ({}, ["--groups", "days"], "groups['days'] has"),
+        ({}, ["--groups", "age>=old"], "'age>=old' needs a number after >=, as in age>65"),
+        ({}, ["--groups", "age"], "distinct values; cut a measurement, as in --groups 'age>65'"),
+        ({}, ["--groups", "age"], "and write numbers that are labels as text, such as 'no 12'"),
+        ({}, ["--groups", "days"], "--groups: 'days' is the outcome; leave it out"),
+        ({}, ["--groups", "died"], "--groups: 'died' is the outcome; leave it out"),
+        ({}, ["--groups", "days>9"], "--groups: 'days' is the outcome; leave it out"),
+        ({}, ["--time", "died"], "--time and --event are both 'died'; name two columns"),
+        ({}, ["--score", "died"], "--score: 'died' is the outcome; leave it out"),
+        ({}, ["--event", "died=2"], "--event: 'died' never holds '2'; it holds: 0, 1"),
+        ({}, ["--event", "did=1"], "--event: no column 'did'; did you mean 'died'?"),
+        ({}, ["--out", "p.csv"], "p.csv is the file with the patients; name another one to write"),
         ({}, ["--out", "nowhere/page.html"], "cannot write nowhere/page.html; name a file in a fo"),
         ({}, ["--out", "."], "cannot write .; name a file"),
         ({"days": ["x"]}, [], "time column 'days' must be numeric, not object; convert to"),
-        ({"died": ["yes"]}, [], "event column 'died' must be numeric, not object"),
-        ({"died": [2]}, [], "event column 'died' must be 0/1 or boolean"),
+        (
+            {"died": ["alive", "dead"] * 30},
+            [],
+            "'died' holds alive, dead; say which of them is the event, as in --event died=dead",
+        ),
+        ({"died": [1, 2] * 30}, [], "event column 'died' holds 1, 2; say which"),
+        ({"died": [1, 2] * 30}, [], "as in --event died=2"),
+        ({"died": np.arange(60)}, [], "event column 'died' must be 0/1 or boolean"),
         ({"died": 0}, [], "nobody has an event"),
         ({"days": [-3]}, [], "time column 'days' holds negative values; durations start at 0"),
         ({"days": [np.nan]}, [], "time column 'days' holds 1 NaN or infinite value(s)"),
         ({"days": [np.inf]}, [], "time column 'days' holds 1 NaN or infinite value(s)"),
-        ({"sex": [np.nan]}, [], "groups['sex'] holds missing values; give every patient a group"),
-        ({"age": [np.nan]}, ["--groups", "age>65"], "groups['age>65'] holds missing values"),
-        ({"age": ["old"]}, ["--groups", "age>65"], 'Unable to parse string "old" at position 0'),
+        ({"age": ["old"]}, ["--groups", "age>65"], "--groups: 'age>65' cannot cut 'old', which"),
         ({"age": ["old"]}, [], "feature column 'age' holds 'old' among numbers; correct or"),
         ({"sex": "f"}, [], "groups['sex'] holds a single group"),
-        ({"risk": ["high"]}, ["--score", "risk"], "scores must be numeric"),
-        ({"risk": [np.nan]}, ["--score", "risk"], "scores holds 1 NaN"),
+        ({"risk": ["high"]}, ["--score", "risk"], "'risk' holds high for patient 1 of 60"),
+        ({"risk": [0, np.nan]}, ["--score", "risk"], "'risk' holds nan for patient 2 of 60, which"),
         (
             {"name": [f"p{i}" for i in range(60)]},
             [],
@@ -103,17 +116,109 @@ def test_files_that_are_none(capsys):
     assert "cannot read none.csv: there is no such file" in answer(capsys, "none.csv", *ARGUMENTS)
     os.mkdir("folder.csv")
     assert "folder.csv: [Errno 21] Is a directory" in answer(capsys, "folder.csv", *ARGUMENTS)
-    open("empty.csv", "w").close()
-    assert "empty.csv: No columns to parse" in answer(capsys, "empty.csv", *ARGUMENTS)
-    with open("header.csv", "w") as file:
-        file.write("days,died,sex,age\n")
-    assert "is empty; pass at least one patient" in answer(capsys, "header.csv", *ARGUMENTS)
-    with open("picture.csv", "wb") as file:
-        file.write(b"\x89PNG\r\n\x1a\n\x00\xff")
-    assert "cannot read picture.csv: " in answer(capsys, "picture.csv", *ARGUMENTS)
-    with open("ragged.csv", "w") as file:
-        file.write("days,died,sex\n1,1,f\n2,1,m,x,y\n")
-    assert "cannot read ragged.csv: " in answer(capsys, "ragged.csv", *ARGUMENTS)
+    address = "https://example.org/p.csv"
+    assert f"{address}: it is an address; download" in answer(capsys, address, *ARGUMENTS)
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (b"", "p.csv: it is empty; pass a line of names"),
+        (b"days,died,sex,age\n", "it holds no patient; pass at least one line"),
+        (b"\x89PNG\r\n\x1a\n\x00\xff", "cannot read p.csv: it is no UTF-8 text; save it as"),
+        (b"days,died,sex\n1,1,f\n2,1,m,x,y\n", "cannot read p.csv: Expected 3 fields in line 3, s"),
+        (b"days,died,sex\n1,1,f,x\n2,1,m,x\n", "line 2 has 4 fields, and the first line 3 names;"),
+        (b"days,died,sex,days \n1,1,f,1\n", "its first line names 'days' twice; rename one"),
+        (b"days,died,sex,days\n1,1,f,1\n", "its first line names 'days' twice; rename one"),
+    ],
+)
+def test_files_that_are_damaged(capsys, content, expected):
+    Path("p.csv").write_bytes(content)
+    assert expected in answer(capsys, "p.csv", *ARGUMENTS)
+
+
+@pytest.mark.parametrize("suffix", ["xlsx", "XLS", "parquet", "dta", "sav"])
+def test_files_of_other_programs(capsys, suffix):
+    name = f"p.{suffix}"
+    Path(name).write_bytes(b"PK\x03\x04\xff")
+    assert f"a .{suffix} file is no text; save it as CSV" in answer(capsys, name, *ARGUMENTS)
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
+@pytest.mark.parametrize("ending", ["", "end"])
+def test_separators_and_rows_that_end_in_one(separator, ending):
+    df = frame().assign(risk=np.round(frame()["risk"], 3))
+    text = df.to_csv(index=False, sep=separator)
+    if separator == ";":
+        text = text.replace(".", ",")  # as in half of Europe
+    if ending:
+        head, *rows = text.splitlines()
+        text = "\n".join([head, *(row + separator for row in rows)])
+    Path("p.csv").write_text(text)
+    pd.testing.assert_frame_equal(files.read_table(Path("p.csv")), df)
+
+
+def test_columns_without_a_name_are_left_out():
+    frame().to_csv("p.csv")  # with row numbers
+    assert list(files.read_table(Path("p.csv"))) == list(frame())
+    Path("p.csv").write_text("days,died,\n1,0,\n2,1,\n")
+    assert list(files.read_table(Path("p.csv"))) == ["days", "died"]
+    Path("p.csv").write_text("days,died\n1,0,,\n2,1,,\n")
+    assert files.read_table(Path("p.csv")).to_numpy().tolist() == [[1, 0], [2, 1]]
+
+
+def test_the_patients_are_never_overwritten(capsys):
+    frame().to_csv("p.csv", index=False)
+    before = Path("p.csv").read_bytes()
+    os.symlink("p.csv", "link.html")
+    os.link("p.csv", "twin.html")
+    os.mkdir("folder")
+    Path("notes.txt").write_text("precious")
+    arguments = [*ARGUMENTS, "--score", "risk", "--out"]
+    for name in ("p.csv", "link.html", "twin.html", "folder/../p.csv", Path("p.csv").absolute()):
+        assert "is the file with the patients" in answer(capsys, "p.csv", *arguments, name)
+    assert "is the file with the pat" in answer(capsys, "link.html", *arguments, "p.csv")
+    assert "notes.txt exists and is no page" in answer(capsys, "p.csv", *arguments, "notes.txt")
+    assert Path("p.csv").read_bytes() == before and Path("notes.txt").read_text() == "precious"
+    for _ in range(2):  # a page may be written again
+        assert "wrote new.html" in answer(capsys, "p.csv", *arguments, "new.html", status=0)
+
+
+def test_scores_need_no_other_column(capsys):
+    df = frame(120).assign(note=[f"text {i}" for i in range(120)], entry="2020-01-01")
+    df["lab"] = np.where(df["age"] > 80, np.inf, 1.0)
+    df["mol"] = 1e-170
+    df.to_csv("p.csv", index=False)
+    said = answer(capsys, "p.csv", *ARGUMENTS, "--score", "risk", status=0)
+    assert "groups were not searched for in: note, entry, lab, mol wrote p-audit" in said
+    df[["days", "died", "sex", "risk"]].to_csv("p.csv", index=False)
+    cuts = [*ARGUMENTS[:-1], "sex", "--drop", "sex", "--score", "risk"]
+    assert "wrote p-audit.html" in answer(capsys, "p.csv", *cuts, status=0)
+
+
+def test_missing_labels_are_a_group_of_their_own(capsys):
+    df = frame(120).assign(site=np.arange(120) % 3 + 1.0)
+    df.loc[:39, ["sex", "age", "site"]] = np.nan
+    df.to_csv("p.csv", index=False)
+    groups = [*ARGUMENTS[:-1], "sex,age>=65,site", "--score", "risk"]
+    said = answer(capsys, "p.csv", *groups, status=0)
+    for label in ("sex = missing 40 20", "age>=65 = missing 40 20", "site = missing 40 20"):
+        assert label in said
+    assert f"age>=65 = True {(df['age'] >= 65).sum()} " in said and "site = 1.0 " in said
+
+
+def test_events_by_their_label(capsys):
+    df = frame(120)
+    df["status"] = np.where(df["died"] == 1, "dead", "alive")
+    df["code"] = df["died"] + 1.0
+    rest = ["--time", "days", "--groups", "sex", "--score", "risk"]
+    saying = []
+    df.to_csv("p.csv", index=False)
+    for event in ("died", "status=dead", "code=2"):
+        drop = [name for name in ("died", "status", "code") if not event.startswith(name)]
+        said = answer(capsys, "p.csv", "--event", event, "--drop", ",".join(drop), *rest, status=0)
+        saying.append(said)
+    assert saying[0] == saying[1] == saying[2]
 
 
 def test_given_scores_are_judged(capsys):

@@ -95,6 +95,9 @@ def test_subset_refuses(rows, error, message):
         ({"X": pd.DataFrame({"x": ["a", "b", "c"]})}, TypeError, "non-numeric columns: x; encode"),
         ({"X": pd.DataFrame({"x": [1, np.inf, 2]})}, ValueError, "X holds infinite"),
         ({"X": pd.DataFrame(np.ones((3, 2)), columns=["x", "x"])}, ValueError, "repeated column"),
+        ({"time": np.array(["2020-01-01"] * 3, "M8[D]")}, TypeError, "time holds dates or dur"),
+        ({"X": pd.DataFrame({"mol": [1e-170, 2e-170, 0]})}, ValueError, "of 'mol' is 2e-170; choo"),
+        ({"X": pd.DataFrame({"x": [1e200, 1, 0]})}, ValueError, "value of 'x' is 1e.200; choose"),
         ({"groups": {"g": [0, 1, -1]}}, ValueError, r"groups\['g'\] must hold codes"),
         ({"groups": {"g": [0, 0.5, 1]}}, ValueError, r"groups\['g'\] must hold codes"),
         ({"group_labels": {"g": ("only one",)}}, ValueError, r"groups\['g'\] must hold codes"),
@@ -212,7 +215,8 @@ def test_from_frame_gives_a_loaded_data_set_back(loaded):
         ({"features": ["age", "days"]}, ValueError, "features: 'days' is the outcome"),
         ({"features": []}, TypeError, "at least one feature"),
         ({"time": "age"}, ValueError, "time column 'age' holds 1 NaN"),
-        ({"event": "sex"}, TypeError, "event column 'sex' must be numeric"),
+        ({"event": "sex"}, ValueError, "event column 'sex' must be 0/1 .* df.'sex'. == 'm'"),
+        ({"time": "died"}, ValueError, "time and event are both 'died'; name two columns"),
         ({"event": "days", "time": "died"}, ValueError, "event column 'days' must be 0/1"),
         ({"groups": ["stage"]}, ValueError, r"groups\['stage'\] holds missing values; give"),
         (
@@ -249,6 +253,12 @@ def test_from_frame_refuses_measurements_as_groups_and_identifiers_as_features()
     read = SurvivalData.from_frame
     with pytest.raises(ValueError, match=r"60 distinct .*groups=\{'age': df\['age'\] > 65\}"):
         read(df, time="t", event="e", groups=["age"], features=["age"])
+    with pytest.raises(ValueError, match="make text of numbers that are labels"):
+        read(df, time="t", event="e", groups=["age"], features=["age"])
+    with pytest.raises(ValueError, match="60 distinct labels, more than 50; merge those"):
+        read(df, time="t", event="e", groups=["id"], features=["age"])
+    with pytest.raises(ValueError, match=r"and holds 2; convert it, as in df\['status'\] == 2"):
+        read(df.assign(status=1 + df["t"] % 2), time="t", event="status", features=["age"])
     for column in ("id", "one"):
         with pytest.raises(ValueError, match=f"feature column '{column}' has .* leave it out"):
             read(df, time="t", event="e", features=["age", column])
