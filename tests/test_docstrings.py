@@ -12,7 +12,7 @@ import drocox.chapters
 
 MODULES = [
     "accuracy", "bookstyle", "cli", "concordance", "cox", "data", "dro", "estimator",
-    "evaluation", "fairness", "heldout", "intervals", "regularizers", "report", "slices",
+    "evaluation", "fairness", "files", "heldout", "intervals", "regularizers", "report", "slices",
     "sliders", "solver",
     "training", "tuning", "paper.checked", "paper.claims", "paper.datasets", "paper.figures",
     "paper.prepare", "paper.protocol", "paper.provenance", "paper.run", "paper.selection",
