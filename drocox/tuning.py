@@ -54,15 +54,21 @@ def cross_fit(data: SurvivalData, model=None, *, folds: int = 5, seed: int = 0, 
     dict
         With ``scores``, ``folds`` and ``train``, the arguments of :func:`drocox.audit`.
     """
+    _check_data(data)
+    folds = _checks.whole_number(folds, "folds", least=2)
     if data.event.sum() < folds:
-        raise ValueError(f"data has {data.event.sum()} event(s), too few for folds={folds}")
+        raise ValueError(
+            f"data has {data.event.sum()} event(s), too few for folds={folds}; lower folds"
+        )
+    if model is None:  # an ensemble that is not fitted has no length, nor a truth value
+        model = DROCox(alpha=1.0)
     fold = assign_folds(2 * by + data.event, folds, seed)
     scores = np.empty(len(data))
     train = {}
     for k in range(folds):
         part = data.subset(fold != k)
         X, X_out = scaled_features(part, data.subset(fold == k))
-        fitted = clone(model or DROCox(alpha=1.0)).fit(X, part.y)
+        fitted = clone(model).fit(X, part.y)
         scores[fold == k] = fitted.predict(X_out)
         train[k] = (part, fitted.predict(X))
     return {"scores": scores, "folds": fold, "train": train}
@@ -107,7 +113,8 @@ def choose_alpha(
     repeats: int = 2,
 ) -> Choice:
     """Choose alpha by the paper's rule: of the models that keep 95 % of plain Cox's c-index, the
-    one with the smallest concordance imparity, both judged by repeated cross-validation.
+    one with the smallest concordance imparity, both judged by repeated cross-validation. Plain Cox
+    is one of them.
 
     Only patients of one fold are compared, and each group's concordance fraction is averaged over
     the folds before groups are compared: the mean of the folds' own imparities would mostly be
@@ -127,71 +134,108 @@ def choose_alpha(
     Returns
     -------
     Choice
-        ``alpha``; ``table``, a row for plain Cox (``alpha`` 1) and each alpha, with ``c_index``,
-        ``ci_percent`` and their differences to plain Cox, whose intervals (``..._low``,
-        ``..._high``) hold for all alphas at once with 95 %; and ``sentence``, which says whether
-        the difference in imparity is beyond noise.
+        ``alpha``, 1 (plain Cox) where no other is better; ``table``, a row for plain Cox and each
+        alpha, with ``c_index``, ``ci_percent`` and their differences to plain Cox, whose intervals
+        (``..._low``, ``..._high``) hold for all alphas at once with 95 %; and ``sentence``, which
+        says whether the difference in imparity is beyond noise.
     """
+    _check_data(data)
     _checks.one_of(attribute, "attribute", data.groups)
-    grid = sorted({1.0, *alphas}, reverse=True)
-    if len(grid) < 2 or folds < 2 or folds * repeats < 3:
+    grid = sorted({1.0, *alphas}, reverse=True)  # plain Cox first
+    folds = _checks.whole_number(folds, "folds", least=2)
+    repeats = _checks.whole_number(repeats, "repeats", least=1)
+    if len(grid) < 2 or folds * repeats < 3:
         raise ValueError("alphas, folds, repeats: pass an alpha below 1, and 3 folds in all")
     codes = _checks.codes(data.groups[attribute], attribute, len(data))
-    if (fewest := np.bincount(codes, data.event).min()) < folds:
-        said = f"a group of {attribute} has {fewest:.0f} events, too few for folds={folds}"
-        raise ValueError(f"{said}; lower folds or merge groups")
-    c_index, fractions = [], []
+    fewest = np.bincount(codes, data.event).min()
+    if fewest < folds:
+        raise ValueError(
+            f"a group of {attribute} has {fewest:.0f} events, too few for folds={folds}; lower "
+            "folds or merge groups"
+        )
+    c_index = []
+    fractions = []
     for repeat in range(repeats):
-        how = {"folds": folds, "seed": repeat, "by": codes}
-        fits = [cross_fit(data, DROCox(alpha=alpha, rule=rule), **how) for alpha in grid]
+        fits = []
+        for alpha in grid:
+            model = DROCox(alpha=alpha, rule=rule)
+            fits.append(cross_fit(data, model, folds=folds, seed=repeat, by=codes))
         for k in range(folds):
             out = fits[0]["folds"] == k
-            outcomes = data.time[out], data.event[out]
-            counts = [concordance.count(fit["scores"][out], *outcomes) for fit in fits]
-            c_index.append([one.index() for one in counts])
-            fractions.append([one.fractions(codes[out]) for one in counts])
+            time, event = data.time[out], data.event[out]
+            counts = [concordance.count(fit["scores"][out], time, event) for fit in fits]
+            c_index.append([count.index() for count in counts])
+            fractions.append([count.fractions(codes[out]) for count in counts])
     table = _compare(grid, np.array(c_index), np.array(fractions), 1 / (folds - 1))
-    robust = table.iloc[1:]
-    able = robust[robust["eligible"]]
-    alpha = robust["c_index"].idxmax() if able.empty else able["ci_percent"].idxmin()
+    position = choose(table["c_index"], table["ci_percent"], table["c_index"].iloc[0])
+    alpha = table.index[position]
     return Choice(alpha, table, _sentence(table, alpha))
 
 
-def _compare(grid: list[float], c_index: np.ndarray, fractions: np.ndarray, extra: float):
+def _check_data(data: SurvivalData) -> None:
+    if not isinstance(data, SurvivalData):
+        raise TypeError(
+            f"data must be a SurvivalData, not {type(data).__name__}; see SurvivalData.from_frame"
+        )
+
+
+def _compare(
+    grid: list[float], c_index: np.ndarray, fractions: np.ndarray, extra: float
+) -> pd.DataFrame:
     """The table, from values by fold and alpha; plain Cox is the first.
 
     Imparity is no mean over folds, so its variance is the jackknife's, which for a mean over J
     folds is S^2 / J. ``extra`` is the ratio of test to training patients.
     """
-
-    def estimates(rows) -> np.ndarray:
-        """c-index and imparity in percent, shape (2, number of alphas)."""
-        imparity = 100 * np.ptp(fractions[rows].mean(axis=0), axis=-1)
-        return np.stack([c_index[rows].mean(axis=0), imparity])
-
     J = len(c_index)
-    both = estimates(slice(None))
-    without = np.stack([estimates(np.arange(J) != j) for j in range(J)], axis=1)
-    table = pd.DataFrame({"alpha": grid, "eligible": both[0] >= KEPT * both[0, 0]})
-    names = (("c_index", "c"), ("ci_percent", "ci"))
-    for (name, short), value, left in zip(names, both, without, strict=True):
-        covariance = (1 + J * extra) * jackknife(left[:, 1:] - left[:, :1])[0]
-        half = np.append(0, simultaneous(covariance, J - 1)[0] * np.sqrt(np.diag(covariance)))
+
+    def imparity(folds) -> np.ndarray:
+        """Of each alpha, in percent; each group's fraction is averaged over the folds before."""
+        return 100 * np.ptp(fractions[folds].mean(axis=0), axis=-1)
+
+    def mean_c_index(folds) -> np.ndarray:
+        return c_index[folds].mean(axis=0)
+
+    everyone = mean_c_index(slice(None))
+    table = pd.DataFrame({"alpha": grid, "eligible": everyone >= KEPT * everyone[0]})
+    for name, short, estimate in (("c_index", "c", mean_c_index), ("ci_percent", "ci", imparity)):
+        value = estimate(slice(None))
+        without = np.array([estimate(np.arange(J) != j) for j in range(J)])
+        of_differences, _ = jackknife(without[:, 1:] - without[:, :1])
+        covariance = (1 + J * extra) * of_differences
+        critical, _ = simultaneous(covariance, J - 1)
+        half = np.append(0, critical * np.sqrt(np.diag(covariance)))  # 0: plain Cox with itself
+        difference = value - value[0]
         table[name] = value
-        for end, beyond in (("difference", 0), ("low", -half), ("high", half)):
-            table[f"{short}_{end}"] = value - value[0] + beyond
+        table[f"{short}_difference"] = difference
+        table[f"{short}_low"] = difference - half
+        table[f"{short}_high"] = difference + half
     return table.set_index("alpha")
 
 
 def _sentence(table: pd.DataFrame, alpha: float) -> str:
-    cox, row = table.iloc[0], table.loc[alpha]
-    said = "" if row["eligible"] else f"No α keeps {100 * KEPT:g} % of plain Cox's c-index. "
-    said += (
-        f"α = {alpha:g} has concordance imparity {row['ci_percent']:.1f} % and c-index "
+    """The alpha chosen beside plain Cox, or plain Cox beside the best of the others."""
+    cox = table.iloc[0]
+    robust = table.iloc[1:]
+    shown = alpha
+    start = ""
+    if alpha == 1:
+        position = choose(robust["c_index"], robust["ci_percent"], cox["c_index"])
+        shown = robust.index[position]
+        kept = f"keeps {100 * KEPT:g} % of plain Cox's c-index"
+        start = f"No α {kept}. "
+        if robust["eligible"].any():
+            start = f"No α that {kept} has a smaller imparity: plain Cox is the choice. "
+    row = table.loc[shown]
+    start += (
+        f"α = {shown:g} has concordance imparity {row['ci_percent']:.1f} % and c-index "
         f"{row['c_index']:.3f}, plain Cox {cox['ci_percent']:.1f} % and {cox['c_index']:.3f}; "
         f"imparity differs by {row['ci_difference']:+.1f} points (95 % interval, all α at once: "
         f"{row['ci_low']:.1f} to {row['ci_high']:.1f}). "
     )
     if row["ci_low"] <= 0 <= row["ci_high"]:
-        return said + "No difference beyond noise: plain Cox is as good a choice."
-    return said + f"Beyond noise: {'fairer' if row['ci_high'] < 0 else 'less fair'} than plain Cox."
+        end = "No difference beyond noise"
+        return start + end + ("." if alpha == 1 else ": plain Cox is as good a choice.")
+    return (
+        start + f"Beyond noise: {'fairer' if row['ci_high'] < 0 else 'less fair'} than plain Cox."
+    )

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator
+from sksurv.ensemble import RandomSurvivalForest
 from test_report import simulated
 
 import drocox
@@ -128,8 +129,7 @@ def test_the_rule(stub):
     chosen = drocox.choose_alpha(data, "group", alphas=[0.9, 0.5, 0.01], folds=3, repeats=1)
     table = chosen.table
     assert (table["eligible"] == (table["c_index"] >= 0.95 * table["c_index"][1.0])).all()
-    able = table.iloc[1:][table["eligible"].iloc[1:]]
-    assert chosen.alpha == able["ci_percent"].idxmin()
+    assert chosen.alpha == table["ci_percent"][table["eligible"]].idxmin()
     row = table.loc[chosen.alpha]
     noise = row["ci_low"] <= 0 <= row["ci_high"]
     assert ("No difference beyond noise" in chosen.sentence) == noise
@@ -144,18 +144,41 @@ def test_sentences():
     assert "imparity 2.0 % and c-index 0.690, plain Cox 5.0 % and 0.700" in said
     assert "-3.0 points (95 % interval, all α at once: -5.0 to -1.0)" in said
     assert said.endswith("Beyond noise: fairer than plain Cox.")
-    table.loc[0.2] = [False, 0.5, 9, 4, 1, 7]
-    said = tuning._sentence(table, 0.2)
-    assert said.startswith("No α keeps 95 % of plain Cox's c-index. ")
+    table.loc[0.2, "ci_high"] = 1
+    assert tuning._sentence(table, 0.2).endswith("noise: plain Cox is as good a choice.")
+    table.loc[0.2] = [True, 0.69, 9, 4, 1, 7]
+    said = tuning._sentence(table, 1.0)
+    assert said.startswith("No α that keeps 95 % of plain Cox's c-index has a smaller imparity: pl")
+    assert "α = 0.2 has concordance imparity 9.0 %" in said
     assert said.endswith("Beyond noise: less fair than plain Cox.")
-    table.loc[0.2, "ci_low"] = -1
-    assert tuning._sentence(table, 0.2).endswith("plain Cox is as good a choice.")
+    table.loc[0.2] = [False, 0.5, 2, -3, -5, 1]
+    said = tuning._sentence(table, 1.0)
+    assert said.startswith("No α keeps 95 % of plain Cox's c-index. α = 0.2 has")
+    assert said.endswith("No difference beyond noise.")
+
+
+def test_plain_cox_is_chosen_where_nothing_is_better(stub, monkeypatch):
+    """A robust model that is worse on both criteria is no choice."""
+    monkeypatch.setattr(Stub, "predict", lambda self, X: X[:, 0] - (1 - self.alpha) * X[:, 2])
+    data, _ = simulated(n=300)
+    chosen = drocox.choose_alpha(data, "group", alphas=[0.9, 0.5], folds=3, repeats=1)
+    assert (chosen.table["ci_percent"].iloc[1:] > chosen.table["ci_percent"].iloc[0]).all()
+    assert chosen.alpha == 1.0 and "plain Cox is the choice" in chosen.sentence
+
+
+def test_models_without_a_truth_value_can_be_cross_fitted():
+    data, _ = simulated(n=60)
+    forest = RandomSurvivalForest(n_estimators=3, random_state=0)
+    with pytest.raises(AttributeError):
+        bool(forest)  # it has a length once it is fitted
+    found = tuning.cross_fit(data, forest, folds=2)
+    assert found["scores"].std() > 0
 
 
 def test_the_whole_with_the_estimator():
     data, _ = simulated(n=150)
     chosen = drocox.choose_alpha(data, "group", alphas=[0.5], folds=3, repeats=1)
-    assert chosen.alpha == 0.5
+    assert chosen.alpha in (0.5, 1.0)
     assert chosen.table["c_index"].between(0.5, 0.9).all()
 
 
@@ -171,3 +194,16 @@ def test_wrong_input_is_named():
         drocox.choose_alpha(data, "sex", alphas=[1.0])
     with pytest.raises(ValueError, match="too few for folds=50"):
         drocox.choose_alpha(data, "sex", folds=50)
+    for folds in (0, 1, -3):
+        with pytest.raises(ValueError, match=f"folds must be 2 or more, got {folds}"):
+            tuning.cross_fit(data, folds=folds)
+        with pytest.raises(ValueError, match=f"folds must be 2 or more, got {folds}"):
+            drocox.choose_alpha(data, "sex", folds=folds)
+    with pytest.raises(TypeError, match=r"folds must be a whole number, got 2\.5"):
+        tuning.cross_fit(data, folds=2.5)
+    with pytest.raises(ValueError, match="repeats must be 1 or more, got 0"):
+        drocox.choose_alpha(data, "sex", repeats=0)
+    with pytest.raises(TypeError, match="data must be a SurvivalData, not DataFrame; see"):
+        drocox.choose_alpha(data.X, "sex")
+    with pytest.raises(TypeError, match="data must be a SurvivalData, not DataFrame; see"):
+        tuning.cross_fit(data.X)
