@@ -49,6 +49,15 @@ def whole_number(value: int, name: str, least: int) -> int:
     return int(value)
 
 
+def at_least_zero(value: float, name: str) -> float:
+    """Return ``value`` as a finite float >= 0."""
+    if not is_number(value):
+        raise TypeError(f"{name} must be a number >= 0, got {value!r}")
+    if not 0 <= float(value) < np.inf:
+        raise ValueError(f"{name} must be a finite number >= 0, got {value!r}")
+    return float(value)
+
+
 def array(values) -> np.ndarray:
     """Return ``values`` as an array; tensors may require gradients and live on any device."""
     if not hasattr(values, "detach"):

@@ -3,15 +3,17 @@ r"""Linear Cox and DRO-COX models to a certified optimum.
 With scores :math:`f_i = \theta^T x_i` every Cox loss :math:`\ell_i(\theta)`, split or not, is a
 log-sum-exp of linear functions, and the risk is a maximum over the adversary's weights,
 
-.. math:: R(\theta) = \max_{q \in Q} F_q(\theta), \qquad F_q(\theta) = \sum_i q_i \ell_i(\theta),
+.. math:: R(\theta) = \max_{q \in Q} F_q(\theta), \qquad F_q(\theta) = \sum_i q_i \ell_i(\theta)
+          + \tfrac\lambda2 \lVert\theta\rVert^2,
 
 so it is convex, and a minimiser can be proved to be one.
 
 **The certificate.** :math:`\min R \ge \min F_q` for every :math:`q` that the adversary may choose.
 Along a direction :math:`v` the second derivative of a log-sum-exp is a variance and the third a
-third central moment of :math:`v^T x` under the same distribution, so that :math:`|F_q'''| \le d\,
-F_q''` where :math:`d = \max_{j,k} v^T (x_j - x_k)`. Two integrations give, with gradient :math:`g`
-and Hessian :math:`H` of :math:`F_q` at :math:`\theta`,
+third central moment of :math:`v^T x` under the same distribution, and a quadratic penalty adds to
+the second only, so that :math:`|F_q'''| \le d\, F_q''` where :math:`d = \max_{j,k} v^T (x_j -
+x_k)`. Two integrations give, with gradient :math:`g` and Hessian :math:`H` of :math:`F_q` at
+:math:`\theta`,
 
 .. math:: F_q(\theta + tv) \ge F_q(\theta) + t\, g^T v
           + v^T H v\, \frac{e^{-td} + td - 1}{d^2} \quad (t \ge 0).
@@ -25,31 +27,66 @@ decrement :math:`\lambda = \sqrt{g^T H^{-1} g}`, and :math:`d \le M \sqrt h` wit
 .. math:: \min_\theta R \;\ge\; F_q(\theta) - \omega(\lambda M) / M^2 \qquad (\lambda M < 1),
 
 which is about :math:`F_q(\theta) - \lambda^2 / 2`. Where a direction has no variance in any risk
-set that :math:`q` weighs, :math:`F_q` is constant along it, and it is left out.
+set that :math:`q` weighs, :math:`F_q` is constant along it, and it is left out. Code:
+:meth:`drocox.objective.Weighted.bound`.
 
-**The steps** are Newton's, damped where they need to be, in coordinates in which features are
-uncorrelated with variance 1, so the units of features do not matter. The Hessian of :math:`R` is
+**The steps** are Newton's, damped where they need to be, in the coordinates of
+:mod:`drocox.coordinates`, so the units of features do not matter. The Hessian of :math:`R` is
 :math:`H` plus the response of the adversary, known in closed form where the worst case is unique.
 Where losses tie and it is not (a kink), the adversary pays :math:`\frac\mu2 \sum_i (q_i - p_i)^2 /
 p_i`; then :math:`q` is unique, the risk smooth, and :math:`\mu` falls until the certificate, which
 knows nothing of :math:`\mu`, is satisfied. Away from kinks the price changes nothing and the steps
-converge at once.
+converge at once. The rule "cvar", which has kinks wherever it matters, takes the steps of
+:mod:`drocox.tail`.
 """
 
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
-from numba import njit
-from scipy import optimize
 
-from drocox import _checks, kernels
-from drocox.cox import RiskSets, risk_sets
-from drocox.dro import RULES, dro_risk, dual_constant
+from drocox import _checks, tail
+from drocox.coordinates import uncorrelated
+from drocox.cox import RiskSets
+from drocox.dro import RULES
+from drocox.objective import SMALL_MOVE, Losses, Priced, Problem, Weighted
+
+SAMPLE = 20_000  # patients of the sample that finds a starting point
+SAMPLE_TOLERANCE = 1e-4  # the gap at which the sample's own minimum is near enough
+SAMPLE_STEPS = 50
 
 FIRST_PRICE = 0.1  # of the adversary, in units of loss over the largest q_i / p_i it may choose
-SAMPLE = 20_000  # patients of the sample that finds a starting point
+PRICE_FACTOR = 0.1  # from one price to the next
+LAST_PRICE = 1e-13  # below, the rounding of losses decides who pays
+
+# What a step promises to gain. Risks are of size 1 and rounded at 1e-16, sums of them at 1e-13:
+# below COMPARABLE two risks cannot be compared, and slopes are; NOTHING is the square of rounding,
+# and NOTHING_AFAR the same where scores run away and the gain falls by a constant factor a step.
+COMPARABLE = 1e-9
+NOTHING = 1e-20
+NOTHING_AFAR = 1e-10
+SEPARATING = 1e-7  # scores move far for a gain below this: they run away
+ROUNDED = 1e-13  # relative error of a risk
+
+# Levenberg's damping, by the share of the promised gain that a step makes.
+POOR_GAIN = 0.25
+GOOD_GAIN = 0.75
+ACCEPTED_GAIN = 0.1
+LEAST_DAMPING = 1e-3  # in units of the trace of H
+DAMPING_FACTOR = 10.0
+
+# A gap this small is rounding; and this share of tol is enough once the price is FINE, since at a
+# kink half of the digits of the gap are those of the coefficients.
+EXACT_GAP = 1e-12
+ENOUGH = 1e-3
+FINE_PRICE = 1e-9
+
+# Scores farther apart than this, by a model whose scores still move, or of which nothing is proved.
+RUN_AWAY = 10.0
+FAR_AND_UNPROVED = 100.0
+# Curvature below this share of the largest is rounding.
+NEWTON_FLOOR = 1e-12
+NEWTON_SLOPE = 1e-13
 
 
 @dataclass(frozen=True)
@@ -57,12 +94,67 @@ class Solution:
     """A linear model and the proof of how good it is."""
 
     coef: np.ndarray  # (d,), for the features as given
-    risk: float  # R at coef; of a split the sum of both halves' risks
+    risk: float  # R at coef, penalty included; of a split the sum of both halves' risks
     bound: float  # no coefficients have a smaller risk than this
     gap: float  # (risk - bound) / max(1, risk)
     weights: np.ndarray  # (n,), the q of the bound; of a split it sums to 1 in each half
     n_iter: int
     separated: bool  # whether coefficients run away: no minimum is attained
+
+
+@dataclass
+class _Progress:
+    """The best point so far, and the best bound with its q."""
+
+    best: Losses
+    bound: float
+    q: np.ndarray
+    steps: int = 0
+    away: bool = False  # whether scores still move, far, and gain next to nothing
+    on_a_ray: bool = False  # whether the best point is on a ray along which losses fall for ever
+
+    @property
+    def gap(self) -> float:
+        """How much smaller a risk might be, relative to the size of the risk if that is over 1."""
+        return (self.best.risk - self.bound) / max(1.0, self.best.risk)
+
+    def improve(self, new: Losses) -> None:
+        """Take a point with a smaller risk; a null optimum is to be exactly that."""
+        problem = new.problem
+        if self.best.point.any() and problem.farthest(new.point) < SMALL_MOVE:
+            self.best = problem.at(np.zeros(len(new.point)))
+        if new.risk < self.best.risk - ROUNDED * abs(self.best.risk):
+            self.best = new
+
+    def prove(self, weighted: Weighted) -> None:
+        """Take a larger bound."""
+        bound = weighted.bound()
+        if bound > self.bound:
+            self.bound = bound
+            self.q = weighted.q
+
+    def follow_the_ray(self, tol: float) -> bool:
+        """Whether the best point separates; if so, go along its ray until little is to be had."""
+        problem = self.best.problem
+        if problem.penalty > 0 or not problem.separates(self.best.point):
+            return False
+        self.on_a_ray = True
+        while self.gap > tol:
+            farther = problem.at(2 * self.best.point)
+            if farther is None or farther.risk >= self.best.risk - ROUNDED * abs(self.best.risk):
+                break
+            self.best = farther
+        return True
+
+    def separated(self, tol: float) -> bool:
+        """Whether coefficients run away."""
+        problem = self.best.problem
+        if problem.penalty > 0:
+            return False  # there is a minimum, proved or not
+        if self.on_a_ray:
+            return True
+        limit = RUN_AWAY if self.away else FAR_AND_UNPROVED if self.gap > tol else np.inf
+        return bool(problem.farthest(self.best.point) > limit)
 
 
 def minimise(
@@ -75,6 +167,7 @@ def minimise(
     weights=None,
     tol: float = 1e-6,
     n_iter: int = 500,
+    penalty: float = 0.0,
 ) -> Solution:
     r"""Coefficients with the smallest risk :math:`R(\theta)`, and a bound that proves it.
 
@@ -83,19 +176,26 @@ def minimise(
     X : array of shape (n, d)
         Features, in any units.
     risk : RiskSets
-        The outcomes, ``risk_sets(time, event)``.
+        The outcomes, ``risk_sets(time, event)``, with strata or without.
     alpha : float in (0, 1]
         Smallest probability of a group to protect; 1 is Cox regression with Breslow's ties.
-    rule : {"sharp", "paper", "definition", "cvar"}
+    rule : {"paper", "definition", "sharp", "cvar"}
         As in :func:`drocox.dro_risk`.
     first : bool array of shape (n,), optional
         True for the patients of :math:`D_1`: the sum of the two split risks is minimised.
     weights : array of shape (n,), optional
-        Case weights >= 0, not together with ``first``.
+        Counts of patients, not together with ``first``: whole numbers stand for repeated rows.
+        For alpha < 1 their scale matters, see :func:`drocox.cox_losses`.
     tol : float > 0
         The gap at which steps may stop. They mostly end far below it, where they help no more.
     n_iter : int
         Most Newton steps.
+    penalty : float >= 0
+        Ridge penalty :math:`\lambda`: :math:`\frac\lambda2 \lVert\theta\rVert^2`, for the features
+        as given, is added to the risk, a mean over patients. Wide data (d > n) and data that a
+        linear score separates have an answer with it only. ``CoxPHSurvivalAnalysis`` of
+        scikit-survival adds its ``alpha`` to a sum over patients instead: there ``alpha = n *
+        penalty`` is the same model as here with alpha = 1.
 
     Returns
     -------
@@ -111,9 +211,12 @@ def minimise(
     X = _checks.numbers(X, "X", 2)
     _checks.number_in(alpha, "alpha", 0, 1)
     _checks.one_of(rule, "rule", RULES)
+    _checks.at_least_zero(penalty, "penalty")
     if risk.order.shape != (1, len(X)):
-        said = f"risk has shape {risk.order.shape}, X {X.shape}"
-        raise ValueError(f"{said}; pass risk_sets(time, event), one time for each row of X")
+        raise ValueError(
+            f"risk has shape {risk.order.shape}, X {X.shape}; "
+            f"pass risk_sets(time, event), one time for each row of X"
+        )
     if first is not None and weights is not None:
         raise ValueError("weights cannot be used with first; leave one of them out")
     order = risk.order[0]
@@ -121,246 +224,77 @@ def minimise(
     if first is not None:
         _checks.same_length(first=np.asarray(first), X=order)
         first = np.asarray(first, bool)[order]
-    Z, back = _uncorrelated(np.take(X, order, axis=0), risk)
-    problem = _Problem(Z, risk, weights, first, alpha, rule)
-    start = np.zeros(Z.shape[1])
-    step = len(Z) // SAMPLE
+    coordinates = uncorrelated(np.take(X, order, axis=0), risk, weights, penalty > 0)
+    problem = Problem(coordinates, risk, weights, first, alpha, rule, penalty)
+    start = np.zeros(problem.Z.shape[1])
+    step = len(X) // SAMPLE
     if step > 1:  # a sample is near the optimum at a fraction of the cost
         with suppress(ValueError):  # unless it has too few events
-            start = _solve(problem.thinned(step), start, 1e-4, 50)[0].point
-    best, bound, q, steps, separated = _solve(problem, start, tol, n_iter)
-    bound = min(bound, best.risk)  # rounding may put them the other way round
-    gap = (best.risk - bound) / max(1.0, best.risk)
+            sample = problem.thinned(step)
+            start = _solve(sample, start, SAMPLE_TOLERANCE, SAMPLE_STEPS).best.point
+    progress = _solve(problem, start, tol, n_iter)
+    best = progress.best
+    bound = min(progress.bound, best.risk)  # rounding may put them the other way round
     worst = np.empty(len(X))
-    worst[order] = q
-    return Solution(back @ best.point, best.risk, bound, gap, worst, steps, separated)
+    worst[order] = progress.q
+    return Solution(
+        coef=coordinates.back @ best.point,
+        risk=best.risk,
+        bound=bound,
+        gap=(best.risk - bound) / max(1.0, best.risk),
+        weights=worst,
+        n_iter=progress.steps,
+        separated=progress.separated(tol),
+    )
 
 
-def _uncorrelated(Z: np.ndarray, risk: RiskSets) -> tuple[np.ndarray, np.ndarray]:
-    """Features of mean 0 and unit covariance, and the matrix that takes coefficients back.
-
-    Directions without variance are left out, so that copies of a feature share its coefficient.
-    Patients censored before the first event are in no risk set and do not count. ``Z`` is reused.
-    """
-    used = risk.stop[0][np.flatnonzero(risk.event[0])[-1]]
-    Z -= Z[:used].mean(axis=0)
-    with np.errstate(over="ignore", invalid="ignore"):
-        covariance = Z[:used].T @ Z[:used] / used
-    scale = np.sqrt(covariance.diagonal())
-    if not np.isfinite(scale).all():
-        raise ValueError("X holds numbers too large to square; choose larger units")
-    scale[scale == 0] = 1.0
-    correlation = covariance / np.outer(scale, scale)
-    variance, vectors = np.linalg.eigh(correlation)
-    kept = variance > 1e-11
-    if not kept.any():
-        return np.zeros((len(Z), 1)), np.zeros((Z.shape[1], 1))
-    back = vectors[:, kept] / np.sqrt(variance[kept]) / scale[:, None]
-    return Z @ back, back
-
-
-@njit(cache=True)
-def _risk_set_means(Z, hazard, total, event, stop, enters, meets, split, low, high, sums, p):
-    """Mean features in the risk sets of the events at positions ``low`` to ``high``, else 0.
-
-    Positions before ``p`` are in ``sums``, the running sums of the two halves, which go on from
-    there; returns the means and the new ``p``.
-    """
-    d = Z.shape[1]
-    means = np.zeros((high - low, d))
-    for i in range(low, high):
-        while p <= i:  # one block of equal times after the other, latest first
-            end = stop[0, p]
-            for q in range(p, end):
-                for j in range(d):
-                    sums[enters[0, q], j] += hazard[q] * Z[q, j]
-            p = end
-        if event[i]:
-            for j in range(d):
-                own = hazard[i] * Z[i, j] if split else 0.0
-                means[i - low, j] = (own + sums[meets[0, i], j]) / total[i]
-    return means, p
-
-
-def _priced_worst_case(losses, mass, mu: float, cap: float) -> tuple[np.ndarray, np.ndarray]:
-    """The q_i / p_i = min((loss_i - eta)_+ / mu, cap) for which q sums to 1, and who is inside."""
-
-    below = losses - losses.max()  # relative to the largest: nearly tied losses keep their digits
-
-    def excess(eta: float) -> float:
-        return mass @ np.clip((below - eta) / mu, 0.0, cap) - 1.0
-
-    eta = optimize.brentq(excess, below.min() - 2 * mu, 0.0, xtol=1e-6 * mu)
-    above = below - eta
-    inside = (above > 0) & (above < mu * cap) & (mass > 0)
-    ratio = np.where(above < mu * cap, 0.0, cap)
-    if inside.any():
-        left = mu * (1.0 - mass @ ratio)
-        shift = (mass[inside] @ above[inside] - left) / mass[inside].sum()
-        ratio[inside] = np.clip((above[inside] - shift) / mu, 0.0, cap)
-    return ratio / (mass @ ratio), inside
-
-
-class _Problem:
-    """Patients in time order, latest first; the risk as a function of a point, theta in ``Z``."""
-
-    def __init__(self, Z, outcomes: RiskSets, weights, first, alpha: float, rule: str):
-        self.Z, self.outcomes, self.weights, self.first = Z, outcomes, weights, first
-        self.alpha, self.rule = alpha, rule
-        self.event = outcomes.event[0] & (weights > 0)  # a weight of 0 is nobody
-        self.split = first is not None
-        side = np.where(first, 0, 1) if self.split else np.zeros(len(Z), int)
-        self.sets = (outcomes.stop, side[None], (1 - side if self.split else side)[None])
-        self.parts = [first, ~first] if self.split else [slice(None)]
-        if not all(self.event[part].any() for part in self.parts):
-            said = "nobody has an event and a weight above 0, or not on both sides of first"
-            raise ValueError(f"{said}; pass an event on each side")
-        self.mass = weights.copy()  # p
-        for part in self.parts:
-            self.mass[part] /= self.mass[part].sum()
-        self.radius = np.sqrt(np.einsum("ij,ij->i", Z, Z).max())
-        no_ball = rule == "cvar" and alpha < 1  # else C = 1, a ball of one point
-        self.c = None if no_ball else dual_constant(alpha, rule="sharp" if alpha == 1 else rule)
-        self.cap = 1 / alpha if self.c is None else self.c**2
-
-    def thinned(self, step: int) -> "_Problem":
-        """The same problem for every ``step``-th patient."""
-        outcomes = risk_sets(self.outcomes.time[0][::step], self.outcomes.event[0][::step])
-        rows = outcomes.order[0] * step
-        first = self.first[rows] if self.split else None
-        Z = np.take(self.Z, rows, axis=0)
-        return _Problem(Z, outcomes, self.weights[rows], first, self.alpha, self.rule)
-
-    def farthest(self, step: np.ndarray) -> float:
-        """How far apart a step moves two scores at most; if that is little, a bound of it."""
-        most = 2 * self.radius * np.linalg.norm(step)
-        return most if most < 0.1 else np.ptp(self.Z @ step)
-
-    def at(self, point: np.ndarray, mu: float) -> "_State | None":
-        """Risk and gradient; None where hazards leave the range of floating-point numbers."""
-        f = self.Z @ point
-        f -= f.max()
-        return _State(self, point, f, mu) if f.min() > -kernels.SAFE_SPREAD else None
-
-
-class _State:
-    """Risk and gradient at one point, where scores are ``f``; Hessians and bound when asked for."""
-
-    def __init__(self, problem: _Problem, point: np.ndarray, f: np.ndarray, mu: float):
-        self.problem, self.point = problem, point
-        self.hazard = np.exp(f) * problem.weights
-        self.total = kernels.risk_sums(self.hazard[None], *problem.sets)[0]
-        if problem.split:
-            self.total += self.hazard
-        self.total[~problem.event] = 1.0
-        self.losses = (np.log(self.total) - f) * problem.event
-        self.q = np.empty_like(f)
-        self.risk = 0.0  # R
-        self.value = 0.0  # what is minimised: R, less the adversary's price
-        self.priced = False  # whether the price matters here
-        self.halves = []  # patients, how fast their q follows their loss, moments of it that stay
-        for part in problem.parts:
-            self._meet(part, problem.mass[part], mu)
-        self.pull = self.q * problem.event
-        push = self.pull / self.total
-        self.received = self.hazard * kernels.risk_sums_back(push[None], *problem.sets)[0]
-        if problem.split:
-            self.received += self.hazard * push
-        self.gradient = (self.received - self.pull) @ problem.Z
-
-    def _meet(self, part, mass: np.ndarray, mu: float) -> None:
-        """Add the adversary's answer in one half."""
-        losses = self.losses[part]
-        c = self.problem.c
-        if c is None:
-            alpha = self.problem.alpha
-            self.risk += float(dro_risk(losses, alpha, rule="cvar", weights=mass))
-        else:
-            (eta,), (risk,), (q,) = kernels.worst_cases(losses[None], mass, np.array([c]))
-            self.risk += risk
-            # q_i = p_i (loss_i - eta)_+ / width; for C = 1 the adversary has no choice
-            width = (risk - eta) / c**2 if c > 1 else np.inf
-            if width >= mu:
-                self.q[part] = q
-                self.value += risk - 0.5 * mu * (c**2 - 1)
-                self.halves.append((part, mass * (q > 0) / width, 2))
-                return
-        cap = self.problem.cap if c is None else np.inf
-        ratio, inside = _priced_worst_case(losses, mass, mu, cap)
-        q = mass * ratio
-        self.q[part] = q
-        self.value += q @ losses - 0.5 * mu * (q @ ratio - 1)
-        self.halves.append((part, mass * inside / mu, 1))
-        self.priced = True
-
-    @cached_property
-    def hessians(self) -> tuple[np.ndarray, np.ndarray]:
-        """Hessian of F_q, and what the response of q to the losses adds to it.
-
-        The response is p_i / width on the diagonal, less what keeps the sum of q at 1 and, on the
-        edge of the ball, its length at C: the projection of 1 and of the losses, made orthogonal.
-        """
-        problem = self.problem
-        n, d = problem.Z.shape
-        slope = np.zeros(n)
-        kept = []
-        for part, own, moments in self.halves:
-            slope[part] = own
-            for power in range(moments if own.any() else 0):
-                level = self.losses[part] - np.average(self.losses[part], weights=own)
-                vector = np.zeros(n)
-                vector[part] = own * level**power
-                kept.append((vector * problem.event, vector[part] @ level**power))
-        slope *= problem.event
-        fixed, added = np.zeros((2, d, d))
-        moved = np.zeros((len(kept), d))
-        sums = np.zeros((2, d))
-        reached = 0
-        given = (self.hazard, self.total, problem.event, *problem.sets, problem.split)
-        block = 1 + 2**17 // d  # as many patients at a time as the processor keeps at hand
-        for low in range(0, n, block):
-            high = min(n, low + block)
-            z = problem.Z[low:high]
-            means, reached = _risk_set_means(problem.Z, *given, low, high, sums, reached)
-            fixed += z.T @ (self.received[low:high, None] * z)
-            fixed -= means.T @ (self.pull[low:high, None] * means)
-            if kept:
-                means -= z  # the gradients of the losses
-                added += means.T @ (slope[low:high, None] * means)
-                moved += [vector[low:high] @ means for vector, _ in kept]
-        for vector, (_, size) in zip(moved, kept, strict=True):
-            added -= np.outer(vector, vector) / max(size, 1e-300)
-        return fixed, added
-
-    def bound(self) -> float:
-        """The certificate, a number that no risk is below; -inf if a slope is too large for it."""
-        curvature, vectors = np.linalg.eigh(self.hessians[0])
-        slope = vectors.T @ self.gradient
-        # others are 0 to rounding, with their slope
-        steep = curvature > max(1e-13 * curvature[-1], 1e-16 * self.problem.radius**2)
-        square = (slope[steep] ** 2 / curvature[steep]).sum()  # of the Newton decrement
-        least = curvature[steep].min(initial=np.inf)
-        reach = 2 * self.problem.radius / np.sqrt(least)  # M, or more
-        x = np.sqrt(square) * reach
-        if x >= 1 or np.abs(slope[~steep]).max(initial=0.0) > 1e-13:
-            return -np.inf
-        # omega has terms x^k / (k (k - 1)); x^4 / 9 is more than all from x^4 / 12 on
-        lost = square * (1 / 2 + x / 6 + x**2 / 9)
-        if x >= 1e-3:
-            lost = (x + (1 - x) * np.log1p(-x)) / reach**2
-        return self.q @ self.losses - lost
+def _solve(problem: Problem, start: np.ndarray, tol: float, n_iter: int) -> _Progress:
+    """Descend from ``start``, or from 0 where scores would be too far apart there."""
+    at = problem.at(start)
+    if at is None:
+        at = problem.at(np.zeros_like(start))
+    if problem.tail:
+        return _solve_tail(problem, at, tol, n_iter)
+    return _solve_ball(problem, at, tol, n_iter)
 
 
 def _newton(hessian: np.ndarray, gradient: np.ndarray) -> np.ndarray:
     """Newton's direction, 0 where neither slope nor curvature is more than rounding."""
     curvature, vectors = np.linalg.eigh(hessian)
     slope = vectors.T @ gradient
-    floor = max(1e-12 * curvature[-1], 1e-100)
-    flat = (curvature <= floor) & (np.abs(slope) <= 1e-13)
+    floor = max(NEWTON_FLOOR * curvature[-1], 1e-100)
+    flat = (curvature <= floor) & (np.abs(slope) <= NEWTON_SLOPE)
     return -vectors @ np.where(flat, 0.0, slope / np.maximum(curvature, floor))
 
 
-def _descend(problem: _Problem, state: _State, mu: float, n_iter: int):
+# --- A chi-square ball: one price after the other -------------------------------------------------
+
+
+def _solve_ball(problem: Problem, at: Losses, tol: float, n_iter: int) -> _Progress:
+    """Descend, again with a lower price where it matters."""
+    mu = FIRST_PRICE / problem.cap
+    state = Priced(at, mu)
+    progress = _Progress(at, problem.lowest(state.q), state.q)
+    while True:
+        left = max(1, n_iter - progress.steps)
+        state, before, steps, progress.away = _descend(problem, state, mu, left)
+        progress.steps += steps
+        progress.improve(state.at)
+        progress.prove(before)
+        if progress.follow_the_ray(tol):
+            return progress
+        gap = progress.gap
+        enough = gap <= ENOUGH * tol and (gap <= EXACT_GAP or mu * problem.cap < FINE_PRICE)
+        over = progress.away or not state.priced or progress.steps >= n_iter
+        if enough or over or mu < LAST_PRICE:
+            return progress
+        mu *= PRICE_FACTOR
+        state = Priced(state.at, mu)
+
+
+def _descend(
+    problem: Problem, state: Priced, mu: float, n_iter: int
+) -> tuple[Priced, Priced, int, bool]:
     """Newton's steps at one price, damped where the risk is far from quadratic (Levenberg).
 
     Returns the last state, the one before it if a bound is to be had there for less, the number of
@@ -368,61 +302,74 @@ def _descend(problem: _Problem, state: _State, mu: float, n_iter: int):
     """
     damping = 0.0
     for step in range(1, n_iter + 1):
-        hessian = sum(state.hessians)
+        fixed, added = state.both
+        hessian = fixed + added
         damped = hessian + damping * np.eye(len(hessian))
         direction = _newton(damped, state.gradient)
         drop = -direction @ state.gradient
-        away = problem.farthest(direction) > 0.1
-        if drop <= (1e-10 if away else 1e-20):
+        away = problem.penalty == 0 and problem.farthest(direction) > SMALL_MOVE
+        if drop <= (NOTHING_AFAR if away else NOTHING):
             break
-        new = problem.at(state.point + direction, mu)
+        at = problem.at(state.point + direction)
+        new = None if at is None else Priced(at, mu)
         gain = -1.0  # of the step, by what it promised
-        if new is not None and drop > 1e-9:
-            gain = (state.value - new.value) / (drop - 0.5 * direction @ hessian @ direction)
-        elif new is not None:  # values are rounded: is the slope, by the same Hessian, half of it?
-            gain = 1.0 if -_newton(damped, new.gradient) @ new.gradient <= 0.25 * drop else -1.0
-        least = 1e-3 * np.trace(state.hessians[0])
-        if gain < 0.25:
-            damping = max(10 * damping, least)
-        elif gain > 0.75:
-            damping = damping / 10 if damping > least else 0.0
-        if gain > 0.1:
-            if drop < 1e-9 and not (new.priced or away):  # the bound before this step will do
+        if new is not None and drop > COMPARABLE:
+            promised = drop - 0.5 * direction @ hessian @ direction
+            gain = (state.minimised - new.minimised) / promised
+        elif new is not None:  # is what is left to gain, by the same Hessian, a quarter of it?
+            left = -_newton(damped, new.gradient) @ new.gradient
+            gain = 1.0 if left <= 0.25 * drop else -1.0
+        least = LEAST_DAMPING * np.trace(fixed)
+        if gain < POOR_GAIN:
+            damping = max(DAMPING_FACTOR * damping, least)
+        elif gain > GOOD_GAIN:
+            damping = damping / DAMPING_FACTOR if damping > least else 0.0
+        if gain > ACCEPTED_GAIN:
+            if drop < COMPARABLE and not (new.priced or away):  # the bound before it will do
                 return new, state, step, False
             state = new
-        elif drop < 1e-9:
+            if problem.penalty == 0 and away and problem.separates(state.point):
+                break
+        elif drop < COMPARABLE:
             break
-    return state, state, step, away and drop < 1e-7
+    return state, state, step, away and drop < SEPARATING
 
 
-def _solve(problem: _Problem, start: np.ndarray, tol: float, n_iter: int) -> tuple:
-    """Descend from ``start``, again with a lower price where it matters.
+# --- A tail: one model after the other ------------------------------------------------------------
 
-    Returns the state, the bound with its q, the number of steps, whether coefficients run away.
-    """
-    mu = FIRST_PRICE / problem.cap
-    state = problem.at(start, mu)
-    best = state
-    q = best.q
-    bound = q[problem.event] @ np.log(problem.weights[problem.event])  # loss_i >= log w_i
-    steps = 0
-    while True:
-        state, before, more, away = _descend(problem, state, mu, max(1, n_iter - steps))
-        steps += more
-        if best.point.any() and problem.farthest(state.point) < 0.1:
-            best = problem.at(np.zeros(len(start)), mu)  # a null optimum is to be exactly that
-        if state.risk < best.risk - 1e-13 * abs(best.risk):
-            best = state
-        here = before.bound()
-        if here > bound:
-            bound = here
-            q = before.q
-        gap = (best.risk - bound) / max(1.0, best.risk)
-        # at a kink, half of the digits of the gap are those of the coefficients: go on for more
-        enough = gap <= 1e-3 * tol and (gap <= 1e-12 or mu * problem.cap < 1e-9)
-        if away or enough or not state.priced or steps >= n_iter or mu < 1e-13:
-            # scores still move, or are far apart and nothing is proved of them
-            limit = 10 if away else 100 if gap > tol else np.inf
-            return best, bound, q, steps, bool(problem.farthest(best.point) > limit)
-        mu *= 0.1
-        state = problem.at(state.point, mu)
+
+def _solve_tail(problem: Problem, at: Losses, tol: float, n_iter: int) -> _Progress:
+    """Steps to the minimum of a model that has the risk's kinks; see :mod:`drocox.tail`."""
+    price = tail.FIRST_PRICE
+    weighted: Weighted = Priced(at, price / problem.cap)
+    progress = _Progress(at, problem.lowest(weighted.q), weighted.q)
+    model = tail.Model(at)
+    damping = 0.0
+    for progress.steps in range(1, n_iter + 1):
+        least = LEAST_DAMPING * np.trace(weighted.hessian)
+        shift = damping + NEWTON_FLOOR * np.trace(weighted.hessian) + 1e-100
+        found = model.minimum(weighted.hessian + shift * np.eye(len(at.point)), price)
+        away = problem.penalty == 0 and problem.farthest(found.step) > SMALL_MOVE
+        progress.away = away and found.drop < SEPARATING
+        smallest = ROUNDED * max(1.0, abs(at.risk))
+        if found.drop <= (NOTHING_AFAR if away else 0.01 * smallest):
+            progress.prove(Weighted(at, found.q))
+            break
+        new = problem.at(at.point + found.step)
+        gain = -1.0 if new is None else (at.risk - new.risk + smallest) / found.drop
+        if gain < POOR_GAIN:
+            damping = max(DAMPING_FACTOR * damping, least)
+        elif gain > GOOD_GAIN:
+            damping = damping / DAMPING_FACTOR if damping > least else 0.0
+        if gain > ACCEPTED_GAIN:
+            price = min(tail.FIRST_PRICE, problem.farthest(found.step))
+            at = new
+            model = tail.Model(at)
+            weighted = Weighted(at, found.q)
+            progress.improve(at)
+            progress.prove(weighted)
+            if progress.gap <= EXACT_GAP or progress.follow_the_ray(tol):
+                break
+        elif found.drop < smallest:
+            break
+    return progress

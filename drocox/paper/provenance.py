@@ -19,7 +19,8 @@ _TRAINING = (
     "kernels", "cox", "dro", "regularizers", "concordance", "accuracy", "fairness", "evaluation",
     "data", "paper.datasets", "paper.protocol", "training", "paper.prepare", "paper.run",
 )  # fmt: skip
-_BEYOND = (*_TRAINING[:-3], "solver")  # not every study trains or prepares
+_SOLVER = ("coordinates", "objective", "tail", "solver")
+_BEYOND = (*_TRAINING[:-3], *_SOLVER)  # not every study trains or prepares
 DECIDING = dict.fromkeys(STORES, _TRAINING)  # by store or study
 DECIDING |= {name: (*_BEYOND, f"beyond.{name}", *more) for name, more in STUDIES.items()}
 DECIDING["beyond"] = tuple(sorted({module for name in STUDIES for module in DECIDING[name]}))

@@ -1,0 +1,481 @@
+r"""The risk of a linear model at a point: value, gradient, Hessians, and what they prove.
+
+Patients stand in the order of their :class:`~drocox.cox.RiskSets`, features are those of
+:mod:`drocox.coordinates`, and a point :math:`u` stands for coefficients :math:`\theta = Bu`. For
+weights :math:`q` of an adversary
+
+.. math:: F_q(u) = \sum_i q_i \ell_i(u) + \tfrac\lambda2 \lVert Bu \rVert^2, \qquad
+          \nabla F_q = \sum_j (e_j - o_j)\, z_j + \lambda B^T B u,
+
+with *observed* :math:`o_j = q_j \delta_j` and *expected* :math:`e_j = w_j e^{f_j} \sum_{i: j \in
+R_i} o_i / T_i`, where :math:`T_i` is the sum of hazards in the risk set of event :math:`i`: what
+the risk sets that patient :math:`j` is in expected of it. With :math:`m_i` the mean of the
+features in risk set :math:`i` the Hessian is a weighted sum of the covariances in the risk sets,
+
+.. math:: H = \sum_j e_j z_j z_j^T - \sum_i o_i m_i m_i^T + \lambda B^T B.
+
+:mod:`drocox.solver` derives from them a number that no risk is below.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numba import njit
+
+from drocox import kernels
+from drocox.coordinates import Coordinates
+from drocox.cox import RiskSets, risk_sets
+from drocox.dro import dual_constant
+
+Part = slice | np.ndarray  # everybody, or the patients of one half
+
+# Curvature in a direction is rounding if it is below this share of the largest, or of the square
+# of the longest row of features; then F_q is constant along it, and a slope is rounding, too.
+FLAT_BY_LARGEST = 1e-13
+FLAT_BY_FEATURES = 1e-16
+LEAST_SLOPE = 1e-13
+# Below this, omega's series is more exact than its closed form.
+SMALL_ARGUMENT = 1e-3
+# A step that moves no two scores farther apart than this is small (0.1: hazards by a tenth).
+SMALL_MOVE = 0.1
+BLOCK = 2**17  # numbers at a time that the processor keeps at hand
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the adversary answers to the losses of one half, and how the answer would follow them.
+
+    If losses change a little, :math:`q_i` changes by ``response`` times the change, less what keeps
+    the sum of q at 1 and, on the edge of a chi-square ball, its length: ``moments`` is 1 or 2.
+    """
+
+    part: Part
+    q: np.ndarray
+    response: np.ndarray
+    moments: int
+    value: float  # q @ losses, less the price where it matters
+    priced: bool  # whether the price matters here
+
+
+@njit(cache=True)
+def _risk_set_means(Z, hazard, total, event, stop, enters, meets, begin, split, low, high, sums, p):
+    """Mean features in the risk sets of the events at positions ``low`` to ``high``, else 0.
+
+    Positions before ``p`` are in ``sums``, the running sums of the two halves, which go on from
+    there and begin again with each stratum; returns the means and the new ``p``.
+    """
+    d = Z.shape[1]
+    means = np.zeros((high - low, d))
+    for i in range(low, high):
+        while p <= i:  # one block of equal times after the other, latest first
+            end = stop[0, p]
+            if begin[0, p] == p:
+                sums[:] = 0.0
+            for q in range(p, end):
+                for j in range(d):
+                    sums[enters[0, q], j] += hazard[q] * Z[q, j]
+            p = end
+        if event[i]:
+            for j in range(d):
+                itself = hazard[i] * Z[i, j] if split else 0.0
+                means[i - low, j] = (itself + sums[meets[0, i], j]) / total[i]
+    return means, p
+
+
+@njit(cache=True)
+def _all_on_top(f, event, stop, enters, meets, begin):
+    """Whether each event has the largest score of those it meets in its risk set."""
+    top = np.full(2, -np.inf)
+    start = 0
+    while start < len(f):
+        end = stop[0, start]
+        if begin[0, start] == start:
+            top[:] = -np.inf
+        for i in range(start, end):
+            top[enters[0, i]] = max(top[enters[0, i]], f[i])
+        for i in range(start, end):
+            if event[i] and f[i] < top[meets[0, i]]:
+                return False
+        start = end
+    return True
+
+
+class Problem:
+    """Patients, penalty and adversary: what does not change from point to point.
+
+    Parameters
+    ----------
+    coordinates : Coordinates
+    risk : RiskSets
+    weights, first
+        Case weights and :math:`D_1`, or None, in the order of ``risk``.
+    alpha, rule
+        The adversary.
+    penalty : float
+        :math:`\\lambda`.
+    """
+
+    def __init__(
+        self,
+        coordinates: Coordinates,
+        risk: RiskSets,
+        weights: np.ndarray,
+        first: np.ndarray | None,
+        alpha: float,
+        rule: str,
+        penalty: float = 0.0,
+    ):
+        self.coordinates = coordinates
+        self.Z = coordinates.Z
+        self.risk_sets = risk
+        self.weights = weights
+        self.first = first
+        self.alpha = alpha
+        self.rule = rule
+        self.penalty = penalty
+        self.ridge = penalty * coordinates.back.T @ coordinates.back  # lambda B^T B
+        self.event = risk.event[0] & (weights > 0)  # a weight of 0 is nobody
+        self.split = first is not None
+        half = np.zeros(len(weights), int)
+        other = half
+        self.parts: list[Part] = [slice(None)]
+        if self.split:
+            half = np.where(first, 0, 1)
+            other = 1 - half
+            self.parts = [first, ~first]
+        self.sets = (risk.stop, half[None], other[None], risk.begin)
+        if not all(self.event[part].any() for part in self.parts):
+            raise ValueError(
+                "nobody has an event and a weight above 0, or not on both sides of first; "
+                "pass an event on each side"
+            )
+        self.mass = weights.copy()  # p
+        for part in self.parts:
+            self.mass[part] /= self.mass[part].sum()
+        self.radius = np.sqrt(np.einsum("ij,ij->i", self.Z, self.Z).max())
+        self.tail = rule == "cvar" and alpha < 1  # else C = 1, a ball of one point
+        self.c = None
+        self.cap = 1 / alpha  # the largest q_i / p_i there can be
+        if not self.tail:
+            self.c = dual_constant(alpha, rule="sharp" if alpha == 1 else rule)
+            self.cap = self.c**2
+
+    def thinned(self, step: int) -> "Problem":
+        """The same problem for every ``step``-th patient.
+
+        Parameters
+        ----------
+        step : int
+
+        Returns
+        -------
+        Problem
+        """
+        risk = self.risk_sets
+        thin = risk_sets(risk.time[0][::step], risk.event[0][::step], strata=risk.begin[0][::step])
+        rows = thin.order[0] * step
+        first = self.first[rows] if self.split else None
+        coordinates = Coordinates(np.take(self.Z, rows, axis=0), self.coordinates.back)
+        return Problem(
+            coordinates, thin, self.weights[rows], first, self.alpha, self.rule, self.penalty
+        )
+
+    def farthest(self, step: np.ndarray) -> float:
+        """How far apart a step moves two scores at most; if that is little, a bound of it.
+
+        Parameters
+        ----------
+        step : array of shape (r,)
+
+        Returns
+        -------
+        float
+        """
+        most = 2 * self.radius * np.linalg.norm(step)
+        return most if most < SMALL_MOVE else np.ptp(self.Z @ step)
+
+    def at(self, point: np.ndarray) -> "Losses | None":
+        """The losses at a point; None where hazards leave the range of floating-point numbers.
+
+        Parameters
+        ----------
+        point : array of shape (r,)
+
+        Returns
+        -------
+        Losses or None
+        """
+        f = self.Z @ point
+        f -= f.max()
+        return Losses(self, point, f) if f.min() > -kernels.SAFE_SPREAD else None
+
+    def worst(self, losses: np.ndarray) -> float:
+        """The adversary's largest mean of losses, without a price; the sum over halves.
+
+        Parameters
+        ----------
+        losses : array of shape (n,)
+
+        Returns
+        -------
+        float
+        """
+        out = 0.0
+        for part in self.parts:
+            mass = self.mass[part]
+            if self.tail:
+                out += kernels.tail_mean(losses[part], mass, self.alpha)
+            else:
+                out += kernels.worst_cases(losses[part][None], mass, np.array([self.c]))[1][0]
+        return float(out)
+
+    def separates(self, point: np.ndarray) -> bool:
+        """Whether the scores put each event on top of its risk set.
+
+        Then losses fall for ever along the ray through ``point``, and no minimum is attained.
+
+        Parameters
+        ----------
+        point : array of shape (r,)
+
+        Returns
+        -------
+        bool
+        """
+        f = self.Z @ point
+        return bool(np.ptp(f) > 0 and _all_on_top(f, self.event, *self.sets))
+
+    def lowest(self, q: np.ndarray) -> float:
+        """A number that no risk is below, whatever the features: a loss is at least log w.
+
+        Parameters
+        ----------
+        q : array of shape (n,)
+
+        Returns
+        -------
+        float
+        """
+        return q[self.event] @ np.log(self.weights[self.event])
+
+
+class Losses:
+    """Losses at one point, where scores are ``f``."""
+
+    def __init__(self, problem: Problem, point: np.ndarray, f: np.ndarray):
+        self.problem = problem
+        self.point = point
+        self.hazard = np.exp(f) * problem.weights
+        self.total = kernels.risk_sums(self.hazard[None], *problem.sets)[0]
+        if problem.split:
+            self.total += self.hazard
+        self.total[~problem.event] = 1.0
+        self.losses = (np.log(self.total) - f) * problem.event
+
+    @cached_property
+    def penalty(self) -> float:
+        """The penalty, which the risk includes."""
+        return 0.5 * self.point @ self.problem.ridge @ self.point
+
+    @cached_property
+    def risk(self) -> float:
+        """R, the worst case without a price, with the penalty."""
+        return self.problem.worst(self.losses) + self.penalty
+
+    def slopes(self) -> np.ndarray:
+        """Gradient of each loss, 0 where censored.
+
+        Returns
+        -------
+        array of shape (n, r)
+        """
+        problem = self.problem
+        n, d = problem.Z.shape
+        given = (self.hazard, self.total, problem.event, *problem.sets, problem.split)
+        means, _ = _risk_set_means(problem.Z, *given, 0, n, np.zeros((2, d)), 0)
+        means -= problem.Z
+        means[~problem.event] = 0.0
+        return means
+
+
+class Weighted:
+    """F_q at a point, for weights q of the adversary."""
+
+    def __init__(self, at: Losses, q: np.ndarray):
+        self.at = at
+        self.point = at.point
+        self.q = q
+        problem = at.problem
+        self.observed = q * problem.event
+        share = self.observed / at.total
+        self.expected = at.hazard * kernels.risk_sums_back(share[None], *problem.sets)[0]
+        if problem.split:
+            self.expected += at.hazard * share
+        self.gradient = (self.expected - self.observed) @ problem.Z + problem.ridge @ at.point
+
+    @cached_property
+    def value(self) -> float:
+        """F_q."""
+        return self.q @ self.at.losses + self.at.penalty
+
+    @cached_property
+    def hessian(self) -> np.ndarray:
+        """H."""
+        return self.hessians([])[0]
+
+    def hessians(self, answers: list[Answer]) -> tuple[np.ndarray, np.ndarray]:
+        """Hessian of F_q, and what the responses of q to the losses add to it.
+
+        Parameters
+        ----------
+        answers : list of Answer
+
+        Returns
+        -------
+        tuple of arrays of shape (r, r)
+        """
+        at = self.at
+        problem = at.problem
+        n, d = problem.Z.shape
+        response = np.zeros(n)
+        kept = []  # directions of the losses to which q cannot respond, and their squared lengths
+        for answer in answers:
+            part = answer.part
+            response[part] = answer.response
+            if not answer.response.any():
+                continue
+            # 1 and the losses, made orthogonal
+            level = at.losses[part] - np.average(at.losses[part], weights=answer.response)
+            for power in range(answer.moments):
+                vector = np.zeros(n)
+                vector[part] = answer.response * level**power
+                kept.append((vector * problem.event, vector[part] @ level**power))
+        response *= problem.event
+        fixed = problem.ridge.copy()
+        added = np.zeros((d, d))
+        moved = np.zeros((len(kept), d))
+        sums = np.zeros((2, d))
+        reached = 0
+        given = (at.hazard, at.total, problem.event, *problem.sets, problem.split)
+        block = 1 + BLOCK // d
+        for low in range(0, n, block):
+            high = min(n, low + block)
+            z = problem.Z[low:high]
+            means, reached = _risk_set_means(problem.Z, *given, low, high, sums, reached)
+            fixed += z.T @ (self.expected[low:high, None] * z)
+            fixed -= means.T @ (self.observed[low:high, None] * means)
+            if kept:
+                means -= z  # the gradients of the losses
+                added += means.T @ (response[low:high, None] * means)
+                moved += [vector[low:high] @ means for vector, _ in kept]
+        for vector, (_, size) in zip(moved, kept, strict=True):
+            added -= np.outer(vector, vector) / max(size, 1e-300)
+        return fixed, added
+
+    def bound(self) -> float:
+        """The certificate, a number that no risk is below; -inf if a slope is too large for it.
+
+        Returns
+        -------
+        float
+        """
+        radius = self.at.problem.radius
+        curvature, vectors = np.linalg.eigh(self.hessian)
+        slope = vectors.T @ self.gradient
+        flat = max(FLAT_BY_LARGEST * curvature[-1], FLAT_BY_FEATURES * radius**2)
+        steep = curvature > flat
+        if np.abs(slope[~steep]).max(initial=0.0) > LEAST_SLOPE:
+            return -np.inf
+        square = (slope[steep] ** 2 / curvature[steep]).sum()  # lambda^2
+        reach = 2 * radius / np.sqrt(curvature[steep].min(initial=np.inf))  # M, or more
+        x = np.sqrt(square) * reach
+        if x >= 1:
+            return -np.inf
+        # omega has terms x^k / (k (k - 1)); x^4 / 9 is more than all from x^4 / 12 on
+        lost = square * (1 / 2 + x / 6 + x**2 / 9)
+        if x >= SMALL_ARGUMENT:
+            lost = (x + (1 - x) * np.log1p(-x)) / reach**2
+        return self.value - lost
+
+
+class Priced(Weighted):
+    """The worst case at a point, for an adversary who pays ``mu`` where it is not unique.
+
+    Parameters
+    ----------
+    at : Losses
+    mu : float
+    """
+
+    def __init__(self, at: Losses, mu: float):
+        problem = at.problem
+        self.answers = [
+            _answer(at.losses[part], problem, part, problem.mass[part], mu)
+            for part in problem.parts
+        ]
+        q = np.empty(len(at.losses))
+        for answer in self.answers:
+            q[answer.part] = answer.q
+        super().__init__(at, q)
+        # what the steps minimise: R, less the adversary's price
+        self.minimised = at.penalty + sum(answer.value for answer in self.answers)
+        self.priced = any(answer.priced for answer in self.answers)
+
+    @cached_property
+    def both(self) -> tuple[np.ndarray, np.ndarray]:
+        """H, and what the adversary's response adds to it."""
+        return self.hessians(self.answers)
+
+    @cached_property
+    def hessian(self) -> np.ndarray:
+        """H."""
+        return self.both[0]
+
+
+def _answer(losses, problem: Problem, part: Part, mass: np.ndarray, mu: float) -> Answer:
+    """The adversary's answer in one half of a chi-square ball's problem, or to a tail's."""
+    c = problem.c
+    if c is not None:
+        (eta,), (risk,), (q,) = kernels.worst_cases(losses[None], mass, np.array([c]))
+        # q_i = p_i (loss_i - eta)_+ / width; for C = 1 the adversary has no choice
+        width = (risk - eta) / c**2 if c > 1 else np.inf
+        if width >= mu:
+            value = risk - 0.5 * mu * (c**2 - 1)
+            return Answer(part, q, mass * (q > 0) / width, 2, value, False)
+    cap = problem.cap if c is None else np.inf
+    ratio, inside = priced_worst_case(losses, mass, mu, cap)
+    q = mass * ratio
+    value = q @ losses - 0.5 * mu * (q @ ratio - 1)
+    return Answer(part, q, mass * inside / mu, 1, value, True)
+
+
+def priced_worst_case(losses, mass, mu: float, cap: float) -> tuple[np.ndarray, np.ndarray]:
+    r"""The q that is best for an adversary who pays :math:`\frac\mu2 \sum_i (q_i - p_i)^2 / p_i`.
+
+    .. math:: q_i / p_i = \min\big((\ell_i - \eta)_+ / \mu,\ \text{cap}\big)
+
+    with the :math:`\eta` for which it sums to 1.
+
+    Parameters
+    ----------
+    losses, mass : arrays of shape (n,)
+    mu, cap : float
+
+    Returns
+    -------
+    ratio : array of shape (n,)
+        :math:`q_i / p_i`.
+    inside : bool array of shape (n,)
+        Whose ratio follows its loss, being neither 0 nor ``cap``.
+    """
+    below = losses - losses.max()  # relative to the largest: nearly tied losses keep their digits
+    eta = kernels.priced_level(below, mass, mu, cap)
+    above = below - eta
+    inside = (above > 0) & (above < mu * cap) & (mass > 0)
+    ratio = np.where(above < mu * cap, 0.0, cap)
+    if inside.any():
+        left = mu * (1.0 - mass @ ratio)
+        shift = (mass[inside] @ above[inside] - left) / mass[inside].sum()
+        ratio[inside] = np.clip((above[inside] - shift) / mu, 0.0, cap)
+    return ratio / (mass @ ratio), inside
