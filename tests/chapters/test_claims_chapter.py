@@ -1,0 +1,69 @@
+"""Values for the sentences on the ledger against plain computations; guards that can fail."""
+
+from functools import cache
+
+import pandas as pd
+import pytest
+from perturbed import failed, told
+
+from drocox.chapters import claims as chapter
+from drocox.paper import claims
+
+pytestmark = pytest.mark.slow  # the ledger needs all tables in all views
+
+
+@cache
+def ledger():
+    return claims.ledger()
+
+
+def check(function, *arguments, variants):
+    """All sentences hold, and each fails for some of the variants."""
+    result = told(chapter, function, *arguments)
+    assert failed(chapter, function, *variants) == set(result.held)
+    return result.values
+
+
+def test_every_claim_is_shown():
+    marks = chapter.show_marks(ledger()).data
+    experiments = [n for n, claim in claims.claims().items() if claim["kind"] == "experiment"]
+    assert marks.count("<tr><th><a ") == len(experiments)
+    undecided = ledger()[(ledger()["view"] != claims.CHECKED)]["undecided"].sum()
+    assert marks.count(", undecided") == undecided
+    for kind, views in (("experiment", 6), ("mathematics", 1)):
+        page = chapter.show_claims(ledger(), kind).data
+        number = [claim["kind"] for claim in claims.claims().values()].count(kind)
+        assert page.count("<tr id=") == number
+        assert page.count("data-view=") == number * views
+
+
+def test_numbers():
+    values = told(chapter, "tell_numbers", ledger()).values
+    assert int(values["experiments"]) + int(values["mathematics"]) == 20
+    corrected = [row.verdict for row in ledger().itertuples() if row.view == "corrected"]
+    three = [corrected.count(word) for word in ("reproduced", "partly", "not")]
+    assert values["corrected-counts"] == "{} / {} / {}".format(*three)
+    assert told(chapter, "tell_errors").values["nadeau-error"] == "0.59"
+
+
+def test_readings_and_exceptions():
+    wide = chapter.of_experiments(ledger())
+    all_open = wide | {"undecided": wide["undecided"] | True}
+    values = check("tell_readings", wide, variants=[(all_open,)])
+    row = ledger().query("id == 'C4' and view == 'corrected'").iloc[0]
+    assert values["C4-corrected"] == f"{row['value']:.0f} of {row['of']}"
+    other = wide | {
+        "verdict": wide["verdict"].map(lambda _: "reproduced"),
+        "where": wide["where"].map(lambda text: f"{text}, ci_percent"),
+    }
+    check("tell_exceptions", wide, variants=[(other,)])
+
+
+def test_undecided_comparisons():
+    metric = "CI, tuned by CI"
+    rows = pd.DataFrame(
+        [("corrected", metric, 1, 0), ("corrected, one setting", metric, 1, 1)],
+        columns=["view", "metric", "clearly", "clearly behind"],
+    )
+    values = check("tell_clear", rows, variants=[(rows.assign(clearly=9),)])
+    assert values == {"undecided": "13", "undecided-one": "12"}
