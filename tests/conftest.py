@@ -4,6 +4,7 @@ Warnings are errors (see ``pyproject.toml``). Property tests draw the same examp
 ``pytest --hypothesis-profile=explore`` draws fresh ones, and more of them.
 """
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -30,17 +31,22 @@ def pytest_configure(config):
 
 @pytest.fixture(scope="session")
 def built(testrun_uid):
-    """The folder of the built book. Building is quick when nothing has changed.
+    """The folder of the built book, with the outputs that nbval compares (see ``bookbuild``).
 
-    Of several workers the first who needs it builds it, and the others wait.
+    Of several workers the first who needs it builds it, and the others wait. Building is quick when
+    nothing has changed. `make book` has a folder of its own.
     """
-    stamp = ROOT / "_build" / ".tested"
-    stamp.parent.mkdir(exist_ok=True)
-    with FileLock(stamp.with_suffix(".lock")):
+    folder = ROOT / "_build" / "tested"
+    folder.mkdir(parents=True, exist_ok=True)
+    stamp = folder / ".by"
+    with FileLock(folder / ".lock"):
         if not stamp.exists() or stamp.read_text() != testrun_uid:
             program = Path(sys.executable).with_name("jupyter-book")
-            command = [program, "build", ".", "-W", "--keep-going", "-q"]
-            done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+            command = [program, "build", ".", "-W", "--keep-going", "-q", "--path-output", folder]
+            environment = os.environ | {"DROCOX_OUTPUTS": "twins"}
+            done = subprocess.run(
+                command, cwd=ROOT, env=environment, capture_output=True, text=True
+            )
             assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
             stamp.write_text(testrun_uid)
-    return ROOT / "_build" / "html"
+    return folder / "_build" / "html"

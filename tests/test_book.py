@@ -11,6 +11,7 @@ import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
+from types import SimpleNamespace
 
 import nbformat
 import numpy as np
@@ -27,6 +28,7 @@ from drocox.bookstyle import SIX
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "book" / "_ext"))
+import bookbuild  # noqa: E402
 import bookpages  # noqa: E402
 import cache_key  # noqa: E402
 import golden  # noqa: E402
@@ -540,6 +542,51 @@ def test_cache_key_follows_package_and_results(tmp_path):
     (tmp_path / RESULTS / "corrected.csv").write_text("x\n2\n")
     third = cache_key.cache_key(tmp_path)
     assert len({first, second, third}) == 3
+
+
+@pytest.mark.slow
+def test_the_build_runs_chapters_and_a_test_of_pages_takes_their_twins(tmp_path, monkeypatch):
+    """Two ways into a cache, of which `make book` goes the first, and the same cells at the end."""
+    chapters = [ROOT / "book" / "how-to-use.md", ROOT / "book" / "foundations" / "deep-cox.md"]
+    monkeypatch.setattr(golden, "chapters", lambda root: chapters)
+    for key, value in cache_key.kernel_environment().items():
+        monkeypatch.setenv(key, value)
+
+    def filled(name):
+        config = SimpleNamespace(
+            nb_execution_cache_path=str(tmp_path / name), nb_execution_timeout=120
+        )
+        app = SimpleNamespace(srcdir=str(ROOT), config=config)
+        bookbuild.copy_twins(app)
+        bookbuild.fill_cache(app)
+        return [
+            golden.executed_notebook(chapter, ROOT, config.nb_execution_cache_path)
+            for chapter in chapters
+        ]
+
+    by_build = filled("build")
+    monkeypatch.setenv("DROCOX_OUTPUTS", "twins")
+    monkeypatch.setattr(bookbuild, "single_nb_execution", None)  # nothing is left to run
+    by_twins = filled("twins")
+    for chapter, of_build, of_twins in zip(chapters, by_build, by_twins, strict=True):
+        assert [cell.source for cell in of_build.cells if cell.cell_type == "code"] == [
+            cell.source for cell in of_twins.cells if cell.cell_type == "code"
+        ]
+        assert [cell.outputs for cell in golden.code_cells(of_twins)] == [
+            cell.outputs for cell in code_cells(chapter)
+        ]
+        if golden.made_on(twin(chapter)) == golden.here():
+            assert golden.dumps(of_build) == golden.dumps(of_twins)
+
+
+def test_the_pages_of_tests_are_read_again_when_a_twin_changes(tmp_path):
+    copy_of_inputs(tmp_path)
+    (tmp_path / "book").mkdir()
+    twin = tmp_path / "book" / "a.ipynb"
+    twin.write_text("1")
+    first = cache_key.twins_path(tmp_path)
+    twin.write_text("2")
+    assert len({first, cache_key.twins_path(tmp_path), cache_key.cache_path(tmp_path)}) == 3
 
 
 def test_cache_key_follows_versions(tmp_path, monkeypatch):

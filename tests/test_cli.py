@@ -122,6 +122,7 @@ def test_a_usage_error_does_not_wait_for_slow_imports():
     assert done.stdout.split("\n") == ["2"] * 6 + ["drocox " + __version__, "0", "[]", ""]
 
 
+@pytest.mark.slow
 def test_a_reader_who_has_had_enough_gets_no_traceback():
     """As in ``drocox data | head -1``, but with a reader who is gone for certain."""
     reader, writer = os.pipe()
@@ -300,6 +301,7 @@ def test_a_store_without_the_wanted_runs_says_so(capsys, asked, tmp_path):
     assert "drocox: the store holds no runs on support" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_store_of_ones_own_is_tabulated_and_drawn(capsys, tmp_path, monkeypatch):
     invented.save(tmp_path / "mine", datasets=["seer"], methods=["Cox", "DRO-COX"], repeats=(1,))
     out = printed(capsys, "table", "seer", "age", "--out", str(tmp_path / "mine"))

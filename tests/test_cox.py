@@ -178,6 +178,7 @@ def test_dtype_is_kept(dtype):
         assert gradient(call, low).dtype == dtype
 
 
+@pytest.mark.slow
 def test_losses_and_risk_need_no_scikit_survival():
     code = (
         "import sys; sys.modules['sksurv'] = None  # as if it were not installed\n"

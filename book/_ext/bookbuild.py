@@ -3,6 +3,11 @@
 It chooses the execution cache by :mod:`cache_key`, runs the chapters on all cores, lets launch and
 download buttons give the executed notebook, and makes a page with a warning fail again until the
 warning is gone.
+
+`make test` executes every chapter once, too, and there it is nbval that does it: it runs the twins
+and compares what comes out with what they hold. The pages that the other tests look at are built
+from the outputs of the twins, in a folder of their own (``DROCOX_OUTPUTS=twins``, which is set by
+``tests/conftest.py``). `make book` never looks at a twin.
 """
 
 import os
@@ -24,9 +29,15 @@ logger = logging.getLogger(__name__)
 KEPT = 3  # caches on disk: switching between two branches stays fast
 
 
+def from_twins():
+    """Whether pages show the outputs of the twins, which nbval compares with today's."""
+    return os.environ.get("DROCOX_OUTPUTS") == "twins"
+
+
 def choose_cache(app, config):
     """On config-inited. Sphinx sees a changed setting and reads every chapter again."""
-    path = cache_key.cache_path(Path(app.srcdir))
+    root = Path(app.srcdir)
+    path = cache_key.twins_path(root) if from_twins() else cache_key.cache_path(root)
     path.mkdir(parents=True, exist_ok=True)
     os.utime(path)
     others = [p for p in path.parent.iterdir() if p.is_dir() and p != path]
@@ -34,6 +45,27 @@ def choose_cache(app, config):
     for old in others[KEPT - 1 :]:
         shutil.rmtree(old, ignore_errors=True)
     config.nb_execution_cache_path = str(path)
+
+
+def copy_twins(app):
+    """On builder-inited. Put the outputs of the twins into the cache, where that is asked for.
+
+    A chapter whose cells are not those of its twin is left to :func:`fill_cache`.
+    """
+    if not from_twins():
+        return
+    cache = get_cache(app.config.nb_execution_cache_path)
+    for source in golden.chapters(Path(app.srcdir)):
+        notebook = golden.read(source)
+        cells = golden.code_cells(notebook)
+        of_twin = golden.twin_cells(source)
+        if [cell.source for cell in cells] != [cell.source for cell in of_twin]:
+            continue
+        for count, (cell, twin) in enumerate(zip(cells, of_twin, strict=True), start=1):
+            cell.outputs = twin.outputs
+            cell.execution_count = count
+        bundle = CacheBundleIn(notebook, str(source), data={"execution_seconds": 0.0})
+        cache.cache_notebook_bundle(bundle, overwrite=True)
 
 
 def fill_cache(app):
@@ -107,6 +139,7 @@ def setup(app):
     """Called by Sphinx."""
     os.environ.update(cache_key.kernel_environment())
     app.connect("config-inited", choose_cache)
+    app.connect("builder-inited", copy_twins)
     app.connect("builder-inited", fill_cache)
     app.connect("html-page-context", point_at_twins, priority=900)
     app.connect("build-finished", write_downloads)

@@ -80,3 +80,11 @@ def cache_key(root=ROOT):
 def cache_path(root=ROOT):
     """The folder of the execution cache that holds today's outputs."""
     return root / "_build" / ".jupyter_cache" / cache_key(root)
+
+
+def twins_path(root=ROOT):
+    """The folder of a cache with the outputs of the twins, named after their content."""
+    digest = hashlib.sha256(cache_key(root).encode())
+    for twin in sorted((root / "book").rglob("*.ipynb")):
+        digest.update(twin.read_bytes())
+    return root / "_build" / ".jupyter_cache" / f"twins-{digest.hexdigest()[:16]}"

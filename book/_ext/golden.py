@@ -60,6 +60,12 @@ def code_cells(notebook):
     return [cell for cell in notebook.cells if cell.cell_type == "code"]
 
 
+def twin_cells(source):
+    """The executed cells of a chapter's twin, but for the first, which is for Colab."""
+    twin = source.with_suffix(".ipynb")
+    return code_cells(nbformat.read(twin, as_version=4))[1:] if twin.exists() else []
+
+
 def here():
     """The platform of this process, such as "Linux x86_64"."""
     return f"{platform.system()} {platform.machine()}"

@@ -13,7 +13,7 @@ from drocox.paper.protocol import REPEATS, Stack
 from drocox.paper.run import run_stack
 from drocox.training import dro_objective, fit_stack, initial_parameters
 
-pytestmark = pytest.mark.reproduction
+pytestmark = [pytest.mark.reproduction, pytest.mark.slow]
 
 
 def compare(found: pd.Series, published: dict, tolerance: float):

@@ -14,6 +14,8 @@ from drocox.paper.protocol import ATTRIBUTES, KEYS, STORES, stacks
 from drocox.paper.provenance import code_form
 from drocox.paper.run import TWICE, columns
 
+pytestmark = pytest.mark.slow
+
 PACKAGE = Path(store.__file__).parents[1]
 MODELS = {"as_published": 8280, "corrected": 8280, "forensic": 1440}
 

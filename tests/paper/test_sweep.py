@@ -19,6 +19,8 @@ from drocox.paper import provenance, store, sweep
 from drocox.paper.protocol import KEYS, Stack, stacks
 from drocox.paper.run import TWICE
 
+pytestmark = pytest.mark.slow
+
 SMALL = {"datasets": ("seer",), "methods": ("Cox", "Cox_G(Keya)"), "repeats": (1, 2)}
 OPTIONS = "--dataset seer --method Cox Cox_G(Keya) --repeats 1 2 --jobs 2 --out"
 COMMAND = [sys.executable, "-m", "drocox.cli", "sweep", *OPTIONS.split()]

@@ -12,6 +12,8 @@ from pathlib import Path
 import invented
 import pytest
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 IMPORTED_AS = {"scikit-learn": "sklearn", "scikit-survival": "sksurv", "pyyaml": "yaml"}
