@@ -9,12 +9,13 @@ ARGS   ?=
 NBVAL  ?= --nbval
 # tests at a time: one more than two cores, as some of them wait for a browser or a cluster
 JOBS   ?= 3
+CORES  ?= auto
 
 # So that `drocox` in a chapter or a test is this environment's.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup book test lab lint format sweep golden course bench serve clean
+.PHONY: help setup book check test lab lint format sweep golden course bench mutants serve clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -24,6 +25,10 @@ setup: $(READY)  ## Install everything into .venv/ (the other targets do this by
 book: $(READY)  ## Execute all chapters and build the book into _build/html/
 	$(BIN)/jupyter-book build . -W --keep-going
 
+check: lint  ## Lint, then run the quick tests of the package: for people at work on it
+	$(BIN)/python -m pytest -q -m "not slow" -n $(CORES) --dist worksteal \
+	  $(foreach name,book browser course,--ignore tests/test_$(name).py) tests $(ARGS)
+
 test: lint  ## Lint, then run all tests and re-execute all notebooks (ARGS="-k dual" for some)
 	$(BIN)/python -m pytest $(NBVAL) --nbval-current-env --nbval-cell-timeout=300 \
 	  -n $(JOBS) --dist loadfile tests book $(ARGS)
@@ -31,9 +36,10 @@ test: lint  ## Lint, then run all tests and re-execute all notebooks (ARGS="-k d
 lab: $(VENV)/.lab  ## Open the chapters as notebooks in JupyterLab (installed the first time)
 	cd book && ../$(BIN)/jupyter lab $(ARGS)
 
-lint: $(READY)  ## Check the code's style (make format puts its layout right)
+lint: $(READY)  ## Check the code's style and types (make format puts its layout right)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check --quiet .
+	$(BIN)/mypy
 
 format: $(READY)  ## Lay the code out as `make lint` wants it
 	$(BIN)/ruff check --fix --quiet .
@@ -51,12 +57,15 @@ course: book  ## Write notebooks, sheets, slides and a PDF of the book into _bui
 bench: $(READY)  ## Measure the speed of losses, penalties, metrics and training
 	$(BIN)/python tests/benchmarks/bench.py
 
+mutants: $(READY)  ## Would the tests notice? Thirty small faults, one by one (ARGS="--list")
+	$(BIN)/python tests/benchmarks/mutants.py $(ARGS)
+
 serve: book  ## Build the book and open it in a browser (PORT=8000)
 	@(sleep 1; $(BIN)/python -m webbrowser -t http://127.0.0.1:$(PORT)/ >/dev/null 2>&1 || true) &
 	$(BIN)/python -m http.server --bind 127.0.0.1 --directory _build/html $(PORT)
 
 clean:  ## Remove what was built (.venv/ and results stay)
-	rm -rf _build build drocox.egg-info .pytest_cache .ruff_cache .hypothesis
+	rm -rf _build build drocox.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find drocox tests book -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The environment, made once and brought up to date when one of these two files changes.

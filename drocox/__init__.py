@@ -10,6 +10,7 @@ A name is imported when it is first used, so ``import drocox`` costs nothing.
 """
 
 from importlib import import_module
+from typing import Any
 
 __version__ = "0.2.0"
 
@@ -34,7 +35,7 @@ _HOMES = {name: f"drocox.{home}" for home, names in _NAMES.items() for name in n
 __all__ = sorted(_HOMES)
 
 
-def __getattr__(name: str):
+def __getattr__(name: str) -> Any:
     """Import a public name when it is first asked for."""
     if name not in _HOMES:
         raise AttributeError(f"module 'drocox' has no attribute {name!r}")

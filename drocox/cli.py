@@ -35,7 +35,7 @@ class _Parser(argparse.ArgumentParser):
         self.exit(2, paper.fill(f"{self.prog}: error: {message}") + "\n")
 
 
-def _parser() -> tuple[_Parser, dict[str, argparse.ArgumentParser]]:
+def _parser() -> tuple[_Parser, dict[str, _Parser]]:
     """The parser, and those of its commands by name."""
     words = "Distributionally robust Cox models: an audit of your own data, and the paper's data, "
     more = "drocox COMMAND --help shows the arguments of a command, with an example."

@@ -11,7 +11,6 @@ import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
-from types import SimpleNamespace
 
 import nbformat
 import numpy as np
@@ -28,7 +27,6 @@ from drocox.bookstyle import SIX
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "book" / "_ext"))
-import bookbuild  # noqa: E402
 import bookpages  # noqa: E402
 import cache_key  # noqa: E402
 import golden  # noqa: E402
@@ -544,39 +542,42 @@ def test_cache_key_follows_package_and_results(tmp_path):
     assert len({first, second, third}) == 3
 
 
+FILL = """
+import os, sys
+from pathlib import Path
+from types import SimpleNamespace
+import bookbuild, cache_key, golden
+os.environ.update(cache_key.kernel_environment())
+root, cache, *chapters = sys.argv[1:]
+golden.chapters = lambda root: [Path(chapter) for chapter in chapters]
+if bookbuild.from_twins():
+    bookbuild.single_nb_execution = None  # nothing is left to run
+config = SimpleNamespace(nb_execution_cache_path=cache, nb_execution_timeout=120)
+app = SimpleNamespace(srcdir=root, config=config)
+bookbuild.copy_twins(app)
+bookbuild.fill_cache(app)
+"""
+
+
 @pytest.mark.slow
-def test_the_build_runs_chapters_and_a_test_of_pages_takes_their_twins(tmp_path, monkeypatch):
+def test_the_build_runs_chapters_and_tests_of_pages_take_their_twins(tmp_path):
     """Two ways into a cache, of which `make book` goes the first, and the same cells at the end."""
-    chapters = [ROOT / "book" / "how-to-use.md", ROOT / "book" / "foundations" / "deep-cox.md"]
-    monkeypatch.setattr(golden, "chapters", lambda root: chapters)
-    for key, value in cache_key.kernel_environment().items():
-        monkeypatch.setenv(key, value)
-
-    def filled(name):
-        config = SimpleNamespace(
-            nb_execution_cache_path=str(tmp_path / name), nb_execution_timeout=120
-        )
-        app = SimpleNamespace(srcdir=str(ROOT), config=config)
-        bookbuild.copy_twins(app)
-        bookbuild.fill_cache(app)
-        return [
-            golden.executed_notebook(chapter, ROOT, config.nb_execution_cache_path)
-            for chapter in chapters
-        ]
-
-    by_build = filled("build")
-    monkeypatch.setenv("DROCOX_OUTPUTS", "twins")
-    monkeypatch.setattr(bookbuild, "single_nb_execution", None)  # nothing is left to run
-    by_twins = filled("twins")
-    for chapter, of_build, of_twins in zip(chapters, by_build, by_twins, strict=True):
-        assert [cell.source for cell in of_build.cells if cell.cell_type == "code"] == [
-            cell.source for cell in of_twins.cells if cell.cell_type == "code"
-        ]
-        assert [cell.outputs for cell in golden.code_cells(of_twins)] == [
-            cell.outputs for cell in code_cells(chapter)
-        ]
+    chapters = [ROOT / "book" / "how-to-use.md", ROOT / "book" / "teaching/instructors-guide.md"]
+    executed = {}
+    for outputs in ("build", "twins"):
+        cache = tmp_path / outputs
+        extensions = str(ROOT / "book" / "_ext")
+        environment = os.environ | {"DROCOX_OUTPUTS": outputs, "PYTHONPATH": extensions}
+        command = [sys.executable, "-c", FILL, ROOT, cache, *chapters]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        executed[outputs] = [golden.executed_notebook(each, ROOT, cache) for each in chapters]
+    for chapter, by_build, by_twin in zip(chapters, *executed.values(), strict=True):
+        assert [cell.source for cell in by_build.cells] == [cell.source for cell in by_twin.cells]
+        outputs = [cell.outputs for cell in golden.code_cells(by_twin)]
+        assert outputs == [cell.outputs for cell in code_cells(chapter)]
         if golden.made_on(twin(chapter)) == golden.here():
-            assert golden.dumps(of_build) == golden.dumps(of_twins)
+            assert golden.dumps(by_build) == golden.dumps(by_twin)
 
 
 def test_the_pages_of_tests_are_read_again_when_a_twin_changes(tmp_path):

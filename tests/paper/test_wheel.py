@@ -2,6 +2,7 @@
 
 import ast
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -79,7 +80,8 @@ def test_the_wheel_has_the_data_and_nothing_else(wheel):
         for pattern in ("*.csv.gz", "*.json", "*.toml", "*.yml", "published/*.csv")
         for p in results.glob(pattern)
     }
-    data |= {"drocox/paper/seer_order.txt", "drocox/page.html", "drocox/exercises/hints.toml"}
+    data |= {"drocox/paper/seer_order.txt", "drocox/page.html", "drocox/py.typed"}
+    data.add("drocox/exercises/hints.toml")
     assert package == sources | data
     assert {"drocox/paper/results/claims.yml", "drocox/paper/results/published/results.csv"} < data
 
@@ -169,8 +171,12 @@ def requirements(*extras):
     texts = PROJECT["dependencies"] + [
         text for extra in extras for text in PROJECT["optional-dependencies"][extra]
     ]
-    names = [text.partition(">")[0].partition("=")[0] for text in texts]
-    return {IMPORTED_AS.get(name, name) for name in names}
+    return {IMPORTED_AS.get(name, name) for name in map(project, texts)}
+
+
+def project(requirement):
+    """The name at the beginning of a requirement."""
+    return re.match(r"[\w.\[\]-]+", requirement)[0]
 
 
 def imports(paths):
@@ -202,6 +208,6 @@ def test_the_lock_pins_what_is_required():
     pinned = {line.partition("==")[0].replace("_", "-") for line in lines if line[0] != "#"}
     extras = PROJECT["optional-dependencies"].values()
     texts = PROJECT["dependencies"] + [text for extra in extras for text in extra]
-    names = {text.partition(">")[0].partition("=")[0] for text in texts}
+    names = set(map(project, texts))
     assert names - pinned == {"drocox[paper]", "drocox[notebooks]", "drocox[book]"}
     assert "torch==2.13.0" in lines
