@@ -193,7 +193,7 @@ def _audit(args) -> None:
     groups = {name: _group(df, name, outcomes) for name in args.groups}
     dropped = [column(df, name, "--drop").name for name in args.drop]
     features = [c for c in df.columns if c not in (*outcomes, *dropped, args.score)]
-    unused = []
+    unused: list[str] = []
     if args.score:
         scores = _scores(df, args.score, outcomes)
         features, unused = _usable(df, features)
