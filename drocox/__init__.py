@@ -7,41 +7,60 @@ both are the studies of ``drocox.beyond``; ``exercises``, ``bookstyle``, ``slide
 ``drocox.chapters`` serve the book.
 
 A name is imported when it is first used, so ``import drocox`` costs nothing.
+
+This file is the door to all floors: it knows the names of their modules, and the studies register
+their store when it is opened.
 """
 
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
+
+from drocox import beyond  # noqa: F401  (registers its store; imports nothing that computes)
 
 __version__ = "0.2.0"
 
-# public names by the module where they live; a module's own name stands for the module
+# public names, by the module where they live
 _NAMES = {
-    "accuracy": "accuracy",
-    "cox": "breslow_survival cox_losses risk_sets split_cox_losses",
-    "data": "SurvivalData",
-    "dro": "dro_risk dual_constant optimal_eta worst_case_weights",
-    "estimator": "DROCox",
-    "evaluation": "evaluate",
-    "fairness": "fairness",
-    "paper.datasets": "load_dataset",
-    "paper.figures": "figures",
-    "paper.store": "load_runs",
-    "paper.tables": "tables",
-    "regularizers": "regularizers",
-    "report": "audit",
-    "tuning": "choose_alpha",
+    "SurvivalData": "drocox.data",
+    "DROCox": "drocox.estimator",
+    "audit": "drocox.report",
+    "breslow_survival": "drocox.cox",
+    "choose_alpha": "drocox.tuning",
+    "cox_losses": "drocox.cox",
+    "dro_risk": "drocox.dro",
+    "dual_constant": "drocox.dro",
+    "evaluate": "drocox.evaluation",
+    "load_dataset": "drocox.paper.datasets",
+    "load_runs": "drocox.paper.store",
+    "optimal_eta": "drocox.dro",
+    "risk_sets": "drocox.cox",
+    "split_cox_losses": "drocox.cox",
+    "worst_case_weights": "drocox.dro",
 }
-_HOMES = {name: f"drocox.{home}" for home, names in _NAMES.items() for name in names.split()}
-__all__ = sorted(_HOMES)
+# modules among the public names, by where they stand; the others are found by their names, too
+_PUBLIC_MODULES = {
+    "accuracy": "drocox.accuracy",
+    "fairness": "drocox.fairness",
+    "figures": "drocox.paper.figures",
+    "regularizers": "drocox.regularizers",
+    "tables": "drocox.paper.tables",
+}
+__all__ = sorted([*_NAMES, *_PUBLIC_MODULES])
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name when it is first asked for."""
-    if name not in _HOMES:
+    """Import a public name, or a module such as ``drocox.solver``, when it is first asked for."""
+    if name in _NAMES:
+        thing = getattr(import_module(_NAMES[name]), name)
+    elif name in _PUBLIC_MODULES:
+        thing = import_module(_PUBLIC_MODULES[name])
+    elif not name.startswith("_") and find_spec(f"drocox.{name}"):
+        thing = import_module(f"drocox.{name}")
+    else:
         raise AttributeError(f"module 'drocox' has no attribute {name!r}")
-    home = import_module(_HOMES[name])
-    globals()[name] = getattr(home, name, home)
-    return globals()[name]
+    globals()[name] = thing
+    return thing
 
 
 def __dir__() -> list[str]:

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike
 from sklearn.base import clone
 
 from drocox import _checks, concordance
+from drocox.choosing import KEPT, choose
 from drocox.data import SurvivalData
 from drocox.estimator import DROCox
 from drocox.evaluation import scaled_features
@@ -23,7 +23,6 @@ from drocox.heldout import assign_folds
 from drocox.intervals import jackknife, simultaneous
 
 ALPHAS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.7)
-KEPT = 0.95  # of plain Cox's c-index: the paper's rule
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,35 +71,6 @@ def cross_fit(data: SurvivalData, model=None, *, folds: int = 5, seed: int = 0, 
         scores[fold == k] = fitted.predict(X_out)
         train[k] = (part, fitted.predict(X))
     return {"scores": scores, "folds": fold, "train": train}
-
-
-def choose(c_index: ArrayLike, imparity: ArrayLike, plain: float) -> int:
-    """Choose one of several candidates by the paper's rule: of those that keep 95 % of the plain
-    model's c-index, the one with the smallest imparity.
-
-    Parameters
-    ----------
-    c_index, imparity : arrays of shape (k,)
-        Of each candidate; one whose imparity or c-index is NaN is not eligible.
-    plain : float
-        The plain model's c-index.
-
-    Returns
-    -------
-    int
-        Position of the choice. Of equal imparities the larger c-index wins, then the first. If no
-        candidate is eligible, the largest c-index wins.
-    """
-    c_index = np.asarray(c_index, dtype=float)
-    imparity = np.asarray(imparity, dtype=float)
-    if np.isnan(c_index).all():
-        raise ValueError("c_index holds no number; pass the c-index of at least one candidate")
-    accurate = np.where(np.isnan(c_index), -np.inf, c_index)
-    eligible = (accurate >= KEPT * plain) & ~np.isnan(imparity)
-    if not eligible.any():
-        return int(accurate.argmax())
-    unfair = np.where(eligible, imparity, np.inf)
-    return int(np.lexsort((-accurate, unfair))[0])  # by the last key, then by the first
 
 
 def choose_alpha(

@@ -1,4 +1,4 @@
-"""The third floor: its theorems by independent solvers, its fits by literal losses, its runs."""
+"""Studies beyond the paper: theorems by independent solvers, fits by literal losses, runs."""
 
 import re
 
@@ -9,9 +9,11 @@ import torch
 from scipy import optimize
 
 from drocox import cox_losses, dro_risk, dual_constant, risk_sets, worst_case_weights
-from drocox.beyond import protection, rivals, run
+from drocox.beyond import STUDIES, protection, rivals, run
 from drocox.beyond.protection import nominal_alpha, protected_share
-from drocox.paper import STUDIES, provenance, store, sweep
+from drocox.paper import provenance, store, sweep
+from drocox.paper.protocol import Stack
+from drocox.paper.work import Unit
 from drocox.solver import minimise
 
 
@@ -164,10 +166,10 @@ def test_for_fixed_weights_the_best_free_baseline_is_a_case_weighted_cox_model()
 
 
 def test_the_papers_rule():
-    assert rivals.choose([0.7, 0.66, 0.6], [3, 2, 1], of_cox=0.69) == 1  # the last ranks too badly
-    assert rivals.choose([0.7, 0.71], [2, 2], of_cox=0.7) == 1  # a tie: the larger c-index
-    assert rivals.choose([0.7, 0.7], [2, 2], of_cox=0.7) == 0  # the first
-    assert rivals.choose([0.5, 0.6], [1, 2], of_cox=0.8) == 1  # nobody is eligible
+    assert rivals.choose([0.7, 0.66, 0.6], [3, 2, 1], plain=0.69) == 1  # the last ranks too badly
+    assert rivals.choose([0.7, 0.71], [2, 2], plain=0.7) == 1  # a tie: the larger c-index
+    assert rivals.choose([0.7, 0.7], [2, 2], plain=0.7) == 0  # the first
+    assert rivals.choose([0.5, 0.6], [1, 2], plain=0.8) == 1  # nobody is eligible
 
 
 def test_every_patient_is_tested_once_a_repeat_and_never_trained_on():
@@ -273,6 +275,11 @@ def test_code_of_another_study_leaves_the_parts_of_this_one_alone(tiny, tmp_path
         sweep.sweep("beyond", methods=["groups"], **how)
 
 
+def test_jobs_and_stacks_are_units_of_work():
+    assert isinstance(run.Job("rivals", "invented"), Unit)
+    assert isinstance(Stack("as_published", "seer", "Cox", 1), Unit)
+
+
 def test_jobs_have_names_of_their_own():
     jobs = list(run.stacks("beyond"))
     assert len({job.name for job in jobs}) == len(jobs)
@@ -301,13 +308,18 @@ def test_the_store_verifies():
 
 
 def test_no_floor_imports_the_one_above():
-    """Library, reproduction, what is beyond. The command line alone is for all of them."""
-    library = [file for file in provenance.PACKAGE.glob("*.py") if file.name != "cli.py"]
+    """The command line and the door to the package alone are for all of them."""
+    for_all = ("cli.py", "__init__.py")
+    library = [file for file in provenance.PACKAGE.glob("*.py") if file.name not in for_all]
     paper = list((provenance.PACKAGE / "paper").glob("*.py"))
     beyond = list((provenance.PACKAGE / "beyond").glob("*.py"))
     chapters = "paper|beyond|chapters"
     above = {chapters: library, "beyond|chapters": paper, "chapters": beyond}
     for floor, files in above.items():
-        upward = re.compile(rf"^\s*(from|import) drocox\.({floor})\b", re.MULTILINE)
+        upward = re.compile(
+            rf"^\s*(from|import) drocox\.({floor})\b|from drocox import .*\b({floor})\b"
+            rf"|[\"']drocox\.({floor})\b",  # nor by a string
+            re.MULTILINE,
+        )
         assert len(files) > 4
         assert [file.name for file in files if upward.search(file.read_text("utf8"))] == []

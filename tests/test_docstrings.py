@@ -2,6 +2,8 @@
 
 import doctest
 import inspect
+import subprocess
+import sys
 from importlib import import_module
 from pathlib import Path
 
@@ -64,6 +66,13 @@ def test_parameters_and_returns_are_described(function):
 @pytest.mark.parametrize("module", MODULES)
 def test_examples_run(module):
     assert doctest.testmod(import_module(f"drocox.{module}")).failed == 0
+
+
+def test_modules_of_the_library_are_found_by_their_names():
+    """``import drocox; drocox.solver`` works whether or not something has imported the solver."""
+    code = "import drocox, sys; assert not any(m in sys.modules for m in ('numpy', 'torch'))\n"
+    code += "assert drocox.solver.minimise and drocox.exercises and drocox.tables.main_table"
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_public_names_are_found_when_asked_for():

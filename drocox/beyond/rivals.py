@@ -30,6 +30,7 @@ from scipy import optimize
 from drocox import concordance, kernels, training
 from drocox.beyond.described import found_groups, group_dro
 from drocox.beyond.protection import MAIN
+from drocox.choosing import choose
 from drocox.cox import RiskSets, cox_losses, risk_sets
 from drocox.data import SurvivalData
 from drocox.dro import dual_constant
@@ -42,7 +43,6 @@ from drocox.solver import minimise
 
 FOLDS = 5
 REPEATS = 2
-KEPT = 0.95  # of Cox's validation c-index: the paper's rule
 PENALTIES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)  # of ridge, with the mean loss of an event
 STEPS = (5, 10, 20, 40, 80, 160)  # of Adam from 0, at the learning rate below
 RATE = 0.01
@@ -227,29 +227,6 @@ METHODS: dict[str, tuple[Sequence, Fit]] = {  # settings, and what fits them
 
 # of the others, found by general solvers or at kinks, the last digits depend on the platform
 STABLE = ("Cox", "shrunken Cox", "DRO-COX, sharp", "DRO-COX", "DRO-COX (SPLIT)")
-
-
-def choose(c_index, imparity, of_cox: float) -> int:
-    """The paper's rule.
-
-    Parameters
-    ----------
-    c_index, imparity : sequences of float
-        Of each setting, on validation patients.
-    of_cox : float
-        Cox's c-index on them.
-
-    Returns
-    -------
-    int
-        Of the settings that keep 95 % of Cox's c-index the one with the smallest imparity; ties go
-        to the larger c-index, then to the first. If none is eligible, the largest c-index wins.
-    """
-    c_index, imparity = np.asarray(c_index), np.asarray(imparity)
-    eligible = c_index >= KEPT * of_cox
-    if not eligible.any():
-        return int(c_index.argmax())
-    return int(np.lexsort((-c_index, np.where(eligible, imparity, np.inf)))[0])
 
 
 def fit_tuned(part: Part, inner: tuple[Part, Part], method: str) -> tuple[np.ndarray, float]:

@@ -13,12 +13,13 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from types import ModuleType
-from typing import ClassVar
 
 import numpy as np
 import pandas as pd
 
-from drocox.paper import STUDIES, provenance
+from drocox import _checks
+from drocox.beyond import STUDIES
+from drocox.paper import provenance
 
 
 @dataclass(frozen=True)
@@ -31,8 +32,21 @@ class Job:
     study: str
     job: str  # the values of its dictionary, in one word
     dataset: str | None = None  # None: invented patients
-    protocol: ClassVar[str] = "beyond"
-    model: ClassVar[str] = "linear"
+
+    @property
+    def protocol(self) -> str:
+        """Name of the store."""
+        return "beyond"
+
+    @property
+    def model(self) -> str:
+        """Kind of score function: the studies that are compared are of linear ones."""
+        return "linear"
+
+    @property
+    def code(self) -> str:
+        """Whose code decides its rows: that of its study."""
+        return self.study
 
     @property
     def name(self) -> str:
@@ -82,16 +96,19 @@ def stacks(protocol: str, datasets=None, methods=None, repeats=None) -> Iterator
     ----------
     protocol : {"beyond"}
     datasets, methods, repeats : sequences, optional
-        Restrict the jobs to some data sets, studies and repeats.
+        Restrict the jobs to some data sets, studies and repeats. An unknown study is refused.
 
     Returns
     -------
     iterator of Job
     """
-    wanted = {"dataset": datasets, "repeat": repeats}
-    for name in methods or STUDIES:
-        for job, setting in _settings(name).items() if name in STUDIES else ():
-            if all(some is None or setting.get(key) in some for key, some in wanted.items()):
+    studies = STUDIES if methods is None else methods
+    for name in studies:
+        _checks.one_of(name, f"method of {protocol}", STUDIES)
+        for job, setting in _settings(name).items():
+            of_dataset = datasets is None or setting.get("dataset") in datasets
+            of_repeat = repeats is None or setting.get("repeat") in repeats
+            if of_dataset and of_repeat:
                 yield Job(name, job, setting.get("dataset"))
 
 
@@ -129,8 +146,19 @@ def cost(job: Job) -> float:
     return 1.0
 
 
-def _drawn(runs: pd.DataFrame, protocol: str) -> list[Job]:
-    """Stored jobs with rows to compare, in an order that follows from the code's hash."""
+def drawn(runs: pd.DataFrame, protocol: str) -> list[Job]:
+    """Stored jobs with rows to compare, in an order that follows from the code's hash.
+
+    Parameters
+    ----------
+    runs : DataFrame
+        Stored rows.
+    protocol : {"beyond"}
+
+    Returns
+    -------
+    list of Job
+    """
     stable = runs[runs["moved"].notna()]
     names = set(zip(stable["study"], stable["job"], strict=True))
     pool = [job for job in stacks(protocol) if (job.study, job.job) in names]

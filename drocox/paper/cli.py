@@ -11,8 +11,9 @@ import textwrap
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from drocox.paper import STUDIES
-from drocox.paper.protocol import ATTRIBUTES, KNOWN, METHODS, PROTOCOLS, REPEATS, SPLIT
+from drocox.paper.protocol import ATTRIBUTES, METHODS, PROTOCOLS, REPEATS
+from drocox.paper.stores import known_stores
+from drocox.paper.work import WORK
 
 EXHIBITS = [f"t{i}" for i in range(1, 18)]
 SELECTIONS = {
@@ -96,9 +97,11 @@ def _sweep(args) -> bool | None:
     if args.revalidate:
         whole = "--revalidate checks the whole store"
         _drop(args, whole, "dataset", "method", "repeats", "jobs", "scheduler")
-    own = {"beyond": STUDIES, "forensic": [SPLIT["nonlinear"]]}.get(args.protocol, METHODS)
-    if odd := [name for name in args.method or () if name not in own]:
-        args.usage(f"{args.protocol} has no {', '.join(odd)}; choose --method of: {', '.join(own)}")
+    known = WORK[args.protocol].methods
+    lacking = [name for name in args.method or () if name not in known]
+    if lacking:
+        what = f"{args.protocol} has no {', '.join(lacking)}"
+        args.usage(f"{what}; choose --method of: {', '.join(known)}")
     if args.jobs is not None and args.jobs < 1:
         args.usage(f"--jobs is {args.jobs}; choose 1 or more")
     if args.scheduler:
@@ -121,7 +124,7 @@ def _verify(args) -> bool:
     from drocox.paper.sweep import verify
 
     # of one's own store those protocols that are in it
-    there = KNOWN if args.out is None else list(load_provenance(args.out)) or PROTOCOLS
+    there = known_stores() if args.out is None else list(load_provenance(args.out)) or PROTOCOLS
     found = []
     for name in args.protocol or there:
         problems = verify(name, out=args.out)
@@ -266,9 +269,10 @@ def add_commands(command: Callable[..., argparse.ArgumentParser]) -> None:
 
     example = "drocox sweep --dataset seer --method Cox DRO-COX --out try"
     add = command("sweep", _sweep, example).add_argument
-    add("--protocol", default="as_published", **names("protocol", KNOWN, "as_published"))
+    add("--protocol", default="as_published", **names("protocol", known_stores(), "as_published"))
     add("--dataset", **datasets)
-    add("--method", nargs="+", **names("method", [*METHODS, *STUDIES], "all; last 3 with beyond"))
+    studies = [name for work in WORK.values() for name in work.methods if name not in METHODS]
+    add("--method", nargs="+", **names("method", [*METHODS, *studies], "all; last 3 with beyond"))
     add("--repeats", nargs="+", choices=REPEATS, help="from 1 to 10 (default: all)", **number)
     add("--jobs", help="worker processes (default: one per core)", **number)
     add("--scheduler", metavar="ADDRESS", help="dask scheduler, e.g. tcp://host:8786")
@@ -278,7 +282,7 @@ def add_commands(command: Callable[..., argparse.ArgumentParser]) -> None:
     add("--revalidate", action="store_true", help=stamp)
 
     add = command("verify", _verify, "drocox verify --protocol corrected").add_argument
-    add("--protocol", nargs="+", **names("protocol", KNOWN, "all"))
+    add("--protocol", nargs="+", **names("protocol", known_stores(), "all"))
     add("--out", **store)
 
     add = command("table", _table, "drocox table flc age; drocox table T16").add_argument

@@ -73,7 +73,6 @@ PROCEDURES = {
 }  # fmt: skip
 PROTOCOLS = ("as_published", "corrected")  # the two that tables are made of
 STORES = tuple(PROCEDURES)
-KNOWN = (*STORES, "beyond")  # with the studies beyond the paper
 
 
 @dataclass(frozen=True)
@@ -107,6 +106,7 @@ for _model in MODELS:
     METHODS |= {PLAIN[_model] + end: Method(_model, "cox", PENALTIES[end]) for end in PENALTIES}
     METHODS[DRO[_model]] = Method(_model, "dro")
     METHODS[SPLIT[_model]] = Method(_model, "split")
+METHODS_OF = dict.fromkeys(STORES, tuple(METHODS)) | {"forensic": (SPLIT["nonlinear"],)}
 
 
 class Setting(NamedTuple):
@@ -133,6 +133,11 @@ class Stack:
     def model(self) -> str:
         """Kind of score function, linear or nonlinear."""
         return METHODS[self.method].model
+
+    @property
+    def code(self) -> str:
+        """Whose code decides its rows: that of its protocol."""
+        return self.protocol
 
     def grid(self) -> list[Setting]:
         """Hyperparameters of the models.
@@ -180,27 +185,27 @@ def _variants(dataset: str, method: Method) -> list[dict]:
     return out
 
 
-def stacks(
-    protocol: str, datasets=tuple(ATTRIBUTES), methods=tuple(METHODS), repeats=REPEATS
-) -> Iterator[Stack]:
+def stacks(protocol: str, datasets=None, methods=None, repeats=None) -> Iterator[Stack]:
     """All stacks of a protocol: the main tables, T16 (other n2) and T17 (one side).
 
     Parameters
     ----------
     protocol : {"as_published", "corrected", "forensic"}
         The last has nonlinear SPLIT only.
-    datasets, methods, repeats : sequences
-        Restrict the stacks to some data sets, methods and repeats.
+    datasets, methods, repeats : sequences, optional
+        Restrict the stacks to some data sets, methods and repeats; by default all that the protocol
+        has. A method that it lacks is refused.
 
     Returns
     -------
     iterator of Stack
     """
     _checks.one_of(protocol, "protocol", PROCEDURES)
-    if protocol == "forensic":
-        methods = [name for name in methods if name == SPLIT["nonlinear"]]
+    datasets = ATTRIBUTES if datasets is None else datasets
+    methods = METHODS_OF[protocol] if methods is None else methods
+    repeats = REPEATS if repeats is None else repeats
     for dataset, method in product(datasets, methods):
         _checks.one_of(dataset, "data set", ATTRIBUTES)
-        _checks.one_of(method, "method", METHODS)
+        _checks.one_of(method, f"method of {protocol}", METHODS_OF[protocol])
         for variant, repeat in product(_variants(dataset, METHODS[method]), repeats):
             yield Stack(protocol, dataset, method, repeat, **variant)

@@ -9,21 +9,83 @@ import hashlib
 from functools import cache
 from pathlib import Path
 
-from drocox.paper import STUDIES
 from drocox.paper.datasets import load_dataset
-from drocox.paper.protocol import ATTRIBUTES, STORES
+from drocox.paper.protocol import ATTRIBUTES
+from drocox.paper.stores import known_stores
+from drocox.paper.work import WORK
 
 PACKAGE = Path(__file__).parents[1]
-# modules whose code decides the numbers of trained and judged models
-_TRAINING = (
-    "kernels", "cox", "dro", "regularizers", "concordance", "accuracy", "fairness", "evaluation",
-    "data", "paper.datasets", "paper.protocol", "training", "paper.prepare", "paper.run",
-)  # fmt: skip
-_SOLVER = ("coordinates", "objective", "tail", "solver")
-_BEYOND = (*_TRAINING[:-3], *_SOLVER)  # not every study trains or prepares
-DECIDING = dict.fromkeys(STORES, _TRAINING)  # by store or study
-DECIDING |= {name: (*_BEYOND, f"beyond.{name}", *more) for name, more in STUDIES.items()}
-DECIDING["beyond"] = tuple(sorted({module for name in STUDIES for module in DECIDING[name]}))
+
+
+def _file(module: str) -> Path:
+    """File of a module of the package, named without ``drocox``; it may not exist."""
+    path = PACKAGE.joinpath(*module.split("."))
+    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+
+
+def _source(module: str) -> str:
+    """Text of a module."""
+    return _file(module).read_text(encoding="utf-8")
+
+
+@cache
+def _imported(source: str) -> list[tuple[str, str]]:
+    """What a source imports of the package: (module, name in it, or nothing for all of it)."""
+    pairs = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            pairs += [(alias.name, "") for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            pairs += [("." * node.level + (node.module or ""), alias.name) for alias in node.names]
+    return [(module, name) for module, name in pairs if module.split(".")[0] in ("drocox", "")]
+
+
+def _imports(module: str) -> set[str]:
+    """Modules of the package that a module imports, anywhere in its code."""
+    found = set()
+    for start, name in _imported(_source(module)):
+        whole = f"{start}.{name}".removeprefix("drocox.")
+        relative = start.startswith(".")
+        if name and not relative and _file(whole).exists():
+            found.add(whole)  # from package import module
+        elif start.startswith("drocox."):
+            found.add(start.removeprefix("drocox."))
+        else:  # the door of the package, or a relative import: nobody knows what is meant
+            raise ValueError(
+                f"drocox.{module}: import {name or start} from the module it stands in"
+            )
+    return found
+
+
+def _begins(name: str) -> list[str]:
+    """Modules in which the computing of a store's rows begins, or of those of one study."""
+    if name in known_stores():
+        return list(WORK[name].begins.values())
+    return [work.begins[name] for work in WORK.values() if name in work.begins]
+
+
+def deciding(name: str) -> tuple[str, ...]:
+    """Modules whose code decides the numbers of a store: what its runs import, and what that does.
+
+    Checks of input are among them: some of them also encode it.
+
+    Parameters
+    ----------
+    name : {"as_published", "corrected", "forensic", "beyond"}, or a study of the last
+
+    Returns
+    -------
+    tuple of str
+        Sorted, without ``drocox``.
+    """
+    todo = _begins(name)
+    found = set()
+    while todo:
+        module = todo.pop()
+        if module not in found:
+            found.add(module)
+            todo += _imports(module)
+    return tuple(sorted(found))
 
 
 def sha256(content: bytes) -> str:
@@ -47,6 +109,7 @@ def _is_docstring(node: ast.AST | str) -> bool:
     return isinstance(value, ast.Constant) and isinstance(value.value, str)
 
 
+@cache
 def code_form(source: str) -> str:
     """What decides numbers in a source: its syntax tree, the same from Python 3.11 on.
 
@@ -84,9 +147,9 @@ def code_hash(name: str) -> str:
     str
         16 hexadecimal digits.
     """
-    files = [PACKAGE / f"{module.replace('.', '/')}.py" for module in DECIDING[name]]
-    forms = [code_form(file.read_text(encoding="utf-8")) for file in files]
-    return sha256("\0".join([*DECIDING[name], *forms]).encode())[:16]
+    modules = deciding(name)
+    forms = [code_form(_source(module)) for module in modules]
+    return sha256("\0".join([*modules, *forms]).encode())[:16]
 
 
 @cache

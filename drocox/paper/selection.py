@@ -22,10 +22,10 @@ import numpy as np
 import pandas as pd
 
 from drocox import _checks
+from drocox.choosing import choose, most_accurate
 from drocox.paper import store
 from drocox.paper.protocol import METHODS, PLAIN
 
-TOLERANCE = 0.95  # share of Cox's c-index that an eligible configuration keeps
 TUNE_BY = ("ci_percent", "f_a")
 SELECTIONS = ("stated", "one_setting", "recovered")
 SETTING = ["learning_rate", "lam", "alpha"]
@@ -105,26 +105,37 @@ def candidates(runs: pd.DataFrame, dataset: str, attribute: str) -> pd.DataFrame
     return add_f_a(runs[mine & main], attribute)
 
 
-def _best(rows: pd.DataFrame, bar: np.ndarray | None, how: Rule) -> pd.DataFrame:
+def _best(rows: pd.DataFrame, plain: pd.Series | None, rule: Rule) -> pd.DataFrame:
     """The best row of each repeat, by repeat.
 
-    ``bar`` is the c-index that each row has to reach; None: the largest c-index is the best.
+    ``plain`` is the c-index of Cox (DeepSurv) by repeat, which sets the bar; None: the largest
+    c-index is the best.
     """
     repeat = rows["repeat"].to_numpy()
-    c = rows[f"{how.part}_c_index"].to_numpy()
-    keys = [-c]
-    if bar is not None:
-        eligible = c >= bar
-        chance = (np.bincount(repeat, eligible) > 0)[repeat]  # has the repeat an eligible row?
-        goal = np.where(chance, rows[f"{how.part}_{how.metric}"].to_numpy(), -c)
-        if how.decimals is not None:
-            goal = goal.round(how.decimals)
-            keys = [rows[name].to_numpy() for name in reversed(SETTING)]
-        keys += [goal, chance & ~eligible]
-    # lexsort takes the last key first, and leaves what is equal in all keys in grid order
-    order = np.lexsort((*keys, repeat))
-    _, first = np.unique(repeat[order], return_index=True)
-    return rows.iloc[order[first]]
+    c_index = rows[f"{rule.part}_c_index"].to_numpy()
+    metric = rows[f"{rule.part}_{rule.metric}"].to_numpy()
+    ties = None
+    if rule.decimals is not None:
+        metric = metric.round(rule.decimals)
+        ties = _place_in_grid(rows)
+    chosen = []
+    for one in np.unique(repeat):
+        at = np.flatnonzero(repeat == one)
+        if plain is None:
+            best = most_accurate(c_index[at])
+        else:
+            of_repeat = None if ties is None else ties[at]
+            best = choose(c_index[at], metric[at], plain[one], ties=of_repeat)
+        chosen.append(at[best])
+    return rows.iloc[chosen]
+
+
+def _place_in_grid(rows: pd.DataFrame) -> np.ndarray:
+    """Rank of each row's setting: by learning rate, then lambda, then alpha."""
+    places = np.empty(len(rows), dtype=int)
+    in_order = rows.reset_index(drop=True).sort_values(SETTING, kind="stable").index
+    places[in_order] = np.arange(len(rows))
+    return places
 
 
 def _means(rows: pd.DataFrame, how: Rule) -> pd.DataFrame:
@@ -175,13 +186,15 @@ def select(rows: pd.DataFrame, plain: pd.DataFrame, rule: str) -> pd.DataFrame:
         pool = _means(rows, how)
         plain = plain[plain["repeat"].isin(rows["repeat"])].sort_values("repeat", kind="stable")
         plain = _means(plain, how)
-    bar = None
+    of_plain = None
     by_c_index = method in PLAIN.values() and how.part == "val"
     if how.metric != "c_index" and not by_c_index:
-        best = plain.groupby("repeat")[f"{how.part}_c_index"].max()
-        bar = TOLERANCE * best.reindex(pool["repeat"]).to_numpy()
-    chosen = _best(pool, bar, how)
-    return rows.iloc[chosen.index[0] :: len(pool)] if how.one_setting else chosen
+        of_plain = plain.groupby("repeat")[f"{how.part}_c_index"].max()
+    chosen = _best(pool, of_plain, how)
+    if not how.one_setting:
+        return chosen
+    place = chosen.index[0]  # of the one setting, in the grid of each repeat
+    return rows.iloc[place :: len(pool)]
 
 
 def rule_of(where: str, method: str, selection: str, tune_by: str = "ci_percent") -> str:

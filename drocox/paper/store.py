@@ -23,8 +23,9 @@ from pathlib import Path
 import pandas as pd
 
 from drocox import _checks
-from drocox.paper import StoreError, home, provenance
-from drocox.paper.protocol import KNOWN, Stack
+from drocox.paper import provenance
+from drocox.paper.stores import known_stores
+from drocox.paper.work import WORK, StoreError, Unit, runner_of
 
 DEFAULT = Path(__file__).with_name("results")
 SPENT = ("cpu", "wall", "peak")  # what a stack cost: seconds of one thread, seconds, GB
@@ -36,9 +37,9 @@ class DamagedError(StoreError):
     """A file of a store is truncated or was edited."""
 
 
-def _today(stack: Stack) -> dict:
-    """What decides the numbers of a stack by now; each study beyond the paper has its own code."""
-    return provenance.today(getattr(stack, "study", stack.protocol), stack.dataset)
+def _today(unit: Unit) -> dict:
+    """What decides the numbers of a unit of work by now."""
+    return provenance.today(unit.code, unit.dataset)
 
 
 def own_folder() -> Path:
@@ -100,14 +101,14 @@ def _frame(content: bytes) -> pd.DataFrame:
     return pd.read_csv(io.BytesIO(content), dtype={"attribute": str}).fillna({"attribute": ""})
 
 
-def part_path(out: Path, stack: Stack) -> Path:
+def part_path(out: Path, stack: Unit) -> Path:
     """File of a finished stack.
 
     Parameters
     ----------
     out : path
         Folder of the store.
-    stack : Stack
+    stack : Stack, or another unit of work
 
     Returns
     -------
@@ -116,14 +117,14 @@ def part_path(out: Path, stack: Stack) -> Path:
     return Path(out) / "parts" / stack.protocol / f"{stack.name}.csv"
 
 
-def save_part(out: Path, stack: Stack, rows: pd.DataFrame, **spent: float | None) -> None:
+def save_part(out: Path, stack: Unit, rows: pd.DataFrame, **spent: float | None) -> None:
     """Store the rows of a finished stack.
 
     Parameters
     ----------
     out : path
         Folder of the store.
-    stack : Stack
+    stack : Stack, or another unit of work
     rows : DataFrame
         From :func:`drocox.paper.run.run_stack`.
     **spent : float
@@ -136,14 +137,14 @@ def save_part(out: Path, stack: Stack, rows: pd.DataFrame, **spent: float | None
     _write(part_path(out, stack), b"# " + json.dumps(header).encode() + b"\n" + body)
 
 
-def load_part(out: Path, stack: Stack, *, any_code: bool = False) -> Part:
+def load_part(out: Path, stack: Unit, *, any_code: bool = False) -> Part:
     """Header and rows of a finished stack; a damaged file is refused by name.
 
     Parameters
     ----------
     out : path
         Folder of the store.
-    stack : Stack
+    stack : Stack, or another unit of work
     any_code : bool
         Whether to accept rows that other code made, or other data.
 
@@ -166,7 +167,7 @@ def load_part(out: Path, stack: Stack, *, any_code: bool = False) -> Part:
     return header, _frame(body)
 
 
-def load_parts(protocol: str, out: Path, *, any_code: bool = False) -> dict[Stack, Part]:
+def load_parts(protocol: str, out: Path, *, any_code: bool = False) -> dict[Unit, Part]:
     """Headers and rows of the finished stacks of an unfinished protocol.
 
     Parameters
@@ -182,11 +183,13 @@ def load_parts(protocol: str, out: Path, *, any_code: bool = False) -> dict[Stac
     dict
         In the order of the protocol; empty if there are none.
     """
-    there = [stack for stack in home(protocol).stacks(protocol) if part_path(out, stack).exists()]
+    there = [
+        stack for stack in runner_of(protocol).stacks(protocol) if part_path(out, stack).exists()
+    ]
     return {stack: load_part(out, stack, any_code=any_code) for stack in there}
 
 
-def _join(parts: dict[Stack, Part]) -> pd.DataFrame:
+def _join(parts: dict[Unit, Part]) -> pd.DataFrame:
     return pd.concat([rows for _, rows in parts.values()], ignore_index=True)
 
 
@@ -202,7 +205,9 @@ def finish(out: Path, protocol: str, machine: dict) -> None:
         Facts about the machine, for the provenance.
     """
     parts = load_parts(protocol, out)
-    if missing := [stack.name for stack in home(protocol).stacks(protocol) if stack not in parts]:
+    wanted = runner_of(protocol).stacks(protocol)
+    missing = [stack.name for stack in wanted if stack not in parts]
+    if missing:
         what = f"{len(missing)} stacks of {protocol!r} are missing in {out}, for example"
         raise StoreError(f"{what} {missing[0]}; run: {command(protocol, out)}")
     content = _csv(_join(parts))
@@ -237,7 +242,17 @@ def load_provenance(out: Path | None = None) -> dict:
         One record per finished protocol; empty if there is none.
     """
     path = Path(out or DEFAULT) / "provenance.json"
-    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    if not path.exists():
+        return {}
+    try:
+        records = json.loads(path.read_text(encoding="utf-8"))
+        whole = all("sha256" in record for record in records.values())
+    except (ValueError, TypeError, AttributeError):
+        whole = False
+    if not whole:
+        advice = "restore it, or delete it with the runs beside it and sweep again"
+        raise DamagedError(f"{path} is truncated or was edited; {advice}")
+    return records
 
 
 def is_finished(protocol: str, out: Path | None = None) -> bool:
@@ -335,7 +350,7 @@ def load_runs(
         Keys, ``val_...`` and ``test_...`` metrics, ``moved`` and ``unstable``; the caller's own
         copy.
     """
-    _checks.one_of(protocol, "protocol", KNOWN)
+    _checks.one_of(protocol, "protocol", known_stores())
     folder = Path(out or DEFAULT)
     path = folder / f"{protocol}.csv.gz"
     if is_finished(protocol, folder):
@@ -349,13 +364,13 @@ def load_runs(
     return _join(parts)
 
 
-def rows_of(runs: pd.DataFrame, stack: Stack) -> pd.DataFrame:
+def rows_of(runs: pd.DataFrame, stack: Unit) -> pd.DataFrame:
     """Rows of one stack, in the order in which they are stored.
 
     Parameters
     ----------
     runs : DataFrame
-    stack : Stack
+    stack : Stack, or another unit of work
 
     Returns
     -------
@@ -364,5 +379,4 @@ def rows_of(runs: pd.DataFrame, stack: Stack) -> pd.DataFrame:
     """
     keys = pd.Series({k: v for k, v in vars(stack).items() if v is not None})
     rows = runs[(runs[keys.index] == keys).all(axis=1)].reset_index(drop=True)
-    # studies have columns of their own
-    return rows.dropna(axis=1, how="all") if stack.protocol == "beyond" else rows
+    return rows if WORK[stack.protocol].uniform else rows.dropna(axis=1, how="all")

@@ -8,12 +8,11 @@ stacks in flight and nothing else.
 
 import os
 import platform
-import sqlite3
 import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import contextmanager
 from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
@@ -21,39 +20,21 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import torch
+from filelock import FileLock, Timeout
 from joblib import Parallel, delayed, parallel_config
 from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
-from drocox.paper import home, provenance, store
-from drocox.paper.protocol import METHODS, Stack, stacks
-from drocox.paper.run import TWICE, run_stack  # noqa: F401  (handed out by home)
-from drocox.paper.store import DamagedError, StoreError
+from drocox import _checks
+from drocox.paper import provenance, store
+from drocox.paper.run import TWICE
+from drocox.paper.store import DamagedError
+from drocox.paper.stores import known_stores
+from drocox.paper.work import WORK, StoreError, Unit, runner_of
 
-SIZE = {"flc": 5.0, "support": 5.8, "seer": 2.6}  # training patients, in thousands
 HELD = 1e-9  # movement of a run's test scores up to which it gives the same digits elsewhere
 BAR = "{desc} {percentage:3.0f}%|{bar}| {elapsed} passed, {remaining} left"
 PACKAGES = ("numpy", "pandas", "scikit-learn", "scikit-survival", "survivors", "torch", "numba")
-
-
-def cost(stack: Stack) -> float:
-    """Rough cost of a stack, for the order of work and the time left.
-
-    Parameters
-    ----------
-    stack : Stack
-
-    Returns
-    -------
-    float
-        In no particular unit.
-    """
-    method = METHODS[stack.method]
-    n = SIZE[stack.dataset]
-    deep = method.model == "nonlinear"
-    pairs = n * (2.0 if deep else 0.5) if method.penalty == "keya_i" else 0.0
-    step = n * (1 + 2 * deep + (method.loss == "split") + pairs)
-    return len(stack.grid()) * step * (2 if stack.repeat in TWICE else 1)
 
 
 def _peak_gb() -> float | None:
@@ -66,7 +47,7 @@ def _peak_gb() -> float | None:
     return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e9, 3)
 
 
-def _timed(stack: Stack) -> tuple[Stack, pd.DataFrame, dict]:
+def _timed(stack: Unit) -> tuple[Unit, pd.DataFrame, dict]:
     """Run a stack in a worker, with its CPU seconds and the worker's peak memory.
 
     A worker of a dask cluster may run several stacks at once, each in a thread of its own. None of
@@ -75,7 +56,7 @@ def _timed(stack: Stack) -> tuple[Stack, pd.DataFrame, dict]:
     torch.set_num_threads(1)
     threadpool_limits(1)
     start = time.thread_time()
-    rows = home(stack.protocol).run_stack(stack)
+    rows = runner_of(stack.protocol).run_stack(stack)
     return stack, rows, {"cpu": round(time.thread_time() - start, 2), "peak": _peak_gb()}
 
 
@@ -95,26 +76,27 @@ def machine() -> dict:
 def only_writer(out: Path) -> Iterator[None]:
     """Hold the lock of a store, or refuse.
 
-    It is SQLite's lock of an empty data base: of one kind on all systems, and the system ends it
-    however the process ends.
+    The system ends the lock however the process ends.
 
     Parameters
     ----------
     out : path
         Folder of the store; made if it does not exist.
     """
-    with ExitStack() as held:
-        try:
-            out.mkdir(parents=True, exist_ok=True)
-            lock = held.enter_context(closing(sqlite3.connect(out / ".lock", timeout=0)))
-            lock.execute("BEGIN EXCLUSIVE")
-        except (OSError, sqlite3.Error) as error:
-            advice = "wait if another sweep writes there, or give a folder of your own with --out"
-            raise StoreError(f"cannot write to {out} ({error}); {advice}") from None
+    lock = FileLock(out / ".lock", timeout=0)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        lock.acquire()
+    except (OSError, Timeout) as error:
+        advice = "wait if another sweep writes there, or give a folder of your own with --out"
+        raise StoreError(f"cannot write to {out} ({error}); {advice}") from None
+    try:
         yield
+    finally:
+        lock.release()
 
 
-def _is_done(out: Path, stack: Stack) -> bool:
+def _is_done(out: Path, stack: Unit) -> bool:
     """Whether a stack is stored; one of other code is refused, a damaged file named and redone."""
     try:
         store.load_part(out, stack)
@@ -152,7 +134,8 @@ def sweep(
     progress : bool
         Whether to show a progress bar.
     **some : sequences, optional
-        ``datasets``, ``methods`` and ``repeats`` restrict the sweep.
+        ``datasets``, ``methods`` and ``repeats`` restrict the sweep; a method that the protocol
+        lacks is refused.
 
     Returns
     -------
@@ -162,10 +145,11 @@ def sweep(
     if out is None and (out := store.own_folder()) != store.DEFAULT:
         print(f"writing to {out}/; read it with --out {out}", file=sys.stderr)
     out = Path(out)
-    runner = home(protocol)
-    wanted = list(runner.stacks(protocol, **{key: value for key, value in some.items() if value}))
+    _checks.one_of(protocol, "protocol", known_stores())
+    runner = runner_of(protocol)
+    wanted = list(runner.stacks(protocol, **some))
     if not wanted:
-        raise ValueError(f"methods: protocol {protocol!r} has none of these; leave methods out")
+        raise ValueError(f"{protocol} has none of these datasets, methods and repeats together")
     with only_writer(out):
         if store.is_finished(protocol, out):
             store.load_runs(protocol, out=out)  # refuses those of other code, and a damaged file
@@ -222,28 +206,14 @@ def differences(stored: pd.DataFrame, new: pd.DataFrame) -> list[str]:
     return found
 
 
-def _drawn(runs: pd.DataFrame, protocol: str) -> list[Stack]:
-    """Stored stacks whose stability is measured, in the order in which to recompute them.
-
-    They are linear and cheap, in an order that follows from the hash of the code. Of a store
-    without linear models they are networks, the cheapest first.
-    """
-    pool = [s for s in stacks(protocol, repeats=TWICE) if len(store.rows_of(runs, s))]
-    linear = [s for s in pool if s.model == "linear" and METHODS[s.method].penalty != "keya_i"]
-    pool = linear or pool
-    draw = np.random.default_rng(int(provenance.code_hash(protocol), 16)).permutation(len(pool))
-    drawn = [pool[i] for i in draw]
-    return drawn if linear else sorted(drawn, key=cost)
-
-
 def _recompute(runs: pd.DataFrame, protocol: str, size: int) -> list[str]:
     """Differences of a recomputed sample of the stored stacks; of networks, one stack is enough.
 
     A stack without a row that is stable enough to be compared is passed over for the next.
     """
-    pool = home(protocol)._drawn(runs, protocol)
+    pool = runner_of(protocol).drawn(runs, protocol)
     size = size if any(stack.model == "linear" for stack in pool) else 1
-    again = ((stack, home(protocol).run_stack(stack)) for stack in pool)
+    again = ((stack, runner_of(protocol).run_stack(stack)) for stack in pool)
     comparable = ((stack, new) for stack, new in again if (new["moved"] <= HELD).any())
     # None: a bar where somebody looks
     sample = list(tqdm(islice(comparable, size), desc="recomputing", total=size, disable=None))
@@ -276,9 +246,9 @@ def verify(protocol: str, *, out: Path | None = None, size: int = 4) -> list[str
         runs = store.load_runs(protocol, out=out)
     except StoreError as error:
         return [str(error)]
-    keys = pd.DataFrame([k for s in home(protocol).stacks(protocol) for k in s.keys()])
+    keys = pd.DataFrame([k for s in runner_of(protocol).stacks(protocol) for k in s.keys()])
     by = [name for name in runs if name in keys]
-    known = runs.drop_duplicates(by) if protocol == "beyond" else runs  # a job has many rows
+    known = runs if WORK[protocol].uniform else runs.drop_duplicates(by)
     lines = [frame[by].to_csv(index=False, float_format="%g") for frame in (keys, known)]
     wanted, stored = (Counter(text.splitlines()) for text in lines)
     problems = []

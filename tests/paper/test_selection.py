@@ -67,6 +67,7 @@ def four(c, ci, method="DRO-COX"):
     ("c", "ci", "expected"),
     [
         ([0.70, 0.69, 0.68, 0.60], [3.0, 2.0, 2.5, 0.0], "B"),  # D misses the bar of 0.665
+        ([0.70, 0.95 * 0.7, 0.68, 0.60], [3.0, 2.0, 2.5, 0.0], "B"),  # the bar is enough
         ([0.67, 0.69, 0.68, 0.70], [1.0, 1.0, 1.0, 2.0], "B"),  # ties: the larger c-index
         ([0.67, 0.68, 0.69, 0.69], [2.0, 1.0, 1.0, 1.0], "C"),  # and then grid order
         ([0.60, 0.62, 0.64, 0.63], [1.0, 2.0, 3.0, 0.0], "C"),  # none eligible: the largest c
@@ -127,6 +128,17 @@ def test_one_setting_for_all_repeats():
     # none eligible: the largest mean c
     dro = two_repeats("DRO-COX", [[0.5, 0.6, 0.64], [0.5, 0.6, 0.58]], tied, ALPHAS)
     assert selection.select(dro, cox, "one setting CI")["learning_rate"].tolist() == [0.001] * 2
+
+
+def test_one_setting_compares_with_cox_on_the_same_repeats():
+    """Cox has a second repeat, with a c-index that no configuration of the first could keep."""
+    cox = two_repeats("Cox", [[0.70, 0.60], [0.98, 0.98]], [[0, 0], [0, 0]], RATES)
+    both = two_repeats("DRO-COX", [[0.70, 0.68, 0.69]] * 2, [[3.0, 1.0, 2.0]] * 2, ALPHAS)
+    first = both[both["repeat"] == 1]
+    chosen = selection.select(first, cox, "one setting CI")
+    assert chosen[["repeat", "alpha"]].values.tolist() == [[1, 0.2]]
+    # against both repeats none would be eligible, and the largest c-index would win
+    assert selection.select(both, cox, "one setting CI")["alpha"].tolist() == [0.1, 0.1]
 
 
 def test_one_setting_gives_every_method_a_single_configuration(runs):

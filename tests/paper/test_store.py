@@ -1,7 +1,10 @@
 """The committed results: whole, complete, and still what the code computes; and their hash."""
 
-import ast
+import gzip
 import hashlib
+import json
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -9,10 +12,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from drocox.paper import STUDIES, provenance, store, sweep
+from drocox.beyond import STUDIES
+from drocox.paper import provenance, runner, store, sweep
 from drocox.paper.protocol import ATTRIBUTES, KEYS, STORES, stacks
 from drocox.paper.provenance import code_form
 from drocox.paper.run import TWICE, columns
+from drocox.paper.work import Work
 
 pytestmark = pytest.mark.slow
 
@@ -68,7 +73,7 @@ def test_stability_is_known_where_it_was_measured(runs):
 
 
 def test_most_stacks_of_the_sample_have_rows_to_compare(protocol, runs):
-    pool = sweep._drawn(runs, protocol)
+    pool = runner.drawn(runs, protocol)
     held = [(store.rows_of(runs, s)["moved"] <= sweep.HELD).any() for s in pool]
     assert np.mean(held) > 0.5
 
@@ -181,47 +186,79 @@ def test_a_formatter_leaves_the_hash_alone(tmp_path):
     assert code_form(path.read_text()) == code_form(source)
 
 
-@pytest.mark.parametrize("start", ["paper.run", *(f"beyond.{name}" for name in STUDIES)])
-def test_every_store_hashes_all_that_its_runs_import(start):
-    """Starting at the trainer or the study: a new module of the package cannot be forgotten."""
-    assert set(provenance.DECIDING) == {*STORES, *STUDIES, "beyond"}
-    todo = [start]
-    found = set()
-    while todo:
-        name = todo.pop()
-        found.add(name)
-        tree = ast.parse(PACKAGE.joinpath(*name.split(".")).with_suffix(".py").read_text())
-        for node in ast.walk(tree):
-            if not isinstance(node, ast.ImportFrom) or not (node.module or "").startswith("drocox"):
-                continue
-            module = node.module.removeprefix("drocox").lstrip(".")
-            inside = [f"{module}.{alias.name}".lstrip(".") for alias in node.names]
-            for path in [module, *inside]:
-                file = PACKAGE.joinpath(*path.split(".")).with_suffix(".py")
-                if path and path not in found and file.exists():
-                    todo.append(path)
-    assert "kernels" in found
-    found -= {"_checks"}  # checks refuse or pass on
-    for name in STORES if start == "paper.run" else [start.removeprefix("beyond.")]:
-        assert found == set(provenance.DECIDING[name])
-        assert len(found) == len(provenance.DECIDING[name])
-    assert start == "paper.run" or found <= set(provenance.DECIDING["beyond"])
+@pytest.mark.parametrize("name", [*STORES, *STUDIES, "beyond"])
+def test_every_store_hashes_all_that_its_runs_import(name):
+    """By the modules that a fresh process has loaded: none can be forgotten."""
+    begins = [f"beyond.{study}" for study in STUDIES] if name == "beyond" else [f"beyond.{name}"]
+    begins = ["paper.run"] if name in STORES else begins
+    code = f"import sys\nimport {', '.join(f'drocox.{module}' for module in begins)}\n"
+    code += "print(*(name for name in sys.modules if name.startswith('drocox.')))"
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True
+    )
+    packages = {"beyond", "paper", "paper.work"}  # what the door opens
+    modules = {module.removeprefix("drocox.") for module in loaded.stdout.split()} - packages
+    assert modules == set(provenance.deciding(name))
+    assert {"_checks", "kernels", *begins} <= modules
 
 
-def test_the_hash_is_that_of_the_modules_of_the_store(tmp_path, monkeypatch):
+@pytest.fixture
+def own_package(tmp_path, monkeypatch):
+    """A package of five modules: the run of "one" imports b and c, c imports d."""
     (tmp_path / "paper").mkdir()
+    (tmp_path / "paper" / "__init__.py").write_text("KIND = 1\n")
+    (tmp_path / "paper" / "run.py").write_text("from drocox import b\nimport drocox.c as c\n")
+    (tmp_path / "b.py").write_text("import numpy\n")
+    (tmp_path / "c.py").write_text("def f():\n    from drocox.d import g\n")
+    (tmp_path / "d.py").write_text("from drocox.paper import KIND\n")
     monkeypatch.setattr(provenance, "PACKAGE", tmp_path)
-    monkeypatch.setattr(provenance, "DECIDING", {"one": ("a", "paper.b"), "other": ("a",)})
+    begins = {"one": "paper.run", "other": "b"}
+    monkeypatch.setattr(
+        provenance, "WORK", {name: Work("", (), {name: begins[name]}) for name in begins}
+    )
+    monkeypatch.setattr(provenance, "known_stores", lambda: ["one", "other"])
+    return tmp_path
+
+
+def test_modules_are_followed_through_all_imports(own_package):
+    assert provenance.deciding("one") == ("b", "c", "d", "paper", "paper.run")
+    assert provenance.deciding("other") == ("b",)
+
+
+@pytest.mark.parametrize(
+    "line", ["import drocox", "from drocox import dro_risk", "from . import c"]
+)
+def test_an_import_that_names_no_module_is_refused(own_package, line):
+    (own_package / "b.py").write_text(line + "\n")
+    with pytest.raises(ValueError, match=r"drocox\.b: import .* from the module it stands in"):
+        provenance.deciding("one")
+
+
+def test_the_hash_is_that_of_the_modules_of_the_store(own_package):
     hashed = provenance.code_hash.__wrapped__  # without memory
-    found = []
+    hashes = []
     for text in ("x = 1\n", "x = 1  # why\n", "x = 2\n"):
-        (tmp_path / "a.py").write_text("y = 1\n")
-        (tmp_path / "paper" / "b.py").write_text(text)
-        found.append((hashed("one"), hashed("other")))
-    first, second, third = found
+        (own_package / "d.py").write_text(text)
+        hashes.append((hashed("one"), hashed("other")))
+    first, second, third = hashes
     assert first == second
     assert first[0] != third[0]
     assert first[1] == third[1]
+
+
+@pytest.mark.parametrize("name", [*STORES, "beyond"])
+def test_a_change_of_the_checks_makes_a_store_stale(name, tmp_path, monkeypatch):
+    """They decide: the order of the codes of two groups is the sign of a difference."""
+    package = shutil.copytree(
+        PACKAGE, tmp_path / "drocox", ignore=shutil.ignore_patterns("results")
+    )
+    checks = package / "_checks.py"
+    monkeypatch.setattr(provenance, "PACKAGE", package)
+    hashed = provenance.code_hash.__wrapped__
+    assert hashed(name) == provenance.code_hash(name)
+    changed = checks.read_text(encoding="utf-8").replace("return_inverse=True", "return_index=True")
+    checks.write_text(changed, encoding="utf-8")
+    assert hashed(name) != provenance.code_hash(name)
 
 
 # Where runs are written, and what is advised.
@@ -240,3 +277,31 @@ def test_advice_repeats_the_folder():
     assert store.command("corrected", store.DEFAULT) == "drocox sweep --protocol corrected"
     advice = store.command("corrected", Path("my try"), "--revalidate")
     assert advice == "drocox sweep --protocol corrected --revalidate --out 'my try'"
+
+
+@pytest.mark.parametrize(
+    "text", ['{"corrected": {"rows"', "", "[]", '{"corrected": 3}', '{"corrected": {}}']
+)
+def test_a_damaged_provenance_is_named_with_what_to_do(tmp_path, text):
+    path = tmp_path / "provenance.json"
+    path.write_text(text)
+    for read in (store.load_provenance, lambda out: store.load_runs("corrected", out=out)):
+        with pytest.raises(
+            store.DamagedError, match=f"{path} is truncated or was edited; restore it"
+        ):
+            read(tmp_path)
+    path.write_text(json.dumps({"corrected": {"sha256": "0"}}))
+    assert list(store.load_provenance(tmp_path)) == ["corrected"]
+
+
+def test_runs_are_read_again_when_their_file_has_changed(tmp_path):
+    """They are kept in memory, by the time at which the file was last written."""
+    path = tmp_path / "corrected.csv.gz"
+    for i, value in enumerate((0.25, 0.75)):
+        content = f"attribute,test_auc\n,{value}\n".encode()
+        path.write_bytes(gzip.compress(content))
+        os.utime(path, (1e9 + i, 1e9 + i))
+        record = {"corrected": {"sha256": provenance.sha256(content)}}
+        (tmp_path / "provenance.json").write_text(json.dumps(record))
+        runs = store.load_runs("corrected", out=tmp_path, any_code=True)
+        assert runs["test_auc"].tolist() == [value]

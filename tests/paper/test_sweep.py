@@ -1,6 +1,7 @@
 """The sweep on a small part of the protocol: resuming, refusing, verifying, and a dask cluster."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -15,7 +16,7 @@ import pytest
 import threadpoolctl
 import torch
 
-from drocox.paper import provenance, store, sweep
+from drocox.paper import provenance, runner, store, sweep
 from drocox.paper.protocol import KEYS, Stack, stacks
 from drocox.paper.run import TWICE
 
@@ -157,9 +158,23 @@ def test_parts_are_read_from_a_folder_that_is_given_only(undisturbed, monkeypatc
     assert len(store.load_runs("as_published", out=undisturbed)) == 42
 
 
-def test_a_method_that_the_protocol_lacks_is_an_error(tmp_path):
-    with pytest.raises(ValueError, match="methods"):
-        sweep.sweep("forensic", methods=("Cox",), out=tmp_path, progress=False)
+def test_methods_that_the_protocol_lacks_are_refused_with_those_it_has(tmp_path):
+    """Also beside methods that it has: none of them is dropped in silence."""
+    for protocol, methods, expected in (
+        ("forensic", ["Deep DRO-COX (SPLIT)", "Cox"], "'Cox'; choose one of: Deep DRO-COX (SPLIT)"),
+        ("corrected", ["Cox", "rivals"], "'rivals'; choose one of: Cox, Cox_I(Keya)"),
+        ("beyond", ["rivals", "Cox"], "'Cox'; choose one of: protection, groups, rivals"),
+    ):
+        with pytest.raises(ValueError, match=re.escape(f"method of {protocol} {expected}")):
+            sweep.sweep(protocol, methods=methods, out=tmp_path, progress=False)
+    for none in ({"methods": []}, {"datasets": ["seer"], "repeats": []}):
+        with pytest.raises(ValueError, match="corrected has none of these"):
+            sweep.sweep("corrected", **none, out=tmp_path, progress=False)
+    with pytest.raises(
+        ValueError, match="choose one of: as_published, corrected, forensic, beyond"
+    ):
+        sweep.sweep("published", out=tmp_path, progress=False)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_folder_that_cannot_be_written_to_is_named(tmp_path):
@@ -172,7 +187,7 @@ def test_a_folder_that_cannot_be_written_to_is_named(tmp_path):
 def test_an_installed_package_says_where_it_writes(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(store, "own_folder", lambda: Path("results"))
-    monkeypatch.setattr(sweep, "run_stack", made_up)
+    monkeypatch.setattr(runner, "run_stack", made_up)
     one = {"datasets": ("seer",), "methods": ("Cox",), "repeats": (1,)}
     for stack in stacks("as_published", **one):
         store.save_part(Path("results"), stack, made_up(stack), **spent())
@@ -219,7 +234,7 @@ def test_the_time_of_a_stack_is_that_of_its_thread(monkeypatch):
             pass
         return {pool["num_threads"] for pool in threadpoolctl.threadpool_info()}
 
-    monkeypatch.setattr(sweep, "run_stack", lambda stack: busy(0.2))
+    monkeypatch.setattr(runner, "run_stack", lambda stack: busy(0.2))
     other = threading.Thread(target=busy, args=(0.4,))
     start = time.process_time()
     other.start()
@@ -299,7 +314,7 @@ def test_runs_are_the_callers_own(finished):
 
 @pytest.mark.parametrize("protocol", ["corrected", "forensic"])
 def test_verify_says_what_is_missing_or_different(finished, monkeypatch, protocol):
-    monkeypatch.setattr(sweep, "run_stack", made_up)
+    monkeypatch.setattr(runner, "run_stack", made_up)
     assert sweep.verify(protocol, out=finished) == []
     runs = store.load_runs(protocol, out=finished)
     same = (runs["dataset"] == "seer") & (runs["repeat"] == 3)
@@ -323,7 +338,7 @@ def test_verify_says_what_is_missing_or_different(finished, monkeypatch, protoco
 
 @pytest.mark.parametrize(("protocol", "size"), [("corrected", 4), ("forensic", 1)])
 def test_verify_passes_over_stacks_that_are_not_stable(finished, monkeypatch, protocol, size):
-    order = sweep._drawn(store.load_runs(protocol, out=finished), protocol)
+    order = runner.drawn(store.load_runs(protocol, out=finished), protocol)
     shaky = {order[0], order[2]}
     again = []
 
@@ -331,7 +346,7 @@ def test_verify_passes_over_stacks_that_are_not_stable(finished, monkeypatch, pr
         again.append(stack)
         return made_up(stack).assign(moved=1e-8) if stack in shaky else made_up(stack)
 
-    monkeypatch.setattr(sweep, "run_stack", run)
+    monkeypatch.setattr(runner, "run_stack", run)
     assert sweep.verify(protocol, out=finished) == []
     assert again == order[: 6 if size == 4 else 2]
     shaky |= set(order)
@@ -370,7 +385,7 @@ def test_runs_of_other_code_or_data_are_refused(finished, monkeypatch, what):
 def test_a_finished_store_can_be_revalidated(finished, tmp_path, monkeypatch):
     for name in ("forensic.csv.gz", "provenance.json"):
         (tmp_path / name).write_bytes((finished / name).read_bytes())
-    monkeypatch.setattr(sweep, "run_stack", made_up)
+    monkeypatch.setattr(runner, "run_stack", made_up)
     monkeypatch.setattr(provenance, "code_hash", lambda name: "1" * 16)
     assert not store.is_current("forensic", tmp_path)
     assert sweep.revalidate("forensic", out=tmp_path) == []
@@ -420,20 +435,20 @@ def test_a_sample_is_linear_and_follows_the_code(monkeypatch):
         return pd.DataFrame([key for s in stacks(protocol, **which) for key in s.keys()])
 
     runs = keys("corrected").query("method != 'DRO-COX'")
-    drawn = sweep._drawn(runs, "corrected")
+    drawn = runner.drawn(runs, "corrected")
     assert all(s.model == "linear" and s.repeat in TWICE for s in drawn)
     assert "DRO-COX (SPLIT)" in {s.method for s in drawn}
     assert not {"DRO-COX", "Cox_I(Keya)"} & {s.method for s in drawn}
     assert len(set(drawn)) == len(drawn) == 93
     monkeypatch.setattr(provenance, "code_hash", lambda name: "1" * 16)
-    assert sweep._drawn(runs, "corrected") != drawn
-    networks = sweep._drawn(keys("forensic"), "forensic")
+    assert runner.drawn(runs, "corrected") != drawn
+    networks = runner.drawn(keys("forensic"), "forensic")
     assert [s.dataset for s in networks] == ["seer"] * 3 + ["flc"] * 18 + ["support"] * 3
     assert {s.repeat for s in networks} == set(TWICE)
-    assert sweep._drawn(keys("forensic", repeats=(4,)), "forensic") == []
+    assert runner.drawn(keys("forensic", repeats=(4,)), "forensic") == []
 
 
 def test_the_dearest_stacks_come_first():
-    order = sorted(stacks("corrected", repeats=(1,)), key=sweep.cost, reverse=True)
+    order = sorted(stacks("corrected", repeats=(1,)), key=runner.cost, reverse=True)
     assert order[0].method == "DeepSurv_I(Keya)"
     assert order[-1].method == "Cox"
