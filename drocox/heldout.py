@@ -203,7 +203,8 @@ def _ratio(lost: np.ndarray, counted: int = 1, second: np.ndarray | float = 0.0)
     """
     total = lost.sum(axis=0) / counted
     left = total - lost
-    return Estimate(total[0] / total[1], left[:, 0] / (left[:, 1] - second))
+    with np.errstate(divide="ignore", invalid="ignore"):  # what does not exist is NaN
+        return Estimate(total[0] / total[1], left[:, 0] / (left[:, 1] - second))
 
 
 def _expected_lost(hazard, time, event, members) -> tuple[np.ndarray, np.ndarray]:

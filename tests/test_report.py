@@ -1,5 +1,6 @@
 """The audit: figures against loops, intervals against theory, the page against hostile names."""
 
+import re
 from dataclasses import replace
 from html.parser import HTMLParser
 
@@ -320,11 +321,77 @@ def test_wrong_input_is_named():
         drocox.audit(data, scores, folds=[1, 2, 3])
     with pytest.raises(ValueError, match="scores holds 1 NaN"):
         drocox.audit(data, np.append(scores[1:], np.nan))
+    with pytest.raises(ValueError, match="the first in row 49; score these patients, or leave"):
+        drocox.audit(data, np.append(scores[1:], np.nan))
     with pytest.raises(ValueError, match="scores in train has 3"):
         drocox.audit(data, scores, train=(data, scores[:3]))
+    with pytest.raises(ValueError, match="folds leaves nobody to be compared with; use fewer"):
+        drocox.audit(data, scores, folds=np.arange(50))
+    with pytest.raises(ValueError, match="one label per patient, and none may be missing"):
+        drocox.audit(data, scores, folds=np.append(np.ones(49), np.nan))
     rare = replace(data, event=np.arange(50) < 4)
     with pytest.raises(ValueError, match="4 event"):
         drocox.audit(rare, scores)
+
+
+def test_wrong_training_parts_are_named():
+    data, scores = simulated(n=50)
+    fold = np.arange(50) % 3
+    pair = (data, scores)
+    with pytest.raises(ValueError, match=r"train lacks fold 1, 2; pass a pair \(SurvivalData, sc"):
+        drocox.audit(data, scores, folds=fold, train={0: pair})
+    with pytest.raises(ValueError, match="train is a mapping by fold; pass folds=, the fold of ea"):
+        drocox.audit(data, scores, train={0: pair, 1: pair})
+    for train in (scores, data, pair[:1], (scores, data), {0: pair, 1: scores, 2: pair}):
+        folds = fold if isinstance(train, dict) else None
+        with pytest.raises(TypeError, match=r"train must be a pair \(SurvivalData, scores"):
+            drocox.audit(data, scores, folds=folds, train=train)
+
+
+def test_eight_patients_are_enough():
+    """A half of them may hold nobody to be compared with."""
+    for seed in range(5):
+        data, scores = simulated(seed, n=8)
+        data = replace(data, event=np.arange(8) < 5)
+        found = drocox.audit(data, scores)
+        assert found.slices.empty and found.table["events"].iloc[0] == 5
+
+
+def test_numbers_beyond_all_measure():
+    data, scores = simulated(n=200)
+    for factor in (1e3, 1e5, 1e300):
+        train = (data, scores)
+        for found in (
+            drocox.audit(data, factor * scores),
+            drocox.audit(data, factor * scores, train=train),
+        ):
+            text = str(found) + report.page({"": found})
+            assert max(map(len, str(found).splitlines())) <= 80
+            assert "inf" not in text and "nan" not in text
+            assert max(map(len, re.findall(r"\d+", text))) < 15
+    assert report._number_text(123.456) == "123.46" and report._number_text(-2.25, 1) == "-2.2"
+    assert report._number_text(34443856993814.87) == "3.4e+13"
+
+
+def test_a_feature_in_odd_units_is_searched():
+    data, scores = simulated(n=800, minority=0.3, effects=(-0.8, -0.5, 0))
+    X = data.X.assign(huge=1e39 * (1 + data.X["a"]), member=1e39 * data.X["member"])
+    names = drocox.audit(replace(data, X=X), scores).slices["group"]
+    assert names[0].startswith("member > ")
+
+
+def test_labels_stay_distinct_when_they_are_shortened():
+    alike = [
+        f"black_male = {a}, other = {b}, black_female = {c}"
+        for a in "01"
+        for b in "01"
+        for c in "01"
+    ]
+    for labels in (["short", *alike], alike[:2], [f"{'a' * 40}{k}{'b' * 40}" for k in range(12)]):
+        short = report._short_labels(labels)
+        assert len(set(short)) == len(labels) and max(map(len, short)) <= report.LABEL_WIDTH
+    assert report._short_labels(alike[:2])[0] == "black_male = …ck_female = 0"
+    assert report._short_labels(["short"]) == ["short"]
 
 
 def load(name):
