@@ -48,8 +48,9 @@ format: $(READY)  ## Lay the code out as `make lint` wants it
 sweep: $(READY)  ## Train the models that a store lacks (ARGS="--out mine": all; "--help" for parts)
 	$(BIN)/drocox sweep $(ARGS)
 
-golden: book  ## Refresh the executed notebooks beside the chapters
+golden: book  ## Refresh the executed notebooks beside the chapters, and the map of the package
 	$(BIN)/python book/_ext/golden.py
+	$(BIN)/python book/_ext/house.py
 
 course: book  ## Write notebooks, sheets, slides and a PDF of the book into _build/course/
 	$(BIN)/python book/_ext/course.py

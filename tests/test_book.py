@@ -30,6 +30,7 @@ sys.path.insert(0, str(ROOT / "book" / "_ext"))
 import bookpages  # noqa: E402
 import cache_key  # noqa: E402
 import golden  # noqa: E402
+import house  # noqa: E402
 import picture  # noqa: E402
 import plain  # noqa: E402
 
@@ -112,6 +113,34 @@ def test_every_chapter_has_something_to_change(chapter):
     cells = golden.code_cells(golden.read(chapter))
     marked = [cell for cell in cells if "change-me" in cell.metadata.get("tags", [])]
     assert marked and all(cell.source.startswith("# Change me: ") for cell in marked)
+
+
+FOLDED = {"hide-input", "hide-cell", "hide-output"}
+REMOVED = {"remove-cell", "remove-input"}
+LABEL = re.compile(r"Show (?!code)[^:#]{3,55}")
+
+
+def code_lines(chapter, tags):
+    """Lines of code in the cells of a chapter that have one of some tags."""
+    cells = golden.code_cells(golden.read(chapter))
+    marked = [cell for cell in cells if tags & set(cell.metadata.get("tags", []))]
+    return sum(len(cell.source.splitlines()) for cell in marked)
+
+
+def test_chapters_hold_what_they_teach():
+    """Values and guards live in ``drocox.chapters``; what stays folded may be worth a look."""
+    removed = sum(code_lines(chapter, REMOVED) for chapter in CHAPTERS)
+    hidden = sum(code_lines(chapter, REMOVED | FOLDED) for chapter in CHAPTERS)
+    assert removed <= 600
+    assert hidden <= 3000
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS, ids=name)
+def test_a_folded_cell_says_what_is_inside(chapter):
+    for cell in golden.code_cells(golden.read(chapter)):
+        if FOLDED & set(cell.metadata.get("tags", [])):
+            label = cell.metadata.get("mystnb", {}).get("code_prompt_show", "")
+            assert LABEL.fullmatch(label), f"{label!r} above\n{cell.source}"
 
 
 def test_the_minutes_of_the_teaching_table_are_those_of_the_chapters():
@@ -517,6 +546,17 @@ def test_the_picture_of_the_method_is_drawn_to_scale():
         np.testing.assert_allclose(bars, scale * values.numpy(), atol=0.006)
 
 
+def test_the_map_of_the_package_is_what_its_imports_say():
+    assert house.FILE.read_text(encoding="utf8") == house.drawn(), "python book/_ext/house.py"
+    assert house.upward() == []
+    text = (ROOT / "book" / "api.md").read_text(encoding="utf8")
+    assert house.FILE.name in text
+    newcomers = text[text.index("## A map for newcomers") : text.index("## How to read this page")]
+    named = set(re.findall(r"`(drocox(?:\.\w+)+)`", newcomers))
+    packages = {package for _, _, packages in house.FLOORS for package in packages}
+    assert named <= set(house.modules()) | packages
+
+
 RESULTS = Path("drocox", "paper", "results")
 
 
@@ -621,6 +661,17 @@ def test_outputs_are_compared_on_the_platform_that_made_them(tmp_path):
     lines = re.findall(r"^(PASSED|FAILED) \S*?(\w+)\.ipynb", done.stdout, re.MULTILINE)
     found = {label: outcome for outcome, label in lines}
     assert found == {label: outcome for label, (_, _, outcome) in twins.items()}, done.stdout
+
+
+def test_outputs_are_compared_where_the_book_is_published_from():
+    """The public workflow runs on two platforms: strictly on the one that made all of the twins."""
+    workflow = ROOT / ".github" / "workflows" / "book.yml"
+    jobs = yaml.safe_load(workflow.read_text(encoding="utf8"))["jobs"]["build"]
+    runners = {"ubuntu-24.04": "Linux x86_64", "ubuntu-24.04-arm": "Linux aarch64"}
+    strict = [job for job in jobs["strategy"]["matrix"]["include"] if job["publish"]]
+    assert [job["nbval"] for job in strict] == ["--nbval"]
+    makers = {golden.made_on(twin(chapter)) for chapter in CHAPTERS}
+    assert makers == {runners[strict[0]["runner"]]}
 
 
 NO_ADDRESS = {"greenwood1926natural", "mantel1966evaluation", "breslow1972discussion"}
