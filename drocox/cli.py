@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
 
+    from drocox.data import SurvivalData
+
 COMPARISONS = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt}
 CUT = re.compile(r"(?P<column>.+?) *(?P<sign>>=|<=|>|<) *(?P<number>.*)")
 MISSING = "missing"  # label of the patients who have none
@@ -92,7 +94,8 @@ def _event(df, given: str) -> tuple[str, "pd.Series"]:
     events = column(df, name.strip(), "--event")
     if events.isna().any():
         raise ValueError(
-            f"event column {name!r} lacks {events.isna().sum()} value(s); drop or fill"
+            f"--event: {name!r} has {events.isna().sum()} gap(s); fill them, or leave these "
+            "patients out"
         )
     labels = _texts(events)
     if value.strip() not in labels:
@@ -148,8 +151,8 @@ def _group(df, name: str, outcomes: tuple[str, ...]) -> "pd.Series":
             f"in --groups '{name}>65', and write numbers that are labels as text, such as 'no 12'"
         )
     if labels.isna().any():  # a group of their own
-        known = sorted(labels.dropna().unique())
-        order = [*map(str, known), MISSING]
+        known = [str(label) for label in sorted(labels.dropna().unique())]
+        order = list(dict.fromkeys([*known, MISSING]))
         labels = labels.map(str, na_action="ignore").fillna(MISSING)
         labels = labels.astype(pd.CategoricalDtype(order))
     return labels
@@ -170,6 +173,37 @@ def _usable(df, names: list[str]) -> tuple[list[str], list[str]]:
     return usable, unusable
 
 
+def _patients(df, args, name: str) -> tuple["SurvivalData", list[str]]:
+    """The table as data, and the columns that are not searched for badly served groups."""
+    from drocox.data import SurvivalData, column
+
+    event, events = _event(df, args.event)
+    column(df, args.time, "--time")
+    if args.time == event:
+        raise ValueError(f"--time and --event are both {args.time!r}; name two columns")
+    outcomes = (args.time, event)
+    groups = {group: _group(df, group, outcomes) for group in args.groups}
+    for dropped in args.drop:
+        column(df, dropped, "--drop")
+    features = [c for c in df.columns if c not in (*outcomes, *args.drop, args.score)]
+    unusable: list[str] = []
+    if args.score:  # no model is fitted here, so a column that cannot be used does no harm
+        features, unusable = _usable(df, features)
+        features = features or [args.score]
+    try:
+        data = SurvivalData.from_frame(
+            df.assign(**{event: events}),
+            time=args.time,
+            event=event,
+            groups=groups,
+            features=features,
+            name=name,
+        )
+    except (TypeError, ValueError) as error:  # the advice in terms of the command line
+        raise ValueError(str(error).replace("features=[...]", "--drop COLUMN")) from error
+    return data, unusable
+
+
 def _audit(args) -> None:
     """Judge how well a model serves groups of patients: one HTML page."""
     try:
@@ -179,45 +213,22 @@ def _audit(args) -> None:
     except ValueError as error:
         args.usage(str(error))
     df = files.read_table(source)
+    data, unusable = _patients(df, args, source.name)
 
-    from drocox.data import SurvivalData, column
     from drocox.estimator import DROCox
     from drocox.report import audit, page
     from drocox.tuning import cross_fit
 
-    event_name, events = _event(df, args.event)
-    column(df, args.time, "--time")
-    outcomes = (args.time, event_name)
-    if args.time == event_name:
-        raise ValueError(f"--time and --event are both {args.time!r}; name two columns")
-    groups = {name: _group(df, name, outcomes) for name in args.groups}
-    dropped = [column(df, name, "--drop").name for name in args.drop]
-    features = [c for c in df.columns if c not in (*outcomes, *dropped, args.score)]
-    unused: list[str] = []
     if args.score:
-        scores = _scores(df, args.score, outcomes)
-        features, unused = _usable(df, features)
-    try:
-        data = SurvivalData.from_frame(
-            df.assign(**{event_name: events}),
-            time=args.time,
-            event=event_name,
-            groups=groups,
-            features=features or [args.score],
-            name=source.name,
-        )
-    except (TypeError, ValueError) as error:  # the advice in terms of the command line
-        raise ValueError(str(error).replace("features=[...]", "--drop COLUMN")) from error
-
-    if args.score:
+        scores = _scores(df, args.score, (args.time, args.event))
         audits = {args.score: audit(data, scores)}
     else:
         models = {"Cox": DROCox(alpha=1.0), f"DRO-COX, α = {DROCox().alpha:g}": DROCox()}
         audits = {name: audit(data, **cross_fit(data, model)) for name, model in models.items()}
     out.write_text(page(audits), encoding="utf-8")
-    text = "".join(f"{name}\n{found}\n\n" for name, found in audits.items())
-    if unused:
-        words = "Badly served groups were not searched for in: " + ", ".join(unused)
+    text = "".join(f"{name}\n{result}\n\n" for name, result in audits.items())
+    if unusable:
+        words = "Badly served groups were not searched for in: " + ", ".join(unusable)
         text += paper.fill(words) + "\n\n"
     print("".join(c if c.isprintable() or c == "\n" else "?" for c in text) + f"wrote {out}")
 

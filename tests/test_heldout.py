@@ -249,6 +249,31 @@ def test_others_are_weighted_to_have_the_scores_of_the_members(seed):
     np.testing.assert_allclose(estimate.without, exact, atol=1e-12)
 
 
+@pytest.mark.parametrize("seed", SEEDS)
+def test_leaves_are_valued_by_pairs_not_heads(seed):
+    data, patients = drawn(seed)
+    n = len(data)
+    points = np.zeros(n)
+    pairs = np.zeros(n)
+    for i in range(n):
+        for j in range(n):
+            if i != j and patients.fold[i] == patients.fold[j]:
+                point = b1_point(patients.scores, patients.time, patients.event, i, j)
+                points[i] += point or 0
+                pairs[i] += point is not None
+    half = patients.scores > np.median(patients.scores)
+    usual = np.empty(n)
+    for like in (half, ~half):
+        usual[like] = points[like].sum() / pairs[like].sum()
+    excess = np.where(pairs > 0, usual - points / np.maximum(pairs, 1), 0)
+    X = np.column_stack([data.groups["site"], data.groups["sex"]])
+    tree = slices.grow_tree(patients, half, X, leaves=3)
+    leaf = tree.apply(X)
+    for node in np.unique(leaf):
+        mean = np.average(excess[leaf == node], weights=pairs[leaf == node])
+        assert tree.tree_.value.ravel()[node] == pytest.approx(mean, abs=1e-12)
+
+
 def test_missing_features_are_filled_by_those_who_find_the_groups(monkeypatch):
     rng = np.random.default_rng(0)
     n = 200
