@@ -44,9 +44,10 @@ TARGETS = {
     "objective": ["test_solver", "test_weights"],
     "coordinates": ["test_solver", "test_weights"],
     "tail": ["test_solver", "test_weights"],
-    "intervals": ["test_report", "test_concordance"],
-    "report": ["test_audit_cli"],
-    "slices": ["test_report"],
+    "intervals": ["test_heldout", "test_report", "test_concordance"],
+    "heldout": ["test_report"],
+    "report": ["test_heldout", "test_audit_cli"],
+    "slices": ["test_heldout", "test_report"],
     "concordance": ["test_fairness", "test_accuracy", "test_report"],
 }
 PATIENCE = 4  # a mutant has this many times the time of the unchanged module, and half a minute
