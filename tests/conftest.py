@@ -29,6 +29,14 @@ def pytest_configure(config):
     )
 
 
+def pytest_generate_tests(metafunc):
+    """Every worker must find the same tests in the same order, which a set does not promise."""
+    for mark in metafunc.definition.iter_markers("parametrize"):
+        values = mark.args[1] if len(mark.args) > 1 else mark.kwargs["argvalues"]
+        if isinstance(values, (set, frozenset)):
+            raise pytest.UsageError(f"{metafunc.definition.nodeid}: parametrise over a sorted list")
+
+
 @pytest.fixture(scope="session")
 def built(testrun_uid):
     """The folder of the built book, with the outputs that nbval compares (see ``bookbuild``).

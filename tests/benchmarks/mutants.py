@@ -72,18 +72,26 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {}
 
 @dataclass(frozen=True)
 class Mutant:
-    """A change of one node: which module, where, what, and the changed source."""
+    """A change of one node: which module, the number of the change in it, line, words."""
 
     module: str
+    number: int
     line: int
     change: str
     code: str
-    source: str
 
     @property
     def name(self) -> str:
         """Unique among the mutants of one state of the code."""
-        return f"{self.module}.py:{self.line} {self.change} [{digest(self.source)[:6]}]"
+        return f"{self.module}.py:{self.line} {self.change} [{self.number}]"
+
+    @property
+    def source(self) -> str:
+        """The changed module."""
+        tree = ast.parse(text_of(self.module))
+        parent, field, index, _, other = list(nodes_of(tree))[self.number]
+        put(parent, field, index, other)
+        return ast.unparse(ast.fix_missing_locations(tree))
 
     @property
     def excuse(self) -> str:
@@ -173,20 +181,28 @@ def places(node: ast.AST) -> Iterator[tuple[ast.AST, str, int | None]]:
                 yield from places(part)
 
 
+def text_of(module: str) -> str:
+    """The source of a module of the library."""
+    return (ROOT / "drocox" / f"{module}.py").read_text(encoding="utf8")
+
+
+def nodes_of(tree: ast.AST) -> Iterator[tuple[ast.AST, str, int | None, str, ast.AST]]:
+    """Every simple change of a syntax tree: the place, the change in words, the new node."""
+    for parent, field, index in places(tree):
+        value = getattr(parent, field)
+        for change, other in changes(value if index is None else value[index]):
+            yield parent, field, index, change, other
+
+
 def mutants_of(module: str) -> Iterator[Mutant]:
     """All simple mutants of a module, in the order of its lines."""
-    text = (ROOT / "drocox" / f"{module}.py").read_text(encoding="utf8")
+    text = text_of(module)
     lines = text.splitlines()
-    tree = ast.parse(text)
-    for parent, field, index in places(tree):
+    for number, (parent, field, index, change, _) in enumerate(nodes_of(ast.parse(text))):
         value = getattr(parent, field)
         node = value if index is None else value[index]
         line = getattr(node, "lineno", getattr(parent, "lineno", 0))
-        for change, other in changes(node):
-            put(parent, field, index, other)
-            source = ast.unparse(ast.fix_missing_locations(tree))
-            put(parent, field, index, node)
-            yield Mutant(module, line, change, lines[line - 1].strip(), source)
+        yield Mutant(module, number, line, change, lines[line - 1].strip())
 
 
 def put(parent: ast.AST, field: str, index: int | None, node: ast.AST) -> None:
@@ -334,14 +350,17 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--count", type=int, default=30, help="how many are drawn (30)")
     parser.add_argument("--seed", type=int, default=2022, help="of the draw (2022)")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="how many at a time")
-    parser.add_argument("--first", type=int, help="try only so many of those that are drawn")
+    parser.add_argument("--module", help="draw from one module only, such as intervals")
     parser.add_argument("--list", action="store_true", help="try none, only list them")
     options = parser.parse_args(arguments)
     modules = [name for name in TARGETS if (ROOT / "drocox" / f"{name}.py").exists()]
+    key = state_key(modules)
+    if options.module:
+        modules = [options.module]
     every = [mutant for module in modules for mutant in mutants_of(module)]
-    drawn = random.Random(options.seed).sample(every, options.count)[: options.first]
+    drawn = random.Random(options.seed).sample(every, min(options.count, len(every)))
     print(f"{len(drawn)} of {len(every)} mutants of {', '.join(modules)}")
-    fates = Fates(state_key(modules))
+    fates = Fates(key)
     if not options.list:
         judge(drawn, fates, options.jobs)
     print()
