@@ -369,7 +369,7 @@ def breslow_survival(train_scores, time, event, scores, times, *, strata=None) -
     if scores.shape[:-1] != train_scores.shape[:-1]:
         said = f"scores has shape {tuple(scores.shape)}, train_scores {tuple(train_scores.shape)}"
         raise ValueError(f"{said}; pass the same stack of models")
-    stratum = _stratum_of_each(strata, risk, scores.shape[-1])
+    stratum = stratum_of_each(strata, risk.labels, scores.shape[-1])
     exact = train_scores.double()
     log_sum = unchecked_losses(exact, risk) + exact  # of the risk set, where there is an event
     baselines = [
@@ -394,23 +394,38 @@ def _log_baseline(log_sum, risk: RiskSets, low: int, high: int, times) -> torch.
     return torch.cat([before, steps], -1)[..., happened]
 
 
-def _stratum_of_each(strata, risk: RiskSets, m: int) -> np.ndarray:
-    """Which of the training strata each of ``m`` patients belongs to."""
-    if risk.labels is None:
+def stratum_of_each(strata, labels: np.ndarray | None, m: int) -> np.ndarray:
+    """Which of the training strata each of ``m`` patients belongs to.
+
+    Parameters
+    ----------
+    strata : array of shape (m,), or None where the training patients have no strata
+    labels : array, or None
+        Labels of the training strata.
+    m : int
+
+    Returns
+    -------
+    int array of shape (m,)
+        Positions in ``labels``; 0 without strata.
+    """
+    if labels is None:
         if strata is not None:
-            raise ValueError("strata: the training patients have none; pass risk_sets(..., strata)")
+            raise ValueError(
+                "strata: the training patients have none; leave it out, or fit with it"
+            )
         return np.zeros(m, int)
     if strata is None:
         raise ValueError("the training patients have strata; pass strata= for those to predict")
-    labels, codes = _checks.labels(strata, "strata", m)
-    position = {label: k for k, label in enumerate(risk.labels.tolist())}
-    unknown = [label for label in labels.tolist() if label not in position]
+    own_labels, codes = _checks.labels(strata, "strata", m)
+    position = {label: k for k, label in enumerate(labels.tolist())}
+    unknown = [label for label in own_labels.tolist() if label not in position]
     if unknown:
         raise ValueError(
             f"strata holds {unknown[0]!r}, a stratum without training patients and so without a "
             f"baseline; use labels of the training strata"
         )
-    return np.array([position[label] for label in labels.tolist()])[codes]
+    return np.array([position[label] for label in own_labels.tolist()])[codes]
 
 
 def _running_log_sum(x: torch.Tensor) -> torch.Tensor:

@@ -1,12 +1,25 @@
-"""The estimator: DRO-COX for a user's own data, in the style of scikit-survival."""
+r"""The estimator: DRO-COX for a user's own data, in the style of scikit-survival.
+
+:class:`DROCox` minimises the worst-case risk (7), or its split form (9), plus a penalty,
+
+.. math:: \min_\theta\; R\big(\ell(\theta)\big) + \tfrac\lambda2 \lVert\theta\rVert^2,
+
+with :func:`drocox.solver.minimise` for linear models and :func:`drocox.training.fit_stack` for
+networks. Predicted survival is :math:`S(t \mid x) = \exp(-H_0(t)\, e^{s f(x)})` with Breslow's
+:math:`H_0` and a slope :math:`s`, which is 1 unless scores are recalibrated.
+"""
 
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
+from functools import cached_property
+from itertools import pairwise
 from numbers import Integral, Real
 
 import numpy as np
+import pandas as pd
 import torch
-from sklearn.base import BaseEstimator, _fit_context
+from scipy import stats
+from sklearn.base import BaseEstimator, _fit_context, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
 from sklearn.utils import check_random_state
@@ -14,12 +27,15 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 from sksurv.base import SurvivalAnalysisMixin
 from sksurv.functions import StepFunction
-from sksurv.util import check_array_survival
+from sksurv.util import Surv, check_array_survival
 
 from drocox import _checks, accuracy, kernels, training
-from drocox.cox import RiskSets, cox_losses, risk_sets, split_cox_losses
-from drocox.dro import RULES, dro_risk, dual_constant, worst_case_weights
+from drocox.cox import RiskSets, cox_losses, risk_sets, split_cox_losses, stratum_of_each
+from drocox.dro import RULES, dual_constant, tail
 from drocox.solver import Solution, minimise
+
+FOLDS = 5  # of the scores behind the slope of a recalibrated model
+LARGEST = 1e10  # feature that Adam is given: its steps are of the size of the learning rate
 
 
 @dataclass(eq=False, repr=False)
@@ -30,8 +46,8 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
     the data (DRO-COX, equation (7) of Hu & Chen, PMLR 193, 2022), to protect every group of at
     least a share :math:`\alpha` of the patients without knowing the groups:
 
-    .. math:: \min_{\theta,\, \eta}\; C \sqrt{\tfrac1n \sum_i [\ell_i(\theta) - \eta]_+^2} + \eta,
-              \qquad C = 1/\sqrt\alpha,
+    .. math:: \min_{\theta,\, \eta}\; C \sqrt{\tfrac1n \sum_i [\ell_i(\theta) - \eta]_+^2} + \eta
+              + \tfrac\lambda2 \lVert\theta\rVert^2, \qquad C = 1/\sqrt\alpha,
 
     with :math:`\ell_i` the Cox loss of patient :math:`i` (Breslow's ties, 0 if censored). With
     ``split=True`` (DRO-COX (SPLIT), equations (8) and (9)) a random half :math:`D_1` is compared
@@ -42,10 +58,23 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
     front. Their scores are centred on the training patients, as Cox losses cannot see a constant.
     The order of the rows matters to the split only.
 
+    **Survival curves need** ``recalibrate=True`` **unless** ``alpha=1``. A Cox model's scores are
+    log hazard ratios because they maximise a likelihood. DRO-COX minimises another risk: its scores
+    rank patients, but are shrunken or stretched, and curves made of them are too close together or
+    too far apart. Recalibration fits one slope to held-out scores. In five-fold cross-validation on
+    WHAS500 the integrated Brier score falls from 0.179 to 0.165 with it; that of the
+    Cox model is 0.159.
+
+    Not for delayed entry or competing risks, which are refused with what to use instead; tied
+    events are treated as Breslow's, for Efron's use :func:`drocox.cox_losses` or lifelines.
+
     Parameters
     ----------
     alpha : float in (0, 1]
-        Smallest share of the patients to protect as a group; 1 is the ordinary Cox model.
+        Smallest share of the patients to protect as a group; 1 is the ordinary Cox model. No
+        relation to ``alpha`` of scikit-survival's ``CoxPHSurvivalAnalysis``, the weight of a ridge
+        penalty: that is ``penalty`` here, per patient instead of in all, so that
+        ``CoxPHSurvivalAnalysis(alpha=a, ties="breslow")`` is ``DROCox(alpha=1, penalty=a / n)``.
     rule : {"sharp", "paper", "definition", "cvar"}
         What ``alpha`` means. "sharp", the constant above, protects every group of at least that
         share and no smaller ones; "paper" is the printed :math:`C = \sqrt{2(1/\alpha - 1)^2 + 1}`,
@@ -69,11 +98,25 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
         Decides the initial weights and the split.
     verbose : bool
         Show a progress bar of Adam.
+    penalty : float >= 0
+        The :math:`\lambda` of the ridge penalty on the coefficients of features as given, or of the
+        weight decay of a network: on the weights of both layers, not on biases. Wide data, data
+        that a linear score separates, and networks need one.
+    recalibrate : bool
+        Whether survival curves use a slope times the scores: the coefficient of a Cox regression on
+        the scores of models fitted to the other four of five folds, stratified by fold. Folds are
+        dealt out in order of event, time and features, so the result depends on no seed and not on
+        the order of rows. Scores of ``predict`` stay as they are.
 
     Attributes
     ----------
     coef_ : array of shape (n_features,)
         Coefficients :math:`\beta`; linear models only.
+    summary_ : DataFrame
+        Coefficients with hazard ratios and, where they exist, standard errors; linear models only.
+    slope_ : float
+        What survival curves multiply scores by; 1 without ``recalibrate``. At least 0: less would
+        say that the scores do not rank.
     eta_ : float, or array of shape (2,) if ``split``
         Minimiser :math:`\eta` after training; ``-inf`` with ``alpha=1``, whose mean is a limit
         (except for "cvar": the smallest loss in the tail).
@@ -83,12 +126,19 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
     first_ : bool array of shape (n_samples,)
         True for the patients of :math:`D_1`; only if ``split``.
     gap_ : float or None
-        How far the risk can be from the smallest possible one: ``loss_`` minus a lower bound of the
-        minimum, divided by the larger of 1 and ``loss_``. None for networks, which have no bound.
+        How far risk plus penalty can be from the smallest possible value: the difference to a lower
+        bound of the minimum, divided by the larger of 1 and the value. None for networks, which
+        have no bound.
+    separated_ : bool or None
+        Whether coefficients run away, as a combination of features separates events from others;
+        there is a warning too. None for networks.
     c_ : float or None
         The dual constant that was used; None with ``rule="cvar"``.
+    strata_ : array or None
+        Labels of the strata, sorted.
     loss_, n_iter_, unique_times_
-        Risk after training (if split, the sum of both); steps taken; distinct training times.
+        Risk after training, without penalty (if split, the sum of both); steps taken; distinct
+        training times.
 
     Examples
     --------
@@ -111,6 +161,9 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
     tol: float = 1e-6
     random_state: int | np.random.RandomState | None = 0
     verbose: bool = False
+    _: KW_ONLY
+    penalty: float = 0.0
+    recalibrate: bool = False
 
     _parameter_constraints = {  # noqa: RUF012
         "alpha": [Interval(Real, 0, 1, closed="right")],
@@ -123,11 +176,13 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
         "split": ["boolean"],
         "random_state": ["random_state"],
         "verbose": ["verbose"],
+        "penalty": [Interval(Real, 0, np.inf, closed="left")],
+        "recalibrate": ["boolean"],
     }
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y: np.ndarray, sample_weight=None) -> "DROCox":
-        """Train the model.
+    def fit(self, X, y: np.ndarray, sample_weight=None, strata=None) -> "DROCox":
+        r"""Train the model.
 
         Parameters
         ----------
@@ -136,128 +191,230 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
         y : structured array of shape (n_samples,)
             Events (bool) and times, as ``sksurv.util.Surv`` makes it.
         sample_weight : array of shape (n_samples,), optional
-            Case weights >= 0: whole numbers stand for repeated rows. Not with ``split``.
+            Counts of patients: whole numbers stand for repeated rows, 0 for an absent one. Other
+            numbers >= 0 may be given, but not shares that sum to 1: for ``alpha`` below 1 the scale
+            matters, since a loss :math:`\log \sum_{j \in R_i} w_j e^{f_j} - f_i` grows with it
+            while that of the censored stays 0, as it does when a sample is doubled. Divide weights
+            by their mean. Not with ``split``.
+        strata : array of shape (n_samples,), optional
+            Label of each patient's stratum. Patients are compared within their stratum only, and
+            each stratum has its own baseline hazard.
 
         Returns
         -------
         DROCox
             This object.
         """
-        how = {"dtype": None, "ensure_all_finite": False, "ensure_min_samples": 2}
-        X = validate_data(self, X, None if y is None else "no_validation", **how)
-        X = _checks.numbers(X, "X")
-        time, event = _outcomes(X, y)
         linear = self.hidden_units is None
         convex = linear and self.solver != "adam"
         if self.solver == "convex" and not linear:
             raise ValueError("solver='convex' is for linear models; set hidden_units=None")
-        if self.split and sample_weight is not None:
-            raise ValueError("sample_weight cannot be used with split=True; leave out one")
-        ones = np.ones(len(X))
-        weights = ones if sample_weight is None else _checks.weights(sample_weight, len(X))
+        sample = self._checked_sample(X, y, sample_weight, strata)
+        largest = np.abs(sample.X).max()
+        if not convex and largest > LARGEST:
+            raise ValueError(f"X holds {largest:.1g}, too large for Adam; use a StandardScaler")
         seed = self.random_state
         if not isinstance(seed, Integral):
             seed = check_random_state(seed).randint(2**31 - 1)
-        for name in ("coef_", "first_"):  # of an earlier fit
+        for name in ("coef_", "first_", "_standard_errors"):  # of an earlier fit
             vars(self).pop(name, None)
-        parts = [ones > 0]  # everybody, or two halves
         if self.split:
-            self.first_ = _half(event, seed)
-            parts = [self.first_, ~self.first_]
+            self.first_ = _half(sample.event, seed)
+            sample = replace(sample, first=self.first_)
         # Adam's steps amplify rounding: take them in one order, whatever the given one
-        order = slice(None) if convex else np.lexsort((*X.T, event, time))
-        X, weights, *parts = (rows[order] for rows in (X, weights, *parts))
-        risk = risk_sets(time[order], event[order])
-
-        def losses_of(scores: torch.Tensor) -> torch.Tensor:
-            if not torch.isfinite(scores).all():
-                raise ValueError("training diverged; use a StandardScaler or lower learning_rate")
-            if self.split:
-                return split_cox_losses(scores, risk, first=parts[0])
-            return cox_losses(scores, risk, weights=weights)
+        order = np.arange(len(sample.X))
+        if not convex:
+            order = np.lexsort((*sample.X.T, sample.event, sample.time))
+        ordered = sample.rows(order)
 
         self.c_ = None if self.rule == "cvar" else dual_constant(self.alpha, rule=self.rule)
-        if linear:  # with Adam for the bound of the minimum alone
-            how = {"first": parts[0]} if self.split else {"weights": weights}
-            how |= {"tol": self.tol, "n_iter": self.n_iter} if convex else {}
-            solution = minimise(X, risk, self.alpha, rule=self.rule, **how)
+        solution = self._solve(ordered, convex) if linear else None
         if convex:
             self._model = training.ScoreStack(solution.coef[None], None, np.zeros(1))
         else:
-            self._model = self._trained(X, losses_of, parts, weights, int(seed))
+            self._model = self._train(ordered, int(seed))
         with np.errstate(over="ignore", invalid="ignore"):
-            scores = torch.from_numpy(self._model.scores(X)[0])
-        losses = losses_of(scores)
-        self.worst_case_weights_ = np.empty(len(X))
-        self.worst_case_weights_[order] = self._keep_worst_case(losses.numpy(), parts, weights)
-        log_sums = (cox_losses(scores, risk) if self.split else losses) + scores
-        self._keep_baseline(log_sums.numpy(), risk, weights)
+            scores = self._model.scores(ordered.X)[0]
+        losses = ordered.losses(_finite(torch.from_numpy(scores))).numpy()
+        self.worst_case_weights_ = np.empty(len(order))
+        self.worst_case_weights_[order] = self._keep_worst_case(losses, ordered)
+        self.slope_ = self._cross_fitted_slope(sample) if self.recalibrate else 1.0
+        self._keep_baseline(self.slope_ * scores, ordered)
         self.n_iter_ = solution.n_iter if convex else self.n_iter
         self.gap_ = None
+        self.separated_ = None
         if linear:
             self.coef_ = self._model.theta[0]
-            self._keep_gap(solution)
+            if self.alpha == 1 and self.penalty == 0 and not self.split:
+                self._standard_errors = _standard_errors(ordered, scores)
+            self._keep_certificate(solution)
         return self
 
-    def _trained(self, X, losses_of, parts, weights, seed: int) -> training.ScoreStack:
+    def _checked_sample(self, X, y, sample_weight, strata) -> "_Sample":
+        """The training data, or an error that says what is wrong with it."""
+        X = validate_data(
+            self,
+            X,
+            None if y is None else "no_validation",
+            dtype=None,
+            ensure_all_finite=False,
+            ensure_min_samples=2,
+        )
+        X = _checks.numbers(X, "X")
+        n = len(X)
+        time, event = _outcomes(X, y)
+        if self.split and sample_weight is not None:
+            raise ValueError("sample_weight cannot be used with split=True; leave out one")
+        weights = np.ones(n) if sample_weight is None else _checks.weights(sample_weight, n)
+        if not event[weights > 0].any():
+            raise ValueError(
+                "nobody has an event and a weight above 0; give some event a positive sample_weight"
+            )
+        self.strata_ = None
+        if strata is not None:
+            self.strata_, strata = _checks.labels(strata, "strata", n)
+        return _Sample(X, time, event, weights, strata)
+
+    def _solve(self, sample: "_Sample", convex: bool) -> Solution:
+        """The certified optimum; with Adam for the bound of the minimum alone."""
+        options = {"tol": self.tol, "n_iter": self.n_iter} if convex else {}
+        if self.split:
+            options["first"] = sample.first
+        else:
+            options["weights"] = sample.weights
+        return minimise(
+            sample.X, sample.risk, self.alpha, rule=self.rule, penalty=self.penalty, **options
+        )
+
+    def _train(self, sample: "_Sample", seed: int) -> training.ScoreStack:
         """The model after some steps of Adam; a network is centred on the training patients."""
-
-        def objective(scores: torch.Tensor) -> torch.Tensor:
-            losses = losses_of(scores)
-            how = {"alpha": self.alpha, "rule": self.rule}
-            return sum(dro_risk(losses[:, p], weights=weights[p], **how) for p in parts)
-
-        start = training.initial_parameters(X.shape[1], self.hidden_units, seed)
-        how = {"hidden": self.hidden_units, "n_iter": self.n_iter, "verbose": self.verbose}
-        with np.errstate(over="ignore", invalid="ignore"):  # losses_of reports it
-            model = training.fit_stack(X, objective, start, [self.learning_rate], **how)
+        adversary = training.Tail(self.alpha) if self.c_ is None else training.Ball(self.c_)
+        weights = None if self.split or (sample.weights == 1).all() else sample.weights
+        risk = training.RiskObjective(
+            sample.risk, adversary, sample.masses, first=sample.first, weights=weights
+        )
+        start = training.initial_parameters(sample.X.shape[1], self.hidden_units, seed)
+        with np.errstate(over="ignore", invalid="ignore"):  # _finite reports it
+            model = training.fit_stack(
+                sample.X,
+                lambda scores: risk(_finite(scores)),
+                start,
+                [self.learning_rate],
+                hidden=self.hidden_units,
+                n_iter=self.n_iter,
+                verbose=self.verbose,
+                penalty=self.penalty,
+            )
             if self.hidden_units is None:
                 return model
-            return replace(model, offset=np.average(model.scores(X), axis=1, weights=weights))
+            centre = np.average(model.scores(sample.X), axis=1, weights=sample.weights)
+            return replace(model, offset=centre)
 
-    def _keep_worst_case(self, losses, parts, weights) -> np.ndarray:
+    def _keep_worst_case(self, losses: np.ndarray, sample: "_Sample") -> np.ndarray:
         """Risk and minimiser of the trained model; returns its worst case."""
-        worst = np.empty(len(losses))
+        worst = np.zeros(len(losses))
         etas = []
-        for part in parts:
-            own, mass = losses[part], weights[part]
+        for mass in sample.masses:
             if self.c_ is None:
-                q = worst_case_weights(own, self.alpha, rule="cvar", weights=mass).numpy()
-                eta = own[q > 0].min()  # the smallest loss in the tail
+                q = tail(torch.from_numpy(losses), self.alpha, torch.from_numpy(mass)).numpy()
+                eta = losses[q > 0].min()  # the smallest loss in the tail
             else:
-                (eta,), _, (q,) = kernels.worst_cases(own[None], mass, np.array([self.c_]))
+                (eta,), _, (q,) = kernels.worst_cases(losses[None], mass, np.array([self.c_]))
             etas.append(float(eta))
-            worst[part] = q / len(parts)
-        self.loss_ = len(parts) * float(worst @ losses)
+            worst += q / len(sample.masses)
+        self.loss_ = len(etas) * float(worst @ losses)
         self.eta_ = np.array(etas) if self.split else etas[0]
         return worst
 
-    def _keep_baseline(self, log_sums: np.ndarray, risk: RiskSets, weights: np.ndarray) -> None:
-        """Breslow's baseline, from the logarithms of the sums over the events' risk sets."""
-        died = risk.order[risk.event][::-1]  # earliest first
-        with np.errstate(divide="ignore"):  # a weight of 0 is nobody
-            steps = np.log(weights[died]) - log_sums[died]
+    def _cross_fitted_slope(self, sample: "_Sample") -> float:
+        """Coefficient of the held-out scores of five folds in a Cox regression."""
+        present = sample.weights > 0
+        if (sample.event & present).sum() < FOLDS:
+            raise ValueError(f"recalibrate=True needs {FOLDS} events; pass more, or leave it out")
+        fold = np.empty(len(sample.X), int)
+        fold[np.lexsort((*sample.X.T, sample.time, sample.event, present))] = (
+            np.arange(len(sample.X)) % FOLDS
+        )
+        held_out = np.empty(len(sample.X))
+        for k in range(FOLDS):
+            model = clone(self).set_params(recalibrate=False, verbose=False)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ConvergenceWarning)  # the whole model's will do
+                rest = sample.rows(fold != k)
+                weights = None if self.split else rest.weights
+                model.fit(rest.X, rest.y, sample_weight=weights, strata=rest.strata)
+            held_out[fold == k] = model.predict(sample.X[fold == k])
+        # models of different folds may differ by a constant: compare within folds
+        strata = fold if sample.strata is None else fold + FOLDS * sample.strata
+        risk = risk_sets(sample.time, sample.event, strata=strata)
+        weights = None if self.split else sample.weights
+        slope = minimise(held_out[:, None], risk, 1.0, weights=weights).coef[0]
+        return max(0.0, float(slope))
+
+    def _keep_baseline(self, scores: np.ndarray, sample: "_Sample") -> None:
+        """Breslow's baseline of each stratum on one grid of times, as logarithms."""
+        risk = sample.risk
+        with_scores = torch.from_numpy(scores)
+        log_sums = (cox_losses(with_scores, risk, weights=sample.weights) + with_scores).numpy()
         self.unique_times_ = np.unique(risk.time)
         self._grid = np.union1d(0.0, self.unique_times_)  # curves start at time 0
-        happened = np.searchsorted(risk.time[risk.event][::-1], self._grid, side="right")
-        self._log_baseline = np.append(-np.inf, np.logaddexp.accumulate(steps))[happened]
+        baselines = []
+        for low, high in pairwise(risk.bounds):
+            positions = low + np.flatnonzero(risk.event[0, low:high])[::-1]  # earliest first
+            died = risk.order[0][positions]
+            with np.errstate(divide="ignore"):  # a weight of 0 is nobody
+                steps = np.log(sample.weights[died]) - log_sums[died]
+            happened = np.searchsorted(risk.time[0][positions], self._grid, side="right")
+            baselines.append(np.append(-np.inf, np.logaddexp.accumulate(steps))[happened])
+        self._log_baseline = np.array(baselines)  # (strata, grid)
 
-    def _keep_gap(self, solution: Solution) -> None:
+    def _keep_certificate(self, solution: Solution) -> None:
         """How far the model can be from the best one, with a warning if that is far."""
-        self.gap_ = max(0.0, self.loss_ - solution.bound) / max(1.0, self.loss_)
-        if solution.separated:
-            said = "coefficients run away: a combination of features separates events from others"
-            remedy = "drop or merge the features with very large coefficients"
+        value = self.loss_ + 0.5 * self.penalty * float(self.coef_ @ self.coef_)
+        self.gap_ = max(0.0, value - solution.bound) / max(1.0, value)
+        self.separated_ = bool(solution.separated)
+        if self.separated_:
+            problem = (
+                "coefficients run away: a combination of features separates events from others"
+            )
+            remedy = "drop or merge the features with very large coefficients, or set a penalty"
         elif self.gap_ > self.tol:
-            said = f"the risk {self.loss_:.6g} may be above its minimum by {self.gap_:.1e} of it"
+            problem = f"the risk {value:.6g} may be above its minimum by {self.gap_:.1e} of it"
             remedy = "use solver='convex'" if self.solver == "adam" else "raise n_iter"
             remedy += f", or accept that by a tol above {self.tol:g}"
         else:
             return
-        warnings.warn(f"{said}; {remedy}", ConvergenceWarning, stacklevel=4)
+        warnings.warn(f"{problem}; {remedy}", ConvergenceWarning, stacklevel=4)
+
+    @property
+    def summary_(self) -> pd.DataFrame:
+        r"""Coefficients of a linear model, a row for each feature.
+
+        Columns ``coefficient`` and ``hazard_ratio``, its exponential; for ``alpha=1`` without
+        penalty and split also ``standard_error``, ``z``, ``p`` and ``low`` and ``high``, the 95 %
+        interval of the coefficient, by the inverse of the observed information
+        :math:`\sum_i \delta_i \mathrm{Var}_{R_i}(x)`. Only there is the risk a log likelihood,
+        whose curvature is the precision of its maximiser. A worst case has its curvature from few
+        patients and kinks between them, and a penalty adds a bias that a standard error does not
+        know: bootstrap those.
+        """
+        check_is_fitted(self, "unique_times_")
+        if not hasattr(self, "coef_"):
+            raise AttributeError("summary_ is for linear models; a network has no coefficients")
+        names = getattr(self, "feature_names_in_", [f"x{k}" for k in range(len(self.coef_))])
+        with np.errstate(over="ignore"):
+            ratios = np.exp(self.coef_)
+        columns = {"coefficient": self.coef_, "hazard_ratio": ratios}
+        if hasattr(self, "_standard_errors"):
+            error = self._standard_errors
+            z = self.coef_ / error
+            reach = stats.norm.ppf(0.975) * error
+            columns |= {"standard_error": error, "z": z, "p": 2 * stats.norm.sf(np.abs(z))}
+            columns |= {"low": self.coef_ - reach, "high": self.coef_ + reach}
+        return pd.DataFrame(columns, index=pd.Index(names, name="feature"))
 
     def predict(self, X) -> np.ndarray:
-        """Scores: the higher, the higher the risk.
+        """Scores: the higher, the higher the risk; raw ones, also with ``recalibrate``.
 
         Parameters
         ----------
@@ -266,12 +423,13 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
         Returns
         -------
         array of shape (n,)
+            Times ``slope_`` they are the log hazards of the survival curves.
         """
         check_is_fitted(self, "unique_times_")
         X = validate_data(self, X, reset=False, dtype=None, ensure_all_finite=False)
         return self._model.scores(_checks.numbers(X, "X"))[0]
 
-    def score(self, X, y: np.ndarray) -> float:
+    def score(self, X, y: np.ndarray, strata=None) -> float:
         """Harrell's concordance index of the predictions.
 
         Parameters
@@ -279,61 +437,215 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
         X : array or DataFrame of shape (n, n_features)
         y : structured array of shape (n,)
             Events and times.
+        strata : array of shape (n,), optional
+            Stratum of each patient: only pairs within a stratum are compared.
 
         Returns
         -------
         float
         """
         scores = self.predict(X)
-        return accuracy.concordance_index(scores, *_outcomes(scores, y))
+        time, event = _outcomes(scores, y)
+        return accuracy.concordance_index(scores, time, event, strata=strata)
 
-    def predict_survival_function(self, X, return_array: bool = False) -> np.ndarray:
-        r"""Survival :math:`S(t \mid x) = \exp(-H_0(t) e^{f(x)})`, a callable for each row of ``X``.
+    def predict_survival_function(
+        self, X, return_array: bool = False, *, times=None, strata=None
+    ) -> np.ndarray:
+        r"""Survival :math:`\exp(-H_0(t) e^{s f(x)})`, a function of t for each row of ``X``.
+
+        The slope :math:`s` is 1 without ``recalibrate``. Scores of DRO-COX are no log hazard
+        ratios, except with ``alpha=1``: they minimise another risk than the likelihood, and mostly
+        lie too close together, so that patients at low risk are promised too little survival and
+        those at high risk too much. Fit with ``recalibrate=True`` before you use probabilities.
 
         Parameters
         ----------
         X : array or DataFrame of shape (n, n_features)
         return_array : bool
             Whether to return the values at ``unique_times_`` instead of functions.
+        times : array of shape (k,), optional
+            Times for which to return an array, in memory for its n x k numbers.
+        strata : array of shape (n,), optional
+            Stratum of each patient; needed if, and only if, the model was fitted with strata.
 
         Returns
         -------
         array of n StepFunctions, or of shape (n, number of times)
             The functions are defined from 0 to the last training time.
         """
-        return self._functions(X, lambda hazard: np.exp(-hazard), return_array)
+        hazards = self._cumulative_hazards(X, return_array, times, strata)
+        survival = np.negative(hazards, out=hazards)
+        np.exp(survival, out=survival)
+        return survival if return_array or times is not None else self._functions(survival)
 
-    def predict_cumulative_hazard_function(self, X, return_array: bool = False) -> np.ndarray:
-        r"""Cumulative hazard :math:`H_0(t) e^{f(x)}`, with Breslow's :math:`H_0`.
+    def predict_cumulative_hazard_function(
+        self, X, return_array: bool = False, *, times=None, strata=None
+    ) -> np.ndarray:
+        r"""Cumulative hazard :math:`H_0(t) e^{s f(x)}`, with Breslow's :math:`H_0`.
 
         Parameters
         ----------
         X : array or DataFrame of shape (n, n_features)
         return_array : bool
             Whether to return the values at ``unique_times_`` instead of functions.
+        times : array of shape (k,), optional
+            Times for which to return an array, in memory for its n x k numbers.
+        strata : array of shape (n,), optional
+            Stratum of each patient; needed if, and only if, the model was fitted with strata.
 
         Returns
         -------
         array of n StepFunctions, or of shape (n, number of times)
         """
-        return self._functions(X, lambda hazard: hazard, return_array)
+        hazards = self._cumulative_hazards(X, return_array, times, strata)
+        return hazards if return_array or times is not None else self._functions(hazards)
 
-    def _functions(self, X, transform, return_array: bool) -> np.ndarray:
+    def _cumulative_hazards(self, X, return_array: bool, times, strata) -> np.ndarray:
+        """Cumulative hazards at the given times, at ``unique_times_``, or on the whole grid."""
+        scores = self.predict(X)
+        scores *= self.slope_
+        stratum = stratum_of_each(strata, self.strata_, len(scores))
+        grid = self._grid
+        if times is None:
+            at = np.arange(len(grid))
+            if return_array:
+                at = at[-len(self.unique_times_) :]
+        else:
+            times = _checks.numbers(times, "times", 1)
+            if times.min() < 0 or times.max() > grid[-1]:
+                raise ValueError(
+                    f"times must lie between 0 and the last training time ({grid[-1]:g}), beyond "
+                    "which no hazard is known; leave out the others"
+                )
+            at = np.searchsorted(grid, times, side="right") - 1
+        baseline = self._log_baseline[:, at]
+        hazards = baseline[stratum] if len(baseline) > 1 else np.repeat(baseline, len(scores), 0)
+        hazards += scores[:, None]
         with np.errstate(over="ignore"):
-            values = transform(np.exp(self.predict(X)[:, None] + self._log_baseline))
-        if return_array:
-            return values[:, -len(self.unique_times_) :]
+            return np.exp(hazards, out=hazards)
+
+    def _functions(self, values: np.ndarray) -> np.ndarray:
+        """A step function for each row of values on the grid."""
         return np.array([StepFunction(self._grid, row) for row in values], dtype=object)
+
+
+@dataclass(frozen=True)
+class _Sample:
+    """Training patients; arrays of n rows."""
+
+    X: np.ndarray
+    time: np.ndarray
+    event: np.ndarray
+    weights: np.ndarray
+    strata: np.ndarray | None = None  # codes
+    first: np.ndarray | None = None  # of a split
+
+    @cached_property
+    def risk(self) -> RiskSets:
+        return risk_sets(self.time, self.event, strata=self.strata)
+
+    @property
+    def y(self) -> np.ndarray:
+        return Surv.from_arrays(self.event, self.time)
+
+    @property
+    def masses(self) -> np.ndarray:
+        """Case weights in each part whose risks are added: everybody, or the two halves."""
+        if self.first is None:
+            return self.weights[None]
+        return np.stack([self.first, ~self.first]).astype(float)
+
+    def rows(self, rows: np.ndarray) -> "_Sample":
+        """Some patients, or all in another order."""
+        return _Sample(
+            self.X[rows],
+            self.time[rows],
+            self.event[rows],
+            self.weights[rows],
+            None if self.strata is None else self.strata[rows],
+            None if self.first is None else self.first[rows],
+        )
+
+    def losses(self, scores: torch.Tensor) -> torch.Tensor:
+        """Cox losses, or split ones."""
+        if self.first is not None:
+            return split_cox_losses(scores, self.risk, first=self.first)
+        return cox_losses(scores, self.risk, weights=self.weights)
+
+
+def _finite(scores: torch.Tensor) -> torch.Tensor:
+    """The scores, or an error if training has lost them."""
+    if not torch.isfinite(scores).all():
+        raise ValueError("training diverged; use a StandardScaler or lower learning_rate")
+    return scores
+
+
+def _standard_errors(sample: _Sample, scores: np.ndarray) -> np.ndarray:
+    r"""Square roots of the diagonal of the inverse information of a Cox regression.
+
+    The information is the sum over events of the variance of the features in the risk set,
+
+    .. math:: \sum_k h_k x_k x_k^T \sum_{i: k \in R_i} \frac{w_i \delta_i}{T_i}
+              - \sum_i w_i \delta_i \bar x_i \bar x_i^T, \qquad T_i = \sum_{j \in R_i} h_j,\;
+              \bar x_i = \sum_{j \in R_i} h_j x_j / T_i,\; h_j = w_j e^{f_j}.
+
+    NaN for features without variance, and for all if one is a combination of others.
+    """
+    risk = sample.risk
+    order = risk.order[0]
+    X = sample.X[order] - sample.X.mean(axis=0)
+    scale = np.abs(X).max(axis=0)
+    scale[scale == 0] = 1.0
+    X /= scale
+    mass = sample.weights[order]
+    events = mass * risk.event[0]
+    hazard = mass * np.exp(scores[order] - scores.max())
+    one_sum = np.zeros((1, len(order)), int)
+    sets = (risk.stop, one_sum, one_sum, risk.begin)
+    total = kernels.risk_sums(hazard[None], *sets)[0]
+    share = np.divide(events, total, out=np.zeros_like(total), where=events > 0)
+    received = hazard * kernels.risk_sums_back(share[None], *sets)[0]
+    weighted = np.ascontiguousarray((hazard[:, None] * X).T)
+    sums = kernels.risk_sums(weighted, *sets)  # (features, n)
+    between = (sums * (share / np.where(total > 0, total, 1.0))) @ sums.T
+    information = (X * received[:, None]).T @ X - between
+    errors = np.full(len(scale), np.nan)
+    varies = information.diagonal() > 1e-10 * max(received.sum(), 1e-300)
+    inside = information[np.ix_(varies, varies)]
+    if varies.any() and np.linalg.cond(inside) < 1e12:
+        errors[varies] = np.sqrt(np.linalg.inv(inside).diagonal()) / scale[varies]
+    return errors
 
 
 def _outcomes(X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Times and events of ``y``, as many as rows of ``X``."""
+    _refuse_other_designs(y)
     try:
         event, time = check_array_survival(X, y, allow_all_censored=True)
     except ValueError as error:
-        how = "use sksurv.util.Surv.from_arrays(event, time), a time >= 0 for each row of X"
-        raise ValueError(f"y is refused: {str(error).rstrip('.')}; {how}") from error
+        remedy = "use sksurv.util.Surv.from_arrays(event, time), a time >= 0 for each row of X"
+        raise ValueError(f"y is refused: {str(error).rstrip('.')}; {remedy}") from error
     return _checks.outcomes(time, event, ("time in y", "event in y"))
+
+
+def _refuse_other_designs(y) -> None:
+    """Delayed entry and competing risks have no place in the two fields of ``y``."""
+    fields = getattr(getattr(y, "dtype", None), "names", None)
+    if fields is None:
+        return
+    if len(fields) > 2:
+        raise ValueError(
+            f"y has {len(fields)} fields ({', '.join(fields)}), not event and time alone: for "
+            "delayed entry use lifelines' CoxPHFitter.fit(..., entry_col=...), for competing risks "
+            "make other causes censored, Surv.from_arrays(cause == 1, time)"
+        )
+    codes = y[fields[0]]
+    if codes.dtype.kind in "iuf" and not np.isin(codes, (0, 1)).all():
+        raise ValueError(
+            f"{fields[0]} in y holds codes other than 0 and 1: with competing risks, model the "
+            "hazard of one cause, others censored, Surv.from_arrays(cause == 1, time); for "
+            "cumulative incidences use sksurv.nonparametric.cumulative_incidence_competing_risks"
+        )
 
 
 def _half(event: np.ndarray, seed: int) -> np.ndarray:

@@ -135,7 +135,10 @@ def test_separation_warns():
     for kind in ({}, {"alpha": 1}, ADAM):
         with pytest.warns(ConvergenceWarning, match=r"run away.*separates.*drop or merge"):
             model = DROCox(**kind).fit(apart, Y)
+        assert model.separated_ is True
     assert np.isfinite(model.predict(apart)).all()
+    assert DROCox().fit(X, Y).separated_ is False
+    assert DROCox(hidden_units=2, n_iter=1).fit(X, Y).separated_ is None
 
 
 @kinds(
@@ -330,7 +333,9 @@ def test_params_clone_and_tags():
         "hidden_units",
         "learning_rate",
         "n_iter",
+        "penalty",
         "random_state",
+        "recalibrate",
         "rule",
         "solver",
         "split",
@@ -348,6 +353,8 @@ def test_params_clone_and_tags():
         "tol": 1e-6,
         "random_state": 0,
         "verbose": False,
+        "penalty": 0.0,
+        "recalibrate": False,
     }
     assert clone(model).get_params() == model.get_params()
     assert model.set_params(alpha=0.4).alpha == 0.4
@@ -448,6 +455,8 @@ def test_example_of_the_documentation():
         ({"rule": "blunt"}, "rule.*must be a str among"),
         ({"solver": "newton"}, "solver.*must be a str among"),
         ({"solver": "convex", "hidden_units": 3}, "linear models; set hidden_units=None"),
+        *(({"penalty": v}, "penalty.*must be a float") for v in (-1, np.inf, "much")),
+        ({"recalibrate": "yes"}, "recalibrate.*must be"),
         *(({"tol": t}, "tol.*must be a float") for t in (0, -1e-6, "small")),
         ({"random_state": -1}, "random_state.*must be"),
         ({"random_state": "seed"}, "random_state.*must be"),
@@ -471,6 +480,20 @@ def outcome(event=SMALL_Y["event"], time=SMALL_Y["time"]):
     return y
 
 
+def competing():
+    """Causes of death as codes 0, 1, 2."""
+    y = SMALL_Y.astype([("event", int), ("time", float)])
+    y["event"][:5] = 2
+    return y
+
+
+def delayed():
+    """Entry times beside the outcomes."""
+    y = np.zeros(120, dtype=[("entry", float), ("event", bool), ("time", float)])
+    y["event"], y["time"] = SMALL_Y["event"], SMALL_Y["time"]
+    return y
+
+
 @pytest.mark.parametrize(
     ("features", "y", "message"),
     [
@@ -491,6 +514,8 @@ def outcome(event=SMALL_Y["event"], time=SMALL_Y["time"]):
         (SMALL, outcome(time=-1.0), "y is refused.*smaller zero"),
         (SMALL, outcome(event=False), "nobody has an event.*in y"),
         (SMALL, SMALL_Y.astype([("event", float), ("time", float)]), "y is refused.*boolean"),
+        (SMALL, competing(), "event in y holds codes other than 0 and 1.*cause == 1"),
+        (SMALL, delayed(), r"y has 3 fields \(entry, event, time\).*entry_col.*cause == 1"),
     ],
 )
 def test_bad_data(features, y, message):
@@ -504,7 +529,8 @@ def test_bad_data(features, y, message):
         (np.ones(5), {}, r"weights must hold one number per patient \(120\), got 5"),
         (-np.ones(120), {}, "weights must be finite numbers >= 0"),
         (np.full(120, np.nan), {}, "weights holds 120 NaN"),
-        (~SMALL_Y["event"], {}, "nobody has an event"),
+        (~SMALL_Y["event"], {}, "nobody has an event and a weight above 0"),
+        (~SMALL_Y["event"], {"hidden_units": 2}, "nobody has an event and a weight above 0"),
         (np.ones(120), {"split": True}, "sample_weight cannot be used with split=True"),
     ],
 )
@@ -541,6 +567,14 @@ def test_predict_refuses_what_it_was_not_fitted_for():
 def test_divergence_is_an_error():
     with pytest.raises(ValueError, match=r"diverged.*StandardScaler.*learning_rate"):
         DROCox(learning_rate=1e308, n_iter=5, **ADAM).fit(SMALL, SMALL_Y)
+
+
+@pytest.mark.parametrize("kind", [ADAM, {"hidden_units": 2}], ids=["adam", "network"])
+def test_features_too_large_for_adam_are_refused(kind):
+    with pytest.raises(
+        ValueError, match=r"X holds 1e\+39, too large for Adam; use a StandardScaler"
+    ):
+        DROCox(**kind).fit(changed("age", 1e39), SMALL_Y)
 
 
 def test_split_needs_an_event_in_each_half():

@@ -1,0 +1,328 @@
+"""Penalty, strata, recalibration, survival at given times and coefficient tables of ``DROCox``."""
+
+import inspect
+import tracemalloc
+
+import literal
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from lifelines import CoxPHFitter
+from lifelines.datasets import load_rossi
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.model_selection import StratifiedKFold
+from sksurv.datasets import load_whas500
+from sksurv.linear_model import CoxPHSurvivalAnalysis
+from sksurv.util import Surv
+
+import drocox
+from drocox import accuracy, training
+from drocox.estimator import DROCox
+
+
+def untied_rossi() -> pd.DataFrame:
+    """432 prisoners without ties, so that Breslow's and Efron's likelihoods are one."""
+    frame = load_rossi()
+    frame["week"] = frame["week"] + np.random.default_rng(0).permutation(len(frame)) / 1e3
+    return frame
+
+
+FRAME = untied_rossi()
+X = FRAME.drop(columns=["week", "arrest"]).astype(float)
+TIME, EVENT = FRAME["week"].to_numpy(), FRAME["arrest"].to_numpy() == 1
+Y = Surv.from_arrays(EVENT, TIME)
+SCALED = (X - X.mean()) / X.std()
+STRATA = np.where(X["wexp"] == 1, "worked", "not")
+INSIDE = X.drop(columns="wexp")
+
+
+def test_new_parameters_come_last_and_by_keyword():
+    parameters = inspect.signature(DROCox).parameters
+    positional = [p.name for p in parameters.values() if p.kind == p.POSITIONAL_OR_KEYWORD]
+    assert positional == [
+        "alpha",
+        "rule",
+        "split",
+        "hidden_units",
+        "solver",
+        "learning_rate",
+        "n_iter",
+        "tol",
+        "random_state",
+        "verbose",
+    ]
+    keyword = [p.name for p in parameters.values() if p.kind == p.KEYWORD_ONLY]
+    assert keyword == ["penalty", "recalibrate"]
+    assert list(inspect.signature(DROCox.fit).parameters)[1:] == [
+        "X",
+        "y",
+        "sample_weight",
+        "strata",
+    ]
+
+
+# Penalty ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("strength", [0.1, 10.0, 1000.0])
+def test_penalty_is_the_ridge_of_scikit_survival_per_patient(strength):
+    model = DROCox(alpha=1, penalty=strength / len(X)).fit(X, Y)
+    ridge = CoxPHSurvivalAnalysis(alpha=strength, ties="breslow", tol=1e-12).fit(X, Y)
+    np.testing.assert_allclose(model.coef_, ridge.coef_, atol=1e-6)
+    assert model.gap_ <= 1e-6
+
+
+@pytest.mark.parametrize("split", [False, True])
+def test_adam_and_the_certified_solver_have_one_penalised_minimum(split):
+    best = DROCox(penalty=0.2, split=split).fit(SCALED, Y)
+    adam = DROCox(penalty=0.2, split=split, solver="adam", n_iter=2000).fit(SCALED, Y)
+    np.testing.assert_allclose(adam.coef_, best.coef_, atol=1e-4)
+    assert adam.gap_ <= 1e-6
+    free = DROCox(split=split).fit(SCALED, Y)
+    assert np.linalg.norm(best.coef_) < 0.95 * np.linalg.norm(free.coef_)
+    assert best.loss_ > free.loss_  # the risk alone, without the penalty
+
+
+def test_wide_and_separated_data_have_an_answer_with_a_penalty():
+    rng = np.random.default_rng(2)
+    wide = rng.normal(size=(60, 100))
+    with pytest.warns(ConvergenceWarning, match="or set a penalty"):
+        assert DROCox().fit(wide, Y[:60]).separated_
+    model = DROCox(penalty=0.1).fit(wide, Y[:60])
+    assert not model.separated_ and model.gap_ <= 1e-6
+
+
+def test_weight_decay_of_a_network_is_that_of_training():
+    model = DROCox(0.3, hidden_units=4, n_iter=40, penalty=0.5).fit(SCALED, Y)
+    objective = training.dro_objective(drocox.risk_sets(TIME, EVENT), model.c_)
+    start = training.initial_parameters(SCALED.shape[1], 4, 0)
+    options = {"hidden": 4, "n_iter": 40, "penalty": 0.5, "centre": True}
+    stack = training.fit_stack(SCALED, objective, start, [0.01], **options)
+    np.testing.assert_allclose(model.predict(SCALED), stack.scores(SCALED)[0], atol=1e-9)
+    free = DROCox(0.3, hidden_units=4, n_iter=40).fit(SCALED, Y)
+    assert np.ptp(model.predict(SCALED)) < np.ptp(free.predict(SCALED))
+
+
+# Strata -------------------------------------------------------------------------------------
+
+
+def lifelines_with_strata() -> CoxPHFitter:
+    frame = FRAME.drop(columns="wexp").assign(site=STRATA)
+    return CoxPHFitter().fit(
+        frame, "week", "arrest", strata="site", fit_options={"precision": 1e-10}
+    )
+
+
+def test_cox_with_strata_equals_lifelines():
+    model = DROCox(alpha=1).fit(INSIDE, Y, strata=STRATA)
+    theirs = lifelines_with_strata()
+    np.testing.assert_allclose(model.coef_, theirs.params_[INSIDE.columns], atol=1e-6)
+    np.testing.assert_allclose(
+        model.summary_["standard_error"], theirs.standard_errors_[INSIDE.columns], rtol=1e-5
+    )
+    times = [5.0, 20.5, 51.0]
+    rows = INSIDE.assign(site=STRATA)[:20]
+    expected = theirs.predict_survival_function(rows, times=times).T
+    got = model.predict_survival_function(INSIDE[:20], times=times, strata=STRATA[:20])
+    np.testing.assert_allclose(got, expected, atol=1e-6)
+    assert model.strata_.tolist() == ["not", "worked"]
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        {},
+        {"split": True},
+        {"solver": "adam", "tol": np.inf},
+        {"hidden_units": 3},
+        {"hidden_units": 3, "split": True},
+        {"hidden_units": 3, "rule": "cvar"},
+    ],
+    ids=["convex", "split", "adam", "network", "network-split", "network-cvar"],
+)
+def test_risk_and_curves_with_strata(kind):
+    model = DROCox(alpha=0.3, n_iter=60, **kind).fit(SCALED, Y, strata=STRATA)
+    scores = torch.from_numpy(model.predict(SCALED))
+    losses = np.zeros(len(X))
+    survival = np.zeros((len(X), 3))
+    times = [3.3, 20.0, 50.0]
+    for label in ("not", "worked"):
+        here = label == STRATA
+        f, time, event = scores[here].numpy(), TIME[here], EVENT[here]
+        if model.split:
+            losses[here] = literal.split_cox_losses(f, time, event, model.first_[here])
+        else:
+            losses[here] = literal.cox_losses(f, time, event)
+        survival[here] = drocox.breslow_survival(f, time, event, f, times)
+    parts = [model.first_, ~model.first_] if model.split else [np.full(len(X), True)]
+    rule = kind.get("rule", "sharp")
+    risk = sum(float(drocox.dro_risk(losses[part], 0.3, rule=rule)) for part in parts)
+    assert model.loss_ == pytest.approx(risk)
+    got = model.predict_survival_function(SCALED, times=times, strata=STRATA)
+    np.testing.assert_allclose(got, survival, atol=1e-10)
+    curves = model.predict_survival_function(SCALED[:4], strata=STRATA[:4])
+    np.testing.assert_allclose([curve(times) for curve in curves], survival[:4], atol=1e-10)
+
+
+def test_score_with_strata_compares_within_them():
+    model = DROCox().fit(INSIDE, Y, strata=STRATA)
+    scores = model.predict(INSIDE)
+    expected = accuracy.concordance_index(scores, TIME, EVENT, strata=STRATA)
+    assert model.score(INSIDE, Y, strata=STRATA) == expected != model.score(INSIDE, Y)
+
+
+def test_strata_that_do_not_fit_are_refused():
+    model = DROCox().fit(INSIDE, Y, strata=STRATA)
+    with pytest.raises(ValueError, match="have strata; pass strata="):
+        model.predict_survival_function(INSIDE)
+    with pytest.raises(ValueError, match="strata holds 'new', a stratum without training"):
+        model.predict_cumulative_hazard_function(INSIDE[:2], strata=["new", "not"])
+    with pytest.raises(ValueError, match=r"strata must hold one .* per patient"):
+        DROCox().fit(INSIDE, Y, strata=STRATA[1:])
+    with pytest.raises(ValueError, match="the training patients have none; leave it out"):
+        DROCox().fit(INSIDE, Y).predict_survival_function(INSIDE, strata=STRATA)
+
+
+# Recalibration ------------------------------------------------------------------------------
+
+
+def test_slope_is_that_of_held_out_scores_by_lifelines():
+    model = DROCox(0.2, recalibrate=True).fit(X, Y)
+    columns = [X[name] for name in X.columns]
+    order = np.lexsort((*columns, TIME, EVENT))
+    fold = np.empty(len(X), int)
+    fold[order] = np.arange(len(X)) % 5
+    held_out = np.empty(len(X))
+    for k in range(5):
+        rest = DROCox(0.2).fit(X[fold != k], Y[fold != k])
+        held_out[fold == k] = rest.predict(X[fold == k])
+    frame = pd.DataFrame({"f": held_out, "fold": fold, "week": TIME, "arrest": EVENT})
+    cox = CoxPHFitter().fit(
+        frame, "week", "arrest", strata="fold", fit_options={"precision": 1e-10}
+    )
+    assert model.slope_ == pytest.approx(cox.params_["f"], abs=1e-6)
+    assert model.slope_ > 1.2  # scores are shrunken
+    raw = DROCox(0.2).fit(X, Y)
+    assert raw.slope_ == 1.0
+    np.testing.assert_array_equal(model.predict(X), raw.predict(X))
+    scores = model.slope_ * raw.predict(X)
+    expected = drocox.breslow_survival(scores, TIME, EVENT, scores, [10.0, 40.0])
+    got = model.predict_survival_function(X, times=[10.0, 40.0])
+    np.testing.assert_allclose(got, expected, atol=1e-12)
+    rows = np.random.default_rng(1).permutation(len(X))
+    other = DROCox(0.2, recalibrate=True).fit(X.iloc[rows], Y[rows])
+    assert other.slope_ == pytest.approx(model.slope_, rel=1e-6)
+
+
+@pytest.mark.slow
+def test_recalibration_restores_the_brier_score_on_whas500():
+    """The numbers in the docstring of ``DROCox``."""
+    features, y = load_whas500()
+    features = features.astype(float)
+    event, time = y["fstat"], y["lenfol"]
+    models = {"raw": DROCox(0.2), "recalibrated": DROCox(0.2, recalibrate=True), "cox": DROCox(1)}
+    brier = {name: [] for name in models}
+    for train, test in StratifiedKFold(5, shuffle=True, random_state=0).split(features, event):
+        test = test[time[test] < time[train].max()]
+        times = np.linspace(*np.percentile(time[test], [10, 80]), 50)
+        score = accuracy.BrierScore(time[train], event[train], time[test], event[test], times)
+        for name, model in models.items():
+            model.fit(features.iloc[train], y[train])
+            survival = model.predict_survival_function(features.iloc[test], times=times)
+            brier[name].append(score(survival))
+    means = {name: np.mean(values) for name, values in brier.items()}
+    assert means == pytest.approx({"raw": 0.179, "recalibrated": 0.165, "cox": 0.159}, abs=1e-3)
+
+
+def test_recalibration_of_every_kind_and_its_limits():
+    for kind in ({"split": True}, {"hidden_units": 2, "n_iter": 30}, {"rule": "cvar"}):
+        model = DROCox(0.4, recalibrate=True, **kind).fit(SCALED, Y, strata=STRATA)
+        assert model.slope_ >= 0
+    weights = np.random.default_rng(0).integers(0, 3, len(X))
+    assert DROCox(recalibrate=True).fit(X, Y, sample_weight=weights).slope_ > 0
+    few = Surv.from_arrays(np.arange(len(X)) < 4, TIME)
+    with pytest.raises(ValueError, match="recalibrate=True needs 5 events"):
+        DROCox(recalibrate=True, penalty=0.1).fit(X, few)
+
+
+# Survival at given times --------------------------------------------------------------------
+
+
+def test_times_give_the_values_of_the_functions():
+    model = DROCox(0.3).fit(X, Y)
+    times = [0.0, 0.5, *TIME[:5], TIME.max()]
+    for name in ("predict_survival_function", "predict_cumulative_hazard_function"):
+        predict = getattr(model, name)
+        expected = np.array([curve(times) for curve in predict(X[:30])])
+        np.testing.assert_array_equal(predict(X[:30], times=times), expected)
+        with pytest.raises(ValueError, match="times must lie between 0 and the last training time"):
+            predict(X[:2], times=[1.0, TIME.max() + 1])
+        with pytest.raises(ValueError, match="times must lie between 0"):
+            predict(X[:2], times=[-1.0])
+        with pytest.raises(NotFittedError):
+            getattr(DROCox(), name)(X, times=times)
+
+
+def test_times_need_memory_for_the_array_only():
+    rng = np.random.default_rng(0)
+    n = 20_000
+    features = rng.normal(size=(n, 2))
+    y = Surv.from_arrays(rng.random(n) < 0.5, rng.exponential(size=n))
+    model = DROCox(0.5).fit(features, y)
+    times = np.linspace(0, 1, 50)
+    tracemalloc.start()
+    survival = model.predict_survival_function(features, times=times)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert survival.shape == (n, 50)
+    assert peak < 1.5 * survival.nbytes  # all training times would be 200 times as much
+
+
+# Coefficient table --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_summary_of_cox_regression_equals_lifelines(weighted):
+    weights = np.random.default_rng(3).integers(1, 3, len(X)) if weighted else np.ones(len(X))
+    keep = EVENT | (weights > 0)
+    model = DROCox(alpha=1).fit(X, Y, sample_weight=weights)
+    frame = FRAME.assign(count=weights)[keep]
+    theirs = CoxPHFitter().fit(
+        frame, "week", "arrest", weights_col="count", fit_options={"precision": 1e-10}
+    )
+    table = model.summary_
+    names = {
+        "coefficient": "coef",
+        "hazard_ratio": "exp(coef)",
+        "standard_error": "se(coef)",
+        "z": "z",
+        "p": "p",
+        "low": "coef lower 95%",
+        "high": "coef upper 95%",
+    }
+    assert list(table) == list(names)
+    assert table.index.tolist() == X.columns.tolist()
+    for ours, name in names.items():
+        if weighted and ours not in ("coefficient", "hazard_ratio"):
+            continue
+        np.testing.assert_allclose(table[ours], theirs.summary[name], rtol=1e-5, atol=1e-7)
+    if weighted:  # as if rows were repeated
+        rows = np.repeat(np.arange(len(X)), weights)
+        again = DROCox(alpha=1).fit(X.iloc[rows], Y[rows]).summary_
+        np.testing.assert_allclose(table, again, rtol=1e-6)
+
+
+def test_standard_errors_only_where_the_risk_is_a_likelihood():
+    for kind in ({"alpha": 0.5}, {"alpha": 1, "penalty": 0.1}, {"alpha": 1, "split": True}):
+        assert list(DROCox(**kind).fit(X, Y).summary_) == ["coefficient", "hazard_ratio"]
+    assert DROCox().fit(X.to_numpy(), Y).summary_.index.tolist() == [f"x{k}" for k in range(7)]
+    network = DROCox(hidden_units=2, n_iter=1).fit(X, Y)
+    with pytest.raises(AttributeError, match="summary_ is for linear models"):
+        _ = network.summary_
+    constant = DROCox(alpha=1).fit(X.assign(one=1.0), Y).summary_
+    assert np.isnan(constant.loc["one", "standard_error"])
+    plain = DROCox(alpha=1).fit(X, Y).summary_["standard_error"]
+    np.testing.assert_allclose(constant["standard_error"][:-1], plain, rtol=1e-8)
+    twice = DROCox(alpha=1).fit(X.assign(again=X["age"]), Y).summary_
+    assert twice["standard_error"].isna().all()
