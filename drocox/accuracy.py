@@ -71,17 +71,23 @@ class CumulativeAUC:
         time, event = _checks.outcomes(time, event)
         times = np.percentile(time, AUC_PERCENTILES)
         if not event[time <= times[0]].any():
-            said = f"no event up to the 5th percentile of time ({times[0]:g})"
-            raise ValueError(f"{said}, so no cases for the AUC; pass a larger test part")
+            raise ValueError(
+                f"no event up to the 5th percentile of time ({times[0]:g}), "
+                "so no cases for the AUC; pass a larger test part"
+            )
         if times[-1] >= time.max():
-            said = f"the 81st percentile of time is its maximum ({time.max():g})"
-            raise ValueError(f"{said}, so no controls for the AUC; pass longer follow-up")
+            raise ValueError(
+                f"the 81st percentile of time is its maximum ({time.max():g}), "
+                "so no controls for the AUC; pass longer follow-up"
+            )
         # G is unknown beyond the last training time, and 0 there if somebody is censored at it.
         last = train_time.max()
         known = time <= last if train_event[train_time == last].all() else time < last
         if not known[event].all():
-            said = f"time holds events at or beyond the last of train_time ({last:g})"
-            raise ValueError(f"{said}, where G is not known; censor them before that time")
+            raise ValueError(
+                f"time holds events at or beyond the last of train_time ({last:g}), "
+                "where G is not known; censor them before that time"
+            )
         train = Surv.from_arrays(train_event, train_time)
         test = Surv.from_arrays(event, time)
         weights = CensoringDistributionEstimator().fit(train).predict_ipcw(test)  # 0 if censored
@@ -172,8 +178,10 @@ def brier_times(train_time, time) -> np.ndarray:
     start = max(train_time.min(), time.min())
     stop = time.max()
     if start >= stop:
-        said = f"no times between {start:g}, where train_time and time have begun, and {stop:g}"
-        raise ValueError(f"{said}, the largest of time; pass overlapping parts")
+        raise ValueError(
+            f"no times between {start:g}, where train_time and time have begun, and {stop:g}, "
+            "the largest of time; pass overlapping parts"
+        )
     return np.linspace(start, stop, 50, endpoint=False)
 
 
@@ -198,15 +206,21 @@ class BrierScore:
         time, event = _checks.outcomes(time, event)
         times = _checks.numbers(times, "times", 1)
         if len(times) < 2 or (np.diff(times) <= 0).any():
-            said = "times must hold two or more increasing values"
-            raise ValueError(f"{said}; sort them together with the columns of survival")
+            raise ValueError(
+                "times must hold two or more increasing values; "
+                "sort them together with the columns of survival"
+            )
         if times[0] < time.min() or times[-1] >= time.max():
-            said = f"times must lie in [{time.min():g}, {time.max():g}), the range of time"
-            raise ValueError(f"{said}; use brier_times(train_time, time)")
+            raise ValueError(
+                f"times must lie in [{time.min():g}, {time.max():g}), the range of time; "
+                "use brier_times(train_time, time)"
+            )
         last = train_time.max()
         if time.max() > last and train_event[train_time == last].all():
-            said = f"time goes beyond the last of train_time ({last:g}), where G is not known"
-            raise ValueError(f"{said}; end the test follow-up there")
+            raise ValueError(
+                f"time goes beyond the last of train_time ({last:g}), where G is not known; "
+                "end the test follow-up there"
+            )
         censoring = CensoringDistributionEstimator().fit(Surv.from_arrays(train_event, train_time))
         G_time = censoring.predict_proba(time)[:, None]
         G_times = censoring.predict_proba(times)

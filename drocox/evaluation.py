@@ -102,16 +102,8 @@ class Judge:
         scores = _checks.numbers(scores, "scores", 1)
         counts = concordance.count(scores, self.risk)
         out = {"c_index": counts.index()}
-        for suffix, shift in (("", 0.0), ("_centred", np.mean(train_scores))):
-            with np.errstate(over="ignore"):
-                hazards = np.exp(scores - shift)
-                huge = not np.isfinite(hazards.sum())
-            h = torch.from_numpy(np.ones_like(hazards) if huge else hazards)
-            found = {f"f_i{suffix}": fairness.individual(h, self.pairs)}
-            found[f"f_cap{suffix}"] = float(regularizers.log_range(h, self._members[None]))
-            for name in names:
-                found[f"f_g{suffix}_{name}"] = float(regularizers.group_gap(h, self._members[name]))
-            out |= dict.fromkeys(found, np.inf) if huge else found
+        out |= self._hazard_fairness(scores, names, "")
+        out |= self._hazard_fairness(scores - np.mean(train_scores), names, "_centred")
         for name in names:
             fractions = counts.fractions(self.part.groups[name], name)
             out[f"ci_percent_{name}"] = 100 * float(np.ptp(fractions))
@@ -119,6 +111,22 @@ class Judge:
                 out[f"ci_signed_{name}"] = 100 * float(fractions[1] - fractions[0])
                 out |= {f"cf_{k}_{name}": float(share) for k, share in enumerate(fractions)}
         return out
+
+    def _hazard_fairness(self, scores: np.ndarray, names, suffix: str) -> dict[str, float]:
+        """F_I, F_cap and, for each attribute, F_G; all infinite where hazards overflow."""
+        keys = [f"f_i{suffix}", f"f_cap{suffix}", *(f"f_g{suffix}_{name}" for name in names)]
+        with np.errstate(over="ignore"):
+            hazards = np.exp(scores)
+            huge = not np.isfinite(hazards.sum())
+        if huge:
+            return dict.fromkeys(keys, np.inf)
+        h = torch.from_numpy(hazards)
+        values = [
+            fairness.individual(h, self.pairs),
+            float(regularizers.log_range(h, self._members[None])),
+            *(float(regularizers.group_gap(h, self._members[name])) for name in names),
+        ]
+        return dict(zip(keys, values, strict=True))
 
     def _curves(self, baseline_scores, scores) -> np.ndarray:
         return breslow_survival(baseline_scores, self.train_risk, None, scores, self.times).numpy()
@@ -176,9 +184,9 @@ def evaluate(
     _checks.same_length(train_scores=train_scores, train=train.time)
     _checks.same_length(test_scores=test_scores, test=test.time)
     judge = Judge(train, test, scaled_features(train, test)[1], keep=False)
-    found = judge.fairness(train_scores, test_scores, [attribute])
-    found |= judge.accuracy(train_scores, test_scores)
-    for name in ("f_g", "ci_percent"):
-        found[name] = found[f"{name}_{attribute}"]
-    found["f_a"] = (found["f_i"] + found["f_g"] + found["f_cap"]) / 3
-    return {name: found[name] for name in METRICS}
+    metrics = judge.fairness(train_scores, test_scores, [attribute])
+    metrics |= judge.accuracy(train_scores, test_scores)
+    metrics["f_g"] = metrics[f"f_g_{attribute}"]
+    metrics["ci_percent"] = metrics[f"ci_percent_{attribute}"]
+    metrics["f_a"] = (metrics["f_i"] + metrics["f_g"] + metrics["f_cap"]) / 3
+    return {name: metrics[name] for name in METRICS}

