@@ -1,0 +1,387 @@
+"""The chapter *Groups nobody named*: values of its sentences, their guards, its drawings.
+
+The study's rows come from :mod:`drocox.beyond.groups`: planted minorities, of five designs, and
+groups found among real patients.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import torch
+from matplotlib.figure import Figure
+
+import drocox
+from drocox.beyond import described, groups
+from drocox.bookstyle import guard, say
+from drocox.evaluation import scaled_features
+from drocox.heldout import assign_folds
+from drocox.solver import minimise
+
+SHARE = 0.2  # of the planted minority in the chapter's tables
+PATIENTS = 4000  # in a draw of them
+HARD = ["opposite", "other", "other-early", "other-late"]  # designs that Cox serves badly
+DATASETS = ("flc", "support", "seer")
+
+
+def means_by_design(planted: pd.DataFrame, marker: float = 1.0) -> pd.DataFrame:
+    """Means over draws of the planted study with 4,000 patients, 20 % in the minority.
+
+    Parameters
+    ----------
+    planted : DataFrame
+        Rows of planted minorities.
+    marker : float
+        By how many standard deviations the marker is higher in the minority.
+
+    Returns
+    -------
+    DataFrame
+        Indexed by method and design.
+    """
+    same_size = (planted["share"] == SHARE) & (planted["n"] == PATIENTS)
+    rows = planted[same_size & (planted["marker"] == marker)]
+    columns = ["c_minority", "c_majority", "oe_minority", "q_minority", "q_first_fifth"]
+    return rows.groupby(["method", "design"])[columns].mean()
+
+
+def tell_designs(planted: pd.DataFrame) -> None:
+    """Section *A disease of our own making*: what DRO-COX changes for the minority.
+
+    Parameters
+    ----------
+    planted : DataFrame
+        Rows of planted minorities.
+    """
+    mean = means_by_design(planted)
+    cox = mean.loc["Cox", "c_minority"]
+    dro = mean.loc["DRO-COX", "c_minority"]
+    alone = mean.loc["minority alone", "c_minority"]
+    for design in groups.DESIGNS:
+        say(f"hidden-cox-{design}", f"{cox[design]:.3f}")
+        say(f"hidden-dro-{design}", f"{dro[design]:.3f}")
+        say(f"hidden-alone-{design}", f"{alone[design]:.3f}")
+    gain = dro - cox
+    room = alone - cox
+    say("hidden-share", f"{100 * gain['other-early'] / room['other-early']:.0f}")
+    others = gain.drop("other-early").abs().max()
+    guard(others < 0.03 < gain["other-early"], "DRO-COX changes one of them")
+    guard(gain["other-late"] < 0, "if it dies late, it is a little worse off")
+    guard(
+        room.drop("early").min() > 0.15 and abs(room["early"]) < 0.02,
+        "four of the five minorities are badly served by Cox, and could be served",
+    )
+    split = (mean.loc["DRO-COX (SPLIT)", "c_minority"] - dro).abs()
+    guard(split.max() < 0.005, "splitting gives the same models")
+    say("hidden-split", f"{split.max():.4f}")
+    cost = mean.loc["Cox", "c_majority"] - mean.loc["DRO-COX", "c_majority"]
+    say("hidden-cost", f"{cost['other-early']:.3f}")
+
+
+def tell_sizes(gains: pd.DataFrame) -> None:
+    """The sentence that it is not a matter of size.
+
+    Parameters
+    ----------
+    gains : DataFrame
+        What the minority gains over Cox, by share and number of patients; a column per design.
+    """
+    guard((gains["other-early"] > 0.01).all(), "those who die early gain at every size")
+    others = gains.drop(columns="other-early")
+    guard(others.abs().max().max() < 0.045, "in other designs next to nothing happens")
+    guard((gains.idxmax(axis=1) == "other-early").all(), "other-early gains most at every size")
+    guard((gains["other-late"] < 0).all(), "those who die late lose at every size")
+    large = gains.loc[(0.2, 50000)]
+    largest = large.drop("other-early").max()
+    guard(largest < 0.01, "with 50,000 patients no other design gains more")
+    say("hidden-large", f"{largest:.3f}")
+    say("hidden-large-late", f"{-large['other-late']:.3f}")
+
+
+def tell_weights(planted: pd.DataFrame, correlations: pd.DataFrame) -> None:
+    """Section *He picks the early deaths*: where the adversary's weight goes.
+
+    Parameters
+    ----------
+    planted : DataFrame
+        Rows of planted minorities.
+    correlations : DataFrame
+        The chapter's rank correlations of losses, a column per model.
+    """
+    with_time = correlations.loc["loss and log |R|", "DRO-COX"]
+    guard(with_time > 0.9, "under DRO-COX a loss is the time of death, almost to the letter")
+    with_minority = correlations.loc["loss and in the minority"].abs().max()
+    guard(with_minority < 0.25, "being in the minority hardly matters for the loss")
+    say("hidden-rank", f"{with_time:.2f}")
+    weights = means_by_design(planted).loc["DRO-COX"]
+    minority = weights["q_minority"]
+    for design in groups.DESIGNS:
+        say(f"hidden-q-{design}", f"{100 * minority[design]:.0f}")
+    first_fifth = weights["q_first_fifth"]
+    guard(first_fifth.min() > 0.5, "the first fifth of deaths carries most of the weight")
+    say("hidden-fifth", f"{100 * first_fifth.min():.0f}")
+    say("hidden-fifth-max", f"{100 * first_fifth.max():.0f}")
+    guard(minority[["other-early", "early"]].min() > 0.35, "early death attracts the weight")
+    guard(minority["other-late"] < 0.15, "late death repels it")
+    middle = minority[["opposite", "other"]]
+    guard(middle.between(0.2, 0.32).all(), "being misranked adds a little")
+
+
+def draw_answers(planted: pd.DataFrame) -> Figure:
+    """C-index within the minority, by what a model was told, for a weak and a clear marker.
+
+    Parameters
+    ----------
+    planted : DataFrame
+        Rows of planted minorities.
+
+    Returns
+    -------
+    Figure
+    """
+    marks = {
+        "Cox": ("o", "C0"),
+        "DRO-COX": ("s", "C1"),
+        "regret, known": ("^", "C2"),
+        "own, known": ("D", "C2"),
+        "regret, found": ("^", "C3"),
+        "own, found": ("D", "C3"),
+    }
+    shared = {"sharey": True, "sharex": True, "layout": "constrained"}
+    figure, axes = plt.subplots(1, 2, figsize=(7.6, 3.6), **shared)
+    titles = ("weak marker", "clear marker")
+    heights = -np.arange(len(groups.DESIGNS))
+    for panel, marker, title in zip(axes, (1, 3), titles, strict=True):
+        c = means_by_design(planted, marker)["c_minority"]
+        for name, (shape, colour) in marks.items():
+            values = c.loc[name].loc[list(groups.DESIGNS)]
+            fill = "none" if "found" in name else colour
+            panel.plot(values, heights, shape, color=colour, mfc=fill, ms=7, label=name)
+        panel.set(xlabel="c-index within the minority", title=title)
+        panel.axvline(0.5, color="0.5", ls=":", lw=1)
+    axes[0].set_yticks(heights, list(groups.DESIGNS))
+    handles, labels = axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=3)
+    return figure
+
+
+def tell_answers(planted: pd.DataFrame) -> None:
+    """Section *An adversary who must describe*: mean loss, regret, own coefficients.
+
+    Parameters
+    ----------
+    planted : DataFrame
+        Rows of planted minorities.
+    """
+    weak = means_by_design(planted, 1.0)
+    _tell_known(weak)
+    _tell_found(planted, weak)
+
+
+def _tell_known(weak: pd.DataFrame) -> None:
+    minority = weak["c_minority"]
+    majority = weak["c_majority"]
+    harm = minority["loss, known"] - minority["Cox"]
+    harm_to_others = majority["loss, known"] - majority["Cox"]
+    ruined = max(harm["early"], harm_to_others["early"]) < -0.05
+    guard(ruined, "in the design early, mean loss with known groups ruins both")
+    say("hidden-loss-early", f"{minority['loss, known']['early']:.3f}")
+
+    regret = minority["regret, known"]
+    apart = (regret - majority["regret, known"])[HARD].abs().max()
+    guard(apart < 0.06, "by regret the two kinds are ranked about equally well")
+    guard((regret - minority["Cox"])[HARD].min() > 0.08, "regret does what DRO promised")
+    guard(abs(regret["opposite"] - 0.5) < 0.1, "for opposite effects the compromise is no model")
+    told = (minority["own, known"] - minority["minority alone"]).abs().max()
+    guard(told < 0.02, "own coefficients with known groups reach the yardstick")
+    paid = (majority["own, known"] - majority["Cox"]).min()
+    guard(paid > -0.01, "own coefficients cost the majority nothing")
+
+    early = weak["oe_minority"].xs("other-early", level="design")
+    for name, short in (("Cox", "cox"), ("regret, known", "regret"), ("own, known", "own")):
+        say(f"hidden-oe-{short}", f"{early[name]:.1f}")
+    guard(
+        early["regret, known"] > early["Cox"] > 1.5 > early["own, known"],
+        "regret is about ranks: its observed over expected deaths are worse than Cox's",
+    )
+
+
+def _tell_found(planted: pd.DataFrame, weak: pd.DataFrame) -> None:
+    minority = weak["c_minority"]
+    lift = (minority["own, found"] - minority["Cox"]).max()
+    guard(lift < 0.08, "by a weak marker nobody can be helped")
+    say("hidden-found-weak", f"{lift:.3f}")
+    clear = means_by_design(planted, 3.0)["c_minority"]
+    way = (clear["own, found"] - clear["Cox"]) / (clear["own, known"] - clear["Cox"])
+    for design in HARD:
+        say(f"hidden-reach-{design}", f"{100 * way[design]:.0f}")
+    hardest = way["other-late"] < way[["opposite", "other"]].min() - 0.2
+    guard(hardest, "few deaths, few misranked pairs for the tree to see")
+    jobs = planted[(planted["share"] == SHARE) & (planted["n"] == PATIENTS)].drop_duplicates("job")
+    purity = jobs.groupby(["marker", "design"])["purity"].mean()
+    say("hidden-pure-weak", f"{100 * purity[1.0][HARD].max():.0f}")
+    say("hidden-pure-clear", f"{100 * purity[3.0][['opposite', 'other']].min():.0f}")
+
+
+def draw_real(told: pd.DataFrame) -> Figure:
+    """What each method gains in c-index over Cox in groups of real patients.
+
+    Parameters
+    ----------
+    told : DataFrame
+        Rows of found groups, without Cox's.
+
+    Returns
+    -------
+    Figure
+    """
+    rows = {"DRO-COX": ["DRO-COX"], "DRO-COX,\npaper's C": ["DRO-COX, paper's C"], "CVaR": ["CVaR"]}
+    for kind in ("loss", "regret", "own"):
+        rows[f"{kind},\nown family"] = [f"{kind}, {family}" for family in described.FAMILIES]
+    shared = {"sharey": True, "sharex": True, "layout": "constrained"}
+    figure, axes = plt.subplots(1, 3, figsize=(7.8, 3.8), **shared)
+    for panel, dataset in zip(axes, DATASETS, strict=True):
+        for k, names in enumerate(rows.values()):
+            some = told[(told["dataset"] == dataset) & told["method"].isin(names)]
+            if len(names) > 1:  # methods that were told a family are judged in its groups
+                pairs = zip(some["method"], some["family"], strict=True)
+                some = some[[method.endswith(family) for method, family in pairs]]
+            decided = (some["c_index_gain_low"] > 0) | (some["c_index_gain_high"] < 0)
+            heights = -k + np.linspace(-0.25, 0.25, len(some))
+            colour = f"C{k % 6}"
+            fill = np.where(decided, colour, "none")
+            style = {"s": 16, "facecolors": fill, "edgecolors": colour}
+            panel.scatter(some["c_index_gain"], heights, **style)
+        panel.axvline(0, color="0.5", lw=1)
+        panel.set(title=dataset.upper(), xlabel="gain in c-index")
+    axes[0].set_yticks(-np.arange(len(rows)), list(rows))
+    return figure
+
+
+def tell_real(told: pd.DataFrame, ranks: pd.DataFrame, likelihoods: pd.DataFrame) -> None:
+    """Section *Real patients*: groups that a method serves better or worse than Cox.
+
+    Parameters
+    ----------
+    told : DataFrame
+        Rows of found groups, without Cox's.
+    ranks, likelihoods : DataFrame
+        Counts of groups by c-index and by likelihood, methods × (data set, "better" or "worse").
+    """
+    sizes = told[told["method"] == "DRO-COX"].groupby("dataset").size()
+    judged = sizes.sum()
+    say("hidden-groups", int(judged))
+    say("hidden-n-support", int(sizes["support"]))
+    say("hidden-tests", int(3 * judged))
+    on_support = ranks.loc["DRO-COX", ("support", "worse")]
+    say("hidden-dro-support", int(on_support))
+    total = ranks.T.groupby(level=1).sum().T
+    likelihood = likelihoods.T.groupby(level=1).sum().T
+    for name, short in (("DRO-COX", "dro"), ("DRO-COX, paper's C", "paper")):
+        say(f"hidden-better-{short}", int(total.loc[name, "better"]))
+        say(f"hidden-worse-{short}", int(total.loc[name, "worse"]))
+        say(f"hidden-lpl-{short}", int(likelihood.loc[name, "worse"]))
+    for kind in ("regret", "own"):
+        answers = [name for name in total.index if name.startswith(kind)]
+        better = total.loc[answers, "better"].sum()
+        say(f"hidden-better-{kind}", int(better))
+        say(f"hidden-worse-{kind}", int(total.loc[answers, "worse"].sum()))
+        guard(better <= 0.05 * len(answers) * judged, "the constructive answers find no disease")
+    guard(total["better"].max() <= 0.1 * judged, "no method served more than a tenth better")
+    dro = total.loc["DRO-COX"]
+    guard(on_support > dro["worse"] / 2, "most of those it ranks worse are on SUPPORT")
+    guard(dro["worse"] > 5 * dro["better"], "DRO-COX ranks few groups better, many worse")
+    by_paper = total.loc["DRO-COX, paper's C", "worse"]
+    guard(by_paper > judged / 3, "with the paper's constant more are ranked worse")
+    _tell_widths(told)
+
+
+def _tell_widths(told: pd.DataFrame) -> None:
+    own = told[told["method"].str.startswith("own")]
+    half = (own["c_index_gain_high"] - own["c_index_gain_low"]) / 2
+    width = half.groupby(own["dataset"]).median()
+    guard(
+        width.min() > 0.005 and width.max() < 0.09,
+        "half of the planted harm (0.09) would have been seen, a hundredth mostly not",
+    )
+    for dataset in width.index:
+        say(f"hidden-width-{dataset}", f"{width[dataset]:.3f}")
+
+
+def tell_calibration(found: pd.DataFrame, oe: pd.DataFrame) -> None:
+    """Section *Real patients*, calibration: groups off beyond noise, by model.
+
+    Parameters
+    ----------
+    found : DataFrame
+        Rows of found groups with "tells" and "off": whether the interval of observed by expected
+        events says enough, and whether it then excludes 1.
+    oe : DataFrame
+        The chapter's summary, by method and data set.
+    """
+    for name, short in (("Cox", "cox"), ("DRO-COX", "dro")):
+        for end in ("low", "high"):
+            say(f"hidden-oe-{short}-{end}", f"{oe.loc[(name, 'flc'), end]:.2f}")
+        say(f"hidden-off-{short}", int(oe["off"][name].sum()))
+        say(f"hidden-tells-{short}", int(oe["tells"][name].sum()))
+    sizes = found[found["method"] == "DRO-COX"].groupby("dataset").size()
+    uncounted = sizes - oe["tells"]["Cox"]
+    guard(uncounted["flc"] > 0, "some groups on FLC are not counted")
+    guard(uncounted.drop("flc").max() == 0, "elsewhere all are counted")
+    guard(oe["tells"]["DRO-COX"].sum() == sizes.sum(), "with DRO-COX all are counted")
+    say("hidden-wide", int(uncounted["flc"]))
+
+    by_group = found.set_index(["dataset", "third", "family", "group"])
+    of_cox = by_group[by_group["method"] == "Cox"]
+    of_dro = by_group[by_group["method"] == "DRO-COX"]
+    both = of_dro.loc[of_cox.index[of_cox["tells"]]]
+    guard(oe["off"]["Cox"].sum() == 0, "beyond noise Cox is off in none")
+    guard(both["off"].mean() > 0.4, "of these, DRO-COX is off in many")
+    say("hidden-off-both", int(both["off"].sum()))
+    silent_thirds = of_cox.index[~of_cox["tells"]].unique("third")
+    _tell_one_man(silent_thirds)
+
+
+def expected_deaths(data: drocox.SurvivalData, fold: np.ndarray) -> np.ndarray:
+    """Deaths that Cox, fitted to the other folds, expects of each patient until he left.
+
+    Parameters
+    ----------
+    data : SurvivalData
+    fold : int array
+
+    Returns
+    -------
+    array
+        :math:`-\\log \\hat S(Y_i \\mid x_i)`.
+    """
+    deaths = np.empty(len(data))
+    for k in np.unique(fold):
+        train = data.subset(fold != k)
+        test = data.subset(fold == k)
+        X, Z = scaled_features(train, test)
+        coef = minimise(X, drocox.risk_sets(train.time, train.event), 1).coef
+        scores = torch.from_numpy(X @ coef)
+        others = torch.from_numpy(Z @ coef)
+        survival = drocox.breslow_survival(scores, train.time, train.event, others, test.time)
+        deaths[fold == k] = -np.log(survival.numpy().diagonal())
+    return deaths
+
+
+def _tell_one_man(silent_thirds: pd.Index) -> None:
+    """The man of FLC of whom Cox expects most deaths, in the first third's cross-fit."""
+    flc = drocox.load_dataset("flc")
+    third = assign_folds(flc.event, 3, seed=0)
+    rest = flc.subset(third != 0)
+    deaths = expected_deaths(rest, assign_folds(rest.event, 5, seed=0))
+    who = deaths.argmax()
+    man = rest.X.iloc[who]
+    guard(not rest.event[who], "he is alive")
+    guard(deaths[who] > 5 * np.sort(deaths)[-2], "of nobody else nearly as many are expected")
+    most = flc.X["kappa"].max()
+    guard(man["kappa"] == most, "he has more κ light chains than anybody else")
+    finds_him = 1 + third[flc.X["kappa"].argmax()]  # a third that finds groups does not judge
+    guard(finds_him not in silent_thirds, "the groups not counted are judged by him among others")
+    say("hidden-him-age", f"{man['age']:.0f}")
+    say("hidden-him-kappa", f"{man['kappa']:.1f}")
+    say("hidden-him-years", f"{rest.time[who] / 365.25:.0f}")
+    say("hidden-him-deaths", f"{deaths[who]:.0f}")
