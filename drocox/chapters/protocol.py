@@ -14,6 +14,8 @@ from drocox.bookstyle import guard, say
 from drocox.paper import protocol, selection, sweep, tables
 
 ROW = ["exhibit", "model", "method"]
+TUNED = {"lam": "λ", "alpha": "α", "learning_rate": "learning rates"}
+LOSSES = {"cox": "cox", "dro": "DRO", "split": "DRO, split"}
 PAPER_RULES = ["stated CI", "stated CI, 2 decimals", "one setting CI"]
 
 
@@ -43,6 +45,38 @@ def tell_example(printed: pd.DataFrame) -> None:
     of_method = of_table[of_table["method"] == "DRO-COX"].set_index("metric")
     cell = of_method.loc["ci_percent"]
     say("example", f"{cell['mean']:.4f} ({cell['std']:.4f})")
+
+
+# Methods and grids
+
+
+def show_methods() -> HTML:
+    """The eight methods of both models: loss, grid, and the groups seen in training.
+
+    Returns
+    -------
+    HTML
+    """
+    lines = []
+    for name, method in protocol.METHODS.items():
+        grid = protocol.Stack("corrected", "flc", name, 1).grid()
+        sizes = pd.DataFrame(grid).nunique()
+        tuned = [f"{n} {TUNED[knob]}" for knob, n in sizes.items() if n > 0]
+        groups = "its attribute" if method.by_attribute else "–"
+        if method.penalty == "keya_cap":
+            groups = "all attributes"
+        lines.append({
+            "model": method.model,
+            "name": name,
+            "loss": LOSSES[method.loss],
+            "tuned": " × ".join(tuned),
+            "models per repeat": len(grid),
+            "groups seen in training": groups,
+        })  # fmt: skip
+    by_model = pd.DataFrame(lines).set_index("model")
+    shown = by_model.loc["linear"].rename(columns={"name": "linear"})
+    shown.insert(1, "nonlinear", by_model.loc["nonlinear", "name"].to_numpy())
+    return HTML(shown.to_html(index=False, border=0))
 
 
 def tell_plan(plan: pd.DataFrame) -> None:

@@ -105,6 +105,14 @@ def test_counts_of_models_and_rules():
     assert told(chapter, "tell_rules").values["n-rules"] == str(len(selection.RULES))
 
 
+def test_every_method_is_shown():
+    page = chapter.show_methods().data
+    assert page.count("<tr") == 9
+    for name in protocol.METHODS:
+        assert f"<td>{name.replace('&', '&amp;')}</td>" in page
+    assert "3 learning rates × 6 α" in page
+
+
 def test_the_flow_names_all_sizes():
     page = chapter.show_flow([1000, 200, 300], 18).data
     for words in ("1,500 patients", ">1,000<", ">200<", ">300<", "judge all 18"):

@@ -1,0 +1,57 @@
+"""Values for the sentences of the report against plain computations; guards that can fail."""
+
+from functools import cache
+
+import pandas as pd
+import pytest
+from perturbed import failed, rescaled, told
+
+from drocox import dual_constant
+from drocox.chapters import report as chapter
+from drocox.paper import claims, protocol, store, tables
+
+
+@cache
+def ledger():
+    return claims.ledger()
+
+
+def check(function, *arguments, variants):
+    """All sentences hold, and each fails for some of the variants."""
+    result = told(chapter, function, *arguments)
+    assert failed(chapter, function, *variants) == set(result.held)
+    return result.values
+
+
+@pytest.mark.slow
+def test_published_numbers():
+    cells = tables.fidelity_cells()
+    points = pd.concat([tables.alpha_table(dataset) for dataset in protocol.ATTRIBUTES])
+    points = points.dropna(subset="paper_mean")
+    other = cells.assign(distance=9 * cells["distance"], rule="test CI")
+    values = check("tell_fit", cells, points, variants=[(other, points)])
+    assert (values["rows"], values["cells"], values["points"]) == ("62", "558", "90")
+    kinds = chapter.by_selection(cells)
+    close = sum(row["distance"].mean() <= 1 for _, row in kinds["stated"].groupby(chapter.ROW))
+    assert values["rows-stated"] == str(close)
+
+
+@pytest.mark.slow
+def test_counts_and_verdicts():
+    values = told(chapter, "tell_counts", ledger()).values
+    best = claims.best("corrected", metric="ci_percent", pairs=claims.PAIRS)
+    assert values["corrected-ci_percent-7"] == str(best.value)
+    lead = claims.leads("corrected", metric="ci_percent", pairs=claims.PAIRS)
+    other = ledger().assign(undecided=True), rescaled(lead, 1).assign(half=0.0)
+    values = check("tell_verdicts", ledger(), lead, variants=[other])
+    assert values["protects"] == f"{100 / dual_constant(0.1, rule='paper') ** 2:.1f}"
+
+
+def test_costs():
+    record = store.load_provenance()
+    runs = store.load_runs()
+    values = told(chapter, "tell_cost", record, runs).values
+    assert values["as_published-models"] == "8,280"
+    known = [row.unstable for row in runs.itertuples() if row.model == "nonlinear"]
+    known = [bool(unstable) for unstable in known if not pd.isna(unstable)]
+    assert values["unstable"] == f"{100 * sum(known) / len(known):.0f}"

@@ -1,0 +1,72 @@
+"""Values for the sentences of the answer against plain computations; guards that can fail."""
+
+import pandas as pd
+import pytest
+from perturbed import failed, rescaled, told
+
+import drocox
+from drocox.chapters import should_you_use_it as chapter
+from drocox.paper import claims, protocol, tables
+from drocox.paper.prepare import prepare
+
+
+def check(function, *arguments, variants):
+    """All sentences hold, and each fails for some of the variants."""
+    result = told(chapter, function, *arguments)
+    assert failed(chapter, function, *variants) == set(result.held)
+    return result.values
+
+
+def test_what_alpha_protects():
+    ladder = {a: drocox.dual_constant(a, rule="paper") ** -2 for a in protocol.ALPHAS}
+    sharp = {a: drocox.dual_constant(a, rule="sharp") ** -2 for a in protocol.ALPHAS}
+    values = check("tell_ladder", ladder, variants=[(sharp,)])
+    assert values["share-0.1"] == "0.6"
+
+
+@pytest.mark.slow
+def test_evidence():
+    leads = chapter.all_leads()
+    mirrored = rescaled(leads, -1)
+    sure = {key: lead.assign(half=1e-9, detectable=1e-9) for key, lead in leads.items()}
+    variants = [(mirrored,), (sure,), (rescaled(sure, -1),)]
+    values = check("tell_evidence", leads, variants=variants)
+    ibs = leads["corrected", "ibs"]["mean"]
+    assert values["ibs-behind"] == str(sum(mean < 0 for mean in ibs))
+
+
+def test_leads_are_differences_of_tables():
+    lead = chapter.against_cox("corrected", "c_index", claims.MAIN)
+    table = tables.main_table("support", "gender", protocol="corrected")
+    c = table[table["metric"] == "c_index"].set_index("method")["mean"]
+    assert lead.loc["support gender linear", "mean"] == pytest.approx(c["DRO-COX"] - c["Cox"])
+    values = told(chapter, "tell_support", table).values
+    assert values == {"c-cox": f"{c['Cox']:.3f}", "c-dro": f"{c['DRO-COX']:.3f}"}
+    lead = pd.DataFrame({"detectable": [0.5, 1.0]})
+    assert told(chapter, "tell_detectable", lead).values["needed"] == "1 to 4"
+
+
+def test_rivals_and_planted_groups():
+    beyond = drocox.load_runs("beyond")
+    league = beyond.query("study == 'rivals'").set_index(["dataset", "method"])
+    fair = league.assign(ci=league["ci"].where(league.index.isin(["Cox"], level=1), 0.0))
+    fair = fair.assign(ci_diff=9.0, c_diff=9.0)
+    without = league.drop("DRO-COX", level="method")
+    values = check("tell_rivals", league, variants=[(fair,), (without,)])
+    assert values["rivals-compared"] == str(sum(method != "Cox" for _, method in league.index))
+    rows = beyond.query("study == 'groups' and share == 0.2 and n == 4000 and marker == 1")
+    c = rows.pivot_table("c_minority", "design", "method")
+    check("tell_planted", c, variants=[(-c,)])
+
+
+def test_shrunken_cox():
+    shrunk = pd.DataFrame({"scale": [0.1], "c, Cox": [0.7], "c, DRO-COX": [0.7]})
+    other = pd.DataFrame({"scale": [1.1], "c, Cox": [0.6], "c, DRO-COX": [0.7]})
+    check("tell_shrunk", shrunk, variants=[(other,)])
+
+
+def test_few_events():
+    test = prepare("corrected", "seer", 1).test
+    events = sum(bool(e) for e, race in zip(test.event, test.groups["race"], strict=True) if not
+                 race)  # fmt: skip
+    assert told(chapter, "tell_few_events", test).values == {"few-events": str(events)}
