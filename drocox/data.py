@@ -130,7 +130,7 @@ class SurvivalData:
                 f"{event_title} must be 0/1 or boolean (1 = event, 0 = censored), and holds "
                 f"{odd[0]!r}; convert it, as in df[{event!r}] == {odd[-1]!r}"
             )
-        checked = _checks.outcomes(
+        observed, died = _checks.outcomes(
             times.to_numpy(dtype=float, na_value=np.nan),
             events.to_numpy(dtype=float, na_value=np.nan),
             names=(time_title, event_title),
@@ -140,10 +140,10 @@ class SurvivalData:
         for attribute, values in groups.items():
             labelled = _categories(attribute, values, df.index)
             codes[attribute] = labelled.codes
-            labels[attribute] = [f"{attribute} = {label}" for label in labelled.categories]
+            labels[attribute] = tuple(f"{attribute} = {label}" for label in labelled.categories)
         encoded = [encode(column(df, feature, "features", outcomes)) for feature in features]
         X = pd.concat(encoded, axis=1) if encoded else df[[]]
-        return cls(name, X, *checked, codes, labels)
+        return cls(name, X, observed, died, codes, labels)
 
     def subset(self, rows) -> "SurvivalData":
         """Some of the patients, in the given order.

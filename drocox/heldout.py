@@ -290,8 +290,9 @@ def assign_folds(strata: ArrayLike, folds: int, seed: int) -> np.ndarray:
     """
     # Like sklearn's StratifiedKFold, except that a stratum may have fewer patients than there are
     # folds; and stored results depend on these very folds.
+    strata = np.asarray(strata)
     shuffled = np.random.default_rng(seed).permutation(len(strata))
-    order = shuffled[np.argsort(np.asarray(strata)[shuffled], kind="stable")]
+    order = shuffled[np.argsort(strata[shuffled], kind="stable")]
     return np.argsort(order) % folds  # where each patient stands in that order
 
 

@@ -254,9 +254,9 @@ def _held_out(data: SurvivalData, scores, folds, train) -> HeldOut:
     expected = None
     if train is not None:
         expected = np.empty(len(data))
-        for k, part in enumerate(_training_parts(train, folds, labels)):
+        for k, (part, part_scores) in enumerate(_training_parts(train, folds, labels)):
             rows = fold == k
-            expected[rows] = expected_events(*part, scores[rows], data.time[rows])
+            expected[rows] = expected_events(part, part_scores, scores[rows], data.time[rows])
     patients = HeldOut(scores, data.time, data.event, fold, expected)
     if not patients.all_pairs.any():
         raise ValueError("folds leaves nobody to be compared with; use fewer, larger folds")
