@@ -77,7 +77,7 @@ def _values(view: str, exhibit: str, out: Path | None, printed: str = "mean") ->
         return (SIGN * rows.to_numpy()).reshape(1, len(MODELS), -1, len(METRICS))
     how = (VIEWS | READINGS)[view]
     rows = tables.exhibit_runs(exhibit, out=out, **how)
-    values = SIGN * tables.scores(rows, how["protocol"])
+    values = SIGN * tables.metrics_of(rows, how["protocol"])
     of_rows = [part for _, part in values.groupby([rows["model"], rows["method"]], sort=False)]
     return np.stack(of_rows, axis=1).reshape(len(of_rows[0]), len(MODELS), -1, len(METRICS))
 
@@ -245,7 +245,7 @@ def _by_alpha(view: str, dataset: str, out: Path | None) -> tuple[np.ndarray, np
         mean, std = (wide[s].reindex(columns=[*METRICS]).to_numpy()[None] for s in ("mean", "std"))
         return mean, std**2 / 9  # published deviations of ten repeats have ddof 0
     name = (VIEWS | READINGS)[view]["protocol"]
-    rows = tables.scores(tables.alpha_runs(dataset, protocol=name, out=out), name)
+    rows = tables.metrics_of(tables.alpha_runs(dataset, protocol=name, out=out), name)
     values = rows.to_numpy().reshape(-1, len(ALPHAS), len(METRICS))
     return _over_draws(values), _over_draws(values, _squared_error)
 
