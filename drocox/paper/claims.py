@@ -12,32 +12,45 @@ resamples is *undecided*.
 """
 
 from functools import cache, partial
-from itertools import combinations
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 import yaml
 from scipy.stats import rankdata
-from scipy.stats import t as student
 
+from drocox.choosing import KEPT
 from drocox.paper import checked, protocol, store, tables
 from drocox.paper.checked import Count
+from drocox.paper.comparisons import (  # some of them for those who read the claims
+    AT,
+    BASELINE,
+    DRO_COX,
+    EITHER_DRO,
+    MAIN,
+    PAIRS,
+    PENALISED,
+    PRINTED,
+    SMALL,  # noqa: F401
+    SPLIT_COX,
+    TESTED,  # noqa: F401
+    UNPENALISED,
+    best,
+    comparisons,
+    count_cases,
+    exhibit_values,
+    interval,  # noqa: F401
+    leads,
+    over_draws,
+)
 from drocox.paper.protocol import ALPHAS, ATTRIBUTES, METHODS, MODELS, SPLIT, STORES
-from drocox.paper.tables import EXHIBIT_OF, EXHIBITS, METRICS, READINGS, VIEWS
+from drocox.paper.tables import METRICS, READINGS, VIEWS
 
-PRINTED = "printed"
 CHECKED = "checked"
 IN_ORDER = [PRINTED, "as published", "stated rule", "one setting"]  # views, as they are shown
 IN_ORDER += ["corrected", "corrected, one setting"]
-SMALL = 3  # repeats in a resample
 MARKS = ["recurs", "undecided", "detectable"]  # what the ledger says beside a verdict
 RECURS = 0.9  # share of the resamples in which a decided verdict recurs
-# patients tested per patient learned from (Nadeau and Bengio); 0: one test set for all repeats
-TESTED = {"as_published": 0.0, "corrected": 0.2 / 0.8}
-MAIN = [EXHIBITS[e][:2] for e in ("t2", "t3", "t4")]
-PAIRS = [(d, a) for d, attributes in ATTRIBUTES.items() for a in attributes]
 FAIR = ["f_i", "f_g", "f_cap", "f_a", "ci_percent"]
 DRO = {model: [protocol.DRO[model], SPLIT[model]] for model in MODELS}
 BASELINES = {
@@ -45,149 +58,13 @@ BASELINES = {
     for model in MODELS
 }  # the plain model first
 
-# Arrays have the eight methods of a comparison in this order, and metrics in that of METRICS.
-UNPENALISED, BASELINE, PENALISED = slice(0, 1), slice(0, 6), slice(1, 6)
-DRO_COX, EITHER_DRO = slice(6, 7), slice(6, 8)
-AT = {metric: i for i, metric in enumerate(METRICS)}
-SIGN = np.array([1 if higher else -1 for _, higher in METRICS.values()])
-
-
-def _count(holds: np.ndarray, names: list[str]) -> Count:
-    """The number of cases that hold; ``holds`` is draws x cases, the draw of all repeats first."""
-    value, *resampled = holds.sum(axis=1).tolist()
-    where = ", ".join(name for name, yes in zip(names, holds[0], strict=True) if yes)
-    return Count(value, len(names), where, tuple(resampled))
-
-
-def _over_draws(values: np.ndarray, statistic=np.mean) -> np.ndarray:
-    """A statistic over all repeats, and over those of each resample: draws first."""
-    draws = np.array([*combinations(range(len(values)), SMALL)], dtype=int).reshape(-1, SMALL)
-    return np.concatenate([statistic(values, axis=0)[None], statistic(values[draws], axis=1)])
-
-
-@cache
-def _values(view: str, exhibit: str, out: Path | None, printed: str = "mean") -> np.ndarray:
-    """Metrics of T2 to T17, signed (higher is better): repeats x models x rows x metrics.
-
-    The published means (or, on request, deviations) count as one repeat.
-    """
-    if view == PRINTED:
-        cells = tables.published_table(exhibit)
-        rows = cells.pivot_table(printed, ["model", "method"], "metric", sort=False)[[*METRICS]]
-        return (SIGN * rows.to_numpy()).reshape(1, len(MODELS), -1, len(METRICS))
-    how = (VIEWS | READINGS)[view]
-    rows = tables.exhibit_runs(exhibit, out=out, **how)
-    values = SIGN * tables.metrics_of(rows, how["protocol"])
-    of_rows = [part for _, part in values.groupby([rows["model"], rows["method"]], sort=False)]
-    return np.stack(of_rows, axis=1).reshape(len(of_rows[0]), len(MODELS), -1, len(METRICS))
-
-
-def _comparisons(
-    view: str, out: Path | None, pairs, models=MODELS, tune_by: str = "ci_percent"
-) -> tuple[list[str], np.ndarray]:
-    """Names and signed metrics: repeats x comparisons x eight methods x metrics.
-
-    The first two views have only comparisons whose numbers were published.
-    """
-    found = {}
-    for dataset, attribute in pairs:
-        exhibit = tables.exhibit_of(dataset, attribute, tune_by)
-        if exhibit in EXHIBIT_OF or view not in (PRINTED, "as published"):
-            for model in models:
-                values = _values(view, exhibit, out)[:, MODELS.index(model)]
-                found[f"{dataset} {attribute} {model}"] = values
-    none = np.empty((1, 0, 8, len(METRICS)))
-    return list(found), np.stack([*found.values()], axis=1) if found else none
-
-
-def _sides(view, out, *, metric: str, ours=EITHER_DRO, theirs=BASELINE, **which):
-    """Names, and a metric of two sets of methods: repeats x comparisons x methods."""
-    names, values = _comparisons(view, out, **which)
-    return names, values[:, :, ours, AT[metric]], values[:, :, theirs, AT[metric]]
-
-
-class Interval(NamedTuple):
-    """Mean paired difference, half-width of its 95 % interval, and what could be detected."""
-
-    mean: np.ndarray
-    half: np.ndarray
-    detectable: np.ndarray  # the true difference that is told from 0 with probability 80 %
-
-
-def interval(differences, protocol: str) -> Interval:
-    r"""95 % interval of mean paired differences over J repeats.
-
-    :math:`\bar d \pm t_{J-1}\, s \sqrt{1/J + n_{test}/n_{learn}}`, which allows for repeats that
-    share patients (Nadeau and Bengio, 2003). As published all repeats share one test set: there the
-    second term is left out, and the interval speaks of that test set only.
-
-    Parameters
-    ----------
-    differences : array of shape (J, ...)
-    protocol : {"as_published", "corrected"}
-
-    Returns
-    -------
-    Interval
-    """
-    d = np.asarray(differences, dtype=float)
-    error = d.std(axis=0, ddof=1) * np.sqrt(1 / len(d) + TESTED[protocol])
-    half, power = student.ppf([0.975, 0.8], len(d) - 1)
-    return Interval(d.mean(axis=0), half * error, (half + power) * error)
-
-
-def leads(view: str, out: Path | None = None, **which) -> pd.DataFrame:
-    """By how much the best of some methods leads the best of others, in each comparison.
-
-    Parameters
-    ----------
-    view, out
-        What a judge takes; not the printed view, which has no repeats.
-    metric : str
-    pairs : list of (data set, attribute)
-    models : sequence of {"linear", "nonlinear"}, optional
-    ours, theirs : slice, optional
-        Methods: by default :data:`EITHER_DRO` and :data:`BASELINE`.
-    tune_by : {"ci_percent", "f_a"}, optional
-
-    Returns
-    -------
-    DataFrame
-        By comparison: mean, half and detectable, the :func:`interval` of the lead of the best mean
-        of ours over the best of theirs, positive where ours is better.
-    """
-
-    def of_best(side: np.ndarray) -> np.ndarray:
-        chosen = side.mean(axis=0).argmax(axis=-1)[None, :, None]
-        return np.take_along_axis(side, chosen, axis=2)[..., 0]
-
-    names, ours, theirs = _sides(view, out, **which)
-    found = interval(of_best(ours) - of_best(theirs), (VIEWS | READINGS)[view]["protocol"])
-    return pd.DataFrame(found._asdict(), names)
-
-
-def best(view: str, out: Path | None = None, **which) -> Count:
-    """Comparisons in which the best of some methods has a better mean than that of others.
-
-    Parameters
-    ----------
-    view, out, **which
-        As in :func:`leads`; the printed view too.
-
-    Returns
-    -------
-    Count
-    """
-    names, ours, theirs = _sides(view, out, **which)
-    lead = _over_draws(ours).max(axis=-1) - _over_draws(theirs).max(axis=-1)
-    return _count(lead > 0, names)
-
 
 def _keeps_accuracy(view: str, out: Path | None = None) -> Count:
     """Comparisons in which DRO-COX has at least 95 % of the c-index of Cox (DeepSurv)."""
-    names, values = _comparisons(view, out, PAIRS)
-    c = _over_draws(values[..., AT["c_index"]])
-    return _count((c[..., DRO_COX] >= 0.95 * c[..., UNPENALISED])[..., 0], names)
+    means = comparisons(view, out, PAIRS).means()
+    of_dro = means.of("c_index", DRO_COX)[..., 0]
+    of_cox = means.of("c_index", UNPENALISED)[..., 0]
+    return count_cases(of_dro >= KEPT * of_cox, means.names)
 
 
 def _percentage(won: np.ndarray, of: int, where: str) -> Count:
@@ -197,8 +74,9 @@ def _percentage(won: np.ndarray, of: int, where: str) -> Count:
 
 def _not_clear_cut(view: str, out: Path | None = None) -> Count:
     """Percentage of main cells won by the rarer winner of DRO-COX and SPLIT."""
-    means = _over_draws(_comparisons(view, out, MAIN)[1][:, :, EITHER_DRO])
-    gaps = means[:, :, 0] - means[:, :, 1]
+    means = comparisons(view, out, MAIN).means()
+    by_metric = [means.of(metric, DRO_COX) - means.of(metric, SPLIT_COX) for metric in METRICS]
+    gaps = np.concatenate(by_metric, axis=2)  # draws x comparisons x metrics
     won = (gaps > 0).sum(axis=(1, 2))
     lost = (gaps < 0).sum(axis=(1, 2))
     where = f"DRO-COX better in {won[0]}, SPLIT in {lost[0]}"
@@ -207,26 +85,39 @@ def _not_clear_cut(view: str, out: Path | None = None) -> Count:
 
 def _plain_accurate_unfair(view: str, out: Path | None = None) -> Count:
     """Main comparisons with Cox (DeepSurv) in the top 3 on c, the bottom half on CI and F_A."""
-    names, values = _comparisons(view, out, MAIN)
-    means = _over_draws(values)
-    better = (means > means[:, :, UNPENALISED]).sum(axis=2)  # how many methods are
-    unfair = better[..., [AT["ci_percent"], AT["f_a"]]].min(axis=-1) >= 4
-    return _count((better[..., AT["c_index"]] < 3) & unfair, names)
+    means = comparisons(view, out, MAIN).means()
+
+    def better(metric: str) -> np.ndarray:
+        """How many methods are better than Cox (DeepSurv): draws x comparisons."""
+        return (means.of(metric) > means.of(metric, UNPENALISED)).sum(axis=2)
+
+    accurate = better("c_index") < 3
+    unfair = (better("ci_percent") >= 4) & (better("f_a") >= 4)
+    return count_cases(accurate & unfair, means.names)
 
 
 def _baselines_not_fair_throughout(view: str, out: Path | None = None) -> Count:
     """Main comparisons where no regularised baseline is in the top 3 on four fairness metrics."""
-    names, values = _comparisons(view, out, MAIN)
-    means = _over_draws(values[..., [AT[m] for m in ("f_i", "f_g", "f_cap", "ci_percent")]])
-    rivals = means[:, :, PENALISED, None]
-    better = (means[:, :, None] > rivals).sum(axis=3)  # draws x comparisons x rivals x metrics
-    return _count(~(better < 3).all(axis=-1).any(axis=-1), names)
+    means = comparisons(view, out, MAIN).means()
+    in_top_three = []
+    for metric in ("f_i", "f_g", "f_cap", "ci_percent"):
+        everyone = means.of(metric)[:, :, None, :]
+        rivals = means.of(metric, PENALISED)[:, :, :, None]
+        better = (everyone > rivals).sum(axis=-1)  # how many methods are, than each rival
+        in_top_three.append(better < 3)
+    fair_throughout = np.all(in_top_three, axis=0)  # draws x comparisons x rivals
+    return count_cases(~fair_throughout.any(axis=-1), means.names)
 
 
 def _best_cells(view: str, out: Path | None = None) -> Count:
     """Percentage of (comparison, fairness metric) cells whose best mean is a DRO variant's."""
-    means = _over_draws(_comparisons(view, out, PAIRS)[1][..., [AT[m] for m in FAIR]])
-    won = means[:, :, EITHER_DRO].max(axis=2) > means[:, :, BASELINE].max(axis=2)
+    means = comparisons(view, out, PAIRS).means()
+    by_metric = []
+    for metric in FAIR:
+        ours = means.of(metric, EITHER_DRO).max(axis=2)
+        theirs = means.of(metric, BASELINE).max(axis=2)
+        by_metric.append(ours > theirs)
+    won = np.stack(by_metric, axis=2)  # draws x comparisons x metrics
     where = ", ".join(f"{m} {n}" for m, n in zip(FAIR, won[0].sum(axis=0), strict=True))
     return _percentage(won.sum(axis=(1, 2)), won[0].size, where)
 
@@ -247,7 +138,7 @@ def _by_alpha(view: str, dataset: str, out: Path | None) -> tuple[np.ndarray, np
     name = (VIEWS | READINGS)[view]["protocol"]
     rows = tables.metrics_of(tables.alpha_runs(dataset, protocol=name, out=out), name)
     values = rows.to_numpy().reshape(-1, len(ALPHAS), len(METRICS))
-    return _over_draws(values), _over_draws(values, _squared_error)
+    return over_draws(values), over_draws(values, _squared_error)
 
 
 def _accuracy_rises(view: str, out: Path | None = None) -> Count:
@@ -257,7 +148,7 @@ def _accuracy_rises(view: str, out: Path | None = None) -> Count:
         ends = [ALPHAS.index(a) for a in ((0.3, 0.5) if dataset == "support" else (0.1, 0.3))]
         mean, squared = (x[:, ends, AT["c_index"]] for x in _by_alpha(view, dataset, out))
         found.append(mean[:, 1] - mean[:, 0] > np.sqrt(squared.sum(axis=1)))
-    return _count(np.stack(found, axis=1), [*ATTRIBUTES])
+    return count_cases(np.stack(found, axis=1), [*ATTRIBUTES])
 
 
 def _spearman(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -276,22 +167,22 @@ def _fairness_worsens(view: str, out: Path | None = None) -> Count:
             if np.isfinite(mean).all():  # CI is not in the published figure
                 rises = _spearman(np.tile(ALPHAS, (len(mean), 1)), mean) >= 0.6 - 1e-12
                 found[f"{dataset} {metric}"] = rises
-    return _count(np.stack([*found.values()], axis=1), [*found])
+    return count_cases(np.stack([*found.values()], axis=1), [*found])
 
 
 def _alpha_trades(view: str, out: Path | None = None) -> Count:
     """Data sets on which the more accurate alpha is the less fair one: Spearman >= 0.5."""
     means = [_by_alpha(view, dataset, out)[0] for dataset in ATTRIBUTES]
     rho = [_spearman(m[..., AT["c_index"]], m[..., AT["f_a"]]) for m in means]
-    return _count(np.stack(rho, axis=1) >= 0.5 - 1e-12, [*ATTRIBUTES])
+    return count_cases(np.stack(rho, axis=1) >= 0.5 - 1e-12, [*ATTRIBUTES])
 
 
 def _insensitive_to_share(view: str, out: Path | None = None) -> Count:
     """Metrics whose means range over at most 2 pooled SD across n2: the smaller of two models."""
-    values = _values(view, "t16", out)
-    std = _over_draws(values, np.std) if view != PRINTED else _values(view, "t16", out, "std")
+    values = exhibit_values(view, "t16", out)
+    std = over_draws(values, np.std) if view != PRINTED else exhibit_values(view, "t16", out, "std")
     pooled = np.sqrt((std**2).mean(axis=2))
-    stay = (np.ptp(_over_draws(values), axis=2) <= 2 * pooled).sum(axis=-1)
+    stay = (np.ptp(over_draws(values), axis=2) <= 2 * pooled).sum(axis=-1)
     where = ", ".join(f"{m} {n}" for m, n in zip(MODELS, stay[0], strict=True))
     value, *resampled = stay.min(axis=1).tolist()
     return Count(value, len(METRICS), where, tuple(resampled))
@@ -299,10 +190,10 @@ def _insensitive_to_share(view: str, out: Path | None = None) -> Count:
 
 def _two_sides_win(view: str, out: Path | None = None) -> Count:
     """Models for which both sides have the better mean than one on at least 6 of 9 metrics."""
-    means = _over_draws(_values(view, "t17", out))
+    means = over_draws(exhibit_values(view, "t17", out))
     wins = (means[:, :, 1] > means[:, :, 0]).sum(axis=-1)  # rows: one side, both sides
     where = ", ".join(f"{m} {n} of 9" for m, n in zip(MODELS, wins[0], strict=True))
-    return _count(wins >= 6, [*MODELS])._replace(where=where)
+    return count_cases(wins >= 6, [*MODELS])._replace(where=where)
 
 
 # What some claims compare: how :func:`best` counts, and what a "not" could have detected.
@@ -401,7 +292,7 @@ def ledger(*, out: Path | str | None = None) -> pd.DataFrame:
         if there < wanted:
             what = f"the claims need all {wanted:,} models of {name!r}, the store holds {there:,}"
             raise store.StoreError(f"{what}; run: {store.command(name, out)}")
-    _values.cache_clear()  # the store may have changed since the last call
+    exhibit_values.cache_clear()  # the store may have changed since the last call
     _by_alpha.cache_clear()
     rows = []
     for name, claim in claims().items():

@@ -22,7 +22,7 @@ def no_memory():
     """Forget the tables that other tests have read, and those of this one."""
 
     def forget():
-        claims._values.cache_clear()
+        claims.exhibit_values.cache_clear()
         claims._by_alpha.cache_clear()
 
     forget()
@@ -140,7 +140,7 @@ def test_a_resample_is_a_store_with_three_repeats(monkeypatch, no_memory, name):
             return runs[runs["repeat"].isin(choices[k])]
 
         monkeypatch.setattr(store, "load_runs", three)
-        claims._values.cache_clear()
+        claims.exhibit_values.cache_clear()
         claims._by_alpha.cache_clear()
         few = claims.JUDGES[name]("stated rule")
         assert few.value == pytest.approx(count.resampled[k]) and few.of == count.of
