@@ -165,8 +165,10 @@ def group_dro(X, time, event, members, *, regret: bool = False) -> np.ndarray:
     time, event = _checks.outcomes(time, event)
     members = np.atleast_2d(np.asarray(members, bool))
     if members.shape[1] != len(time) or not members[:, event].any(axis=1).all():
-        said = f"members has shape {members.shape} and needs (groups, {len(time)})"
-        raise ValueError(f"{said}, with an event in each group; merge or drop groups without")
+        raise ValueError(
+            f"members has shape {members.shape} and needs (groups, {len(time)}), with an event in "
+            "each group; merge or drop groups without"
+        )
     pieces = _pieces(X, time, event, members, regret)
     pieces.append(_own_loss(X, time, event, np.full(len(time), True)))  # L
     d = X.shape[1]

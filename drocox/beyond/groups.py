@@ -40,7 +40,7 @@ DESIGNS = {
     "early": (slice(0, 4), 0.5, 1.5),
 }
 NAMES = [f"x{j + 1}" for j in range(8)] + ["marker"]
-TESTED = 5_000  # patients of either kind who judge a model
+TEST_PATIENTS = 5_000  # of either kind, on whom a model is evaluated
 
 
 def planted(design: str, minority: np.ndarray, marker: float, seed) -> SurvivalData:
@@ -123,7 +123,7 @@ def _planted_rows(design: str, share: float, n: int, marker: float, draw: int) -
     """All methods on one draw of a planted minority, judged on fresh patients of either kind."""
     seed = [list(DESIGNS).index(design), round(100 * share), n, round(10 * marker), draw]
     minority = np.arange(n) < round(share * n)
-    kinds = np.arange(2 * TESTED) < TESTED
+    kinds = np.arange(2 * TEST_PATIENTS) < TEST_PATIENTS
     train = planted(design, minority, marker, seed)
     test = planted(design, kinds, marker, [*seed, 1])
     X, Z = scaled_features(train, test)

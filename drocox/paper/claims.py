@@ -143,12 +143,14 @@ def _by_alpha(view: str, dataset: str, out: Path | None) -> tuple[np.ndarray, np
 
 def _accuracy_rises(view: str, out: Path | None = None) -> Count:
     """Data sets on which the c-index rises over the named alphas by more than a standard error."""
-    found = []
+    rises = []
     for dataset in ATTRIBUTES:
         ends = [ALPHAS.index(a) for a in ((0.3, 0.5) if dataset == "support" else (0.1, 0.3))]
-        mean, squared = (x[:, ends, AT["c_index"]] for x in _by_alpha(view, dataset, out))
-        found.append(mean[:, 1] - mean[:, 0] > np.sqrt(squared.sum(axis=1)))
-    return count_cases(np.stack(found, axis=1), [*ATTRIBUTES])
+        means, squared_errors = _by_alpha(view, dataset, out)
+        mean = means[:, ends, AT["c_index"]]
+        squared = squared_errors[:, ends, AT["c_index"]]
+        rises.append(mean[:, 1] - mean[:, 0] > np.sqrt(squared.sum(axis=1)))
+    return count_cases(np.stack(rises, axis=1), [*ATTRIBUTES])
 
 
 def _spearman(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -159,15 +161,15 @@ def _spearman(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 def _fairness_worsens(view: str, out: Path | None = None) -> Count:
     """Fairness metrics and data sets whose mean rises with alpha: Spearman >= 0.6."""
-    found = {}
+    by_case = {}
     for dataset in ATTRIBUTES:
         means = _by_alpha(view, dataset, out)[0]
         for metric in FAIR:
             mean = means[..., AT[metric]]
             if np.isfinite(mean).all():  # CI is not in the published figure
                 rises = _spearman(np.tile(ALPHAS, (len(mean), 1)), mean) >= 0.6 - 1e-12
-                found[f"{dataset} {metric}"] = rises
-    return count_cases(np.stack([*found.values()], axis=1), [*found])
+                by_case[f"{dataset} {metric}"] = rises
+    return count_cases(np.stack([*by_case.values()], axis=1), [*by_case])
 
 
 def _alpha_trades(view: str, out: Path | None = None) -> Count:

@@ -125,14 +125,14 @@ def _verify(args) -> bool:
 
     # of one's own store those protocols that are in it
     there = known_stores() if args.out is None else list(load_provenance(args.out)) or PROTOCOLS
-    found = []
+    any_problem = False
     for name in args.protocol or there:
         problems = verify(name, out=args.out)
-        found += problems
+        any_problem |= bool(problems)
         print(f"{name}: " + ("PROBLEMS" if problems else "complete and unchanged"))
         for problem in problems:
             print(fill(problem, "  ", "    "))
-    return bool(found)
+    return any_problem
 
 
 def _check_table(args) -> None:
@@ -151,24 +151,28 @@ def _table(args) -> None:
     _check_table(args)
     from drocox.paper import store, tables
 
-    how = {"protocol": args.protocol or "as_published", "selection": args.selection or "stated"}
+    protocol = args.protocol or "as_published"
+    selection = args.selection or "stated"
     exhibit = args.name
     if exhibit in ATTRIBUTES:
         exhibit = tables.exhibit_of(exhibit, args.attribute, args.tune_by or "ci_percent")
     t1 = exhibit == "t1"
-    table = tables.dataset_table() if t1 else tables.exhibit_table(exhibit, out=args.out, **how)
+    if t1:
+        table = tables.dataset_table()
+    else:
+        table = tables.exhibit_table(exhibit, protocol=protocol, selection=selection, out=args.out)
     if args.csv or t1:
         print(table.to_csv(index=False).rstrip() if args.csv else table.to_string(index=False))
         return
     dataset, attribute, tune_by = tables.EXHIBITS.get(exhibit, ("flc", "age", "ci_percent"))
-    runs = store.load_runs(how["protocol"], out=args.out)
+    runs = store.load_runs(protocol, out=args.out)
     repeats = runs[runs["dataset"] == dataset].groupby("method")["repeat"].nunique()
     few = "" if repeats.min() == repeats.max() else f"{repeats.min()} to "
     below = "SD, distance to the paper in its SDs" if table["paper_mean"].notna().any() else "SD"
     what = f"{dataset.upper()}, {attribute}, {SPLIT_TITLES.get(exhibit, '')}"
     print(f"{exhibit.upper()}  {what}tuned by {TUNE_BY[tune_by]}")
-    print(f"protocol {how['protocol']}")
-    print(f"selection {how['selection']}: {SELECTIONS[how['selection']]}")
+    print(f"protocol {protocol}")
+    print(f"selection {selection}: {SELECTIONS[selection]}")
     print(f"mean over {few}{repeats.max()} repeats; below: {below}")
     for block in BLOCKS:
         print("\n" + _block(table, block))

@@ -52,9 +52,9 @@ def fidelity_cells(protocol: str = "as_published", *, out: Folder = None) -> pd.
         name = SPLIT[model] if where == "n2" else method
         recovered = choice.rule_of(where, name, "recovered")
         for rule in choice.RULES:
-            found = choice.select(rows, plain, rule)  # none where a rule does not apply
+            of_rule = choice.select(rows, plain, rule)  # none where a rule does not apply
             label = dict(zip(FIDELITY, (*row, rule, rule == recovered), strict=True))
-            chosen.append(found.assign(**label))
+            chosen.append(of_rule.assign(**label))
     if not chosen:
         raise ValueError("the store holds no runs of a published row; train some first")
     exhibits = {name: exhibit for exhibit, name in EXHIBIT_OF.items()}

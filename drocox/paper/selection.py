@@ -138,9 +138,9 @@ def _place_in_grid(rows: pd.DataFrame) -> np.ndarray:
     return places
 
 
-def _means(rows: pd.DataFrame, how: Rule) -> pd.DataFrame:
+def _means(rows: pd.DataFrame, rule: Rule) -> pd.DataFrame:
     """Means over the repeats, one row per configuration, in grid order; ``repeat`` is 0."""
-    needed = [f"{how.part}_c_index", f"{how.part}_{how.metric}"]
+    needed = [f"{rule.part}_c_index", f"{rule.part}_{rule.metric}"]
     size = len(rows) // rows["repeat"].nunique()  # every repeat has the whole grid, in its order
     means = rows[needed].to_numpy().reshape(-1, size, len(needed)).mean(axis=0)
     grid = rows[["method", *SETTING]].head(size).reset_index(drop=True)
@@ -165,33 +165,33 @@ def select(rows: pd.DataFrame, plain: pd.DataFrame, rule: str) -> pd.DataFrame:
     DataFrame
         The chosen rows, by repeat; none where the rule does not apply to the method.
     """
-    how = _KNOWN[_checks.one_of(rule, "rule", _KNOWN)]
+    chosen_by = _KNOWN[_checks.one_of(rule, "rule", _KNOWN)]
     method = rows["method"].iloc[0]
-    wanted = [how.learning_rate, how.alpha]
-    if how.named:
+    wanted = [chosen_by.learning_rate, chosen_by.alpha]
+    if chosen_by.named:
         wanted = NAMED.get(method, {}).get(rows["dataset"].iloc[0], [np.nan, np.nan])  # no run's
     if "protocol" in rows:
-        rows = rows[(rows["protocol"] == "forensic") == how.forensic]
+        rows = rows[(rows["protocol"] == "forensic") == chosen_by.forensic]
     rows = rows[rows["repeat"].isin(plain["repeat"])]
     for name, value in zip(["learning_rate", "alpha"], wanted, strict=True):
         if value is not None:
             rows = rows[rows[name] == value]
     if rows.empty:
         return rows
-    if how.bar_learning_rate is not None:
-        plain = plain[plain["learning_rate"] == how.bar_learning_rate]
+    if chosen_by.bar_learning_rate is not None:
+        plain = plain[plain["learning_rate"] == chosen_by.bar_learning_rate]
     pool = rows
-    if how.one_setting:
+    if chosen_by.one_setting:
         rows = rows.sort_values("repeat", kind="stable")
-        pool = _means(rows, how)
+        pool = _means(rows, chosen_by)
         plain = plain[plain["repeat"].isin(rows["repeat"])].sort_values("repeat", kind="stable")
-        plain = _means(plain, how)
+        plain = _means(plain, chosen_by)
     of_plain = None
-    by_c_index = method in PLAIN.values() and how.part == "val"
-    if how.metric != "c_index" and not by_c_index:
-        of_plain = plain.groupby("repeat")[f"{how.part}_c_index"].max()
-    chosen = _best(pool, of_plain, how)
-    if not how.one_setting:
+    by_c_index = method in PLAIN.values() and chosen_by.part == "val"
+    if chosen_by.metric != "c_index" and not by_c_index:
+        of_plain = plain.groupby("repeat")[f"{chosen_by.part}_c_index"].max()
+    chosen = _best(pool, of_plain, chosen_by)
+    if not chosen_by.one_setting:
         return chosen
     place = chosen.index[0]  # of the one setting, in the grid of each repeat
     return rows.iloc[place :: len(pool)]

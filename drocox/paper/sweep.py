@@ -156,12 +156,14 @@ def sweep(
             return 0
         # dearest first, so that no worker ends long after others
         todo = sorted((s for s in wanted if not _is_done(out, s)), key=runner.cost, reverse=True)
-        how = {"disable": not progress, "smoothing": 0.05, "bar_format": BAR}
-        bar = tqdm(total=sum(map(runner.cost, todo)), **how)
+        total = sum(runner.cost(stack) for stack in todo)
+        bar = tqdm(total=total, disable=not progress, smoothing=0.05, bar_format=BAR)
         provenance.code_hash(protocol)  # of the code as it is now: an edit meanwhile is not run
-        how = {"backend": "dask", "scheduler_host": scheduler} if scheduler else {"backend": "loky"}
+        backend = {"backend": "loky"}
+        if scheduler:
+            backend = {"backend": "dask", "scheduler_host": scheduler}
         before = time.monotonic()
-        with parallel_config(**how), bar:
+        with parallel_config(**backend), bar:
             run = Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1)
             for stack, rows, spent in run(delayed(_timed)(stack) for stack in todo):
                 now = time.monotonic()
@@ -196,14 +198,15 @@ def differences(stored: pd.DataFrame, new: pd.DataFrame) -> list[str]:
     held = new["moved"] <= HELD  # not where it is NaN
     if not held.any():
         return ["no row is stable enough to be compared"]
-    found = []
+    lines = []
     for column in new.select_dtypes("number").columns.drop("moved"):
-        a, b = (frame.loc[held, column].to_numpy(float) for frame in (stored, new))
+        a = stored.loc[held, column].to_numpy(float)
+        b = new.loc[held, column].to_numpy(float)
         near = np.isclose(a, b, rtol=0, atol=1e-6, equal_nan=True)
         apart = ~(near | np.isclose(a, b, rtol=1e-6, atol=0))
         if apart.any():
-            found.append(f"{column}: {np.abs(a[apart] - b[apart]).max():.2g} apart")
-    return found
+            lines.append(f"{column}: {np.abs(a[apart] - b[apart]).max():.2g} apart")
+    return lines
 
 
 def _recompute(runs: pd.DataFrame, protocol: str, size: int) -> list[str]:
@@ -220,8 +223,11 @@ def _recompute(runs: pd.DataFrame, protocol: str, size: int) -> list[str]:
     if not sample:
         what = f"no stable runs of repeats {TWICE[0]} to {TWICE[-1]} of {protocol!r} are stored"
         return [f"{what}, and only such can be compared; sweep these repeats first"]
-    found = {stack.name: differences(store.rows_of(runs, stack), new) for stack, new in sample}
-    return [f"{name}: {what}" for name, lines in found.items() for what in lines]
+    problems = []
+    for stack, new in sample:
+        lines = differences(store.rows_of(runs, stack), new)
+        problems += [f"{stack.name}: {line}" for line in lines]
+    return problems
 
 
 def verify(protocol: str, *, out: Path | None = None, size: int = 4) -> list[str]:
@@ -249,8 +255,8 @@ def verify(protocol: str, *, out: Path | None = None, size: int = 4) -> list[str
     keys = pd.DataFrame([k for s in runner_of(protocol).stacks(protocol) for k in s.keys()])
     by = [name for name in runs if name in keys]
     known = runs if WORK[protocol].uniform else runs.drop_duplicates(by)
-    lines = [frame[by].to_csv(index=False, float_format="%g") for frame in (keys, known)]
-    wanted, stored = (Counter(text.splitlines()) for text in lines)
+    wanted = Counter(keys[by].to_csv(index=False, float_format="%g").splitlines())
+    stored = Counter(known[by].to_csv(index=False, float_format="%g").splitlines())
     problems = []
     for which, what in ((wanted - stored, "missing"), (stored - wanted, "too many")):
         if which:
