@@ -75,7 +75,16 @@ class Ledger:
         self.lines = []
 
     def sd(self, dataset: str, method: str, metric: str) -> float:
-        """The published SD of a metric in the table of a data set."""
+        """The published SD of a metric in the table of a data set.
+
+        Parameters
+        ----------
+        dataset, method, metric : str
+
+        Returns
+        -------
+        float
+        """
         row = (TABLE[dataset], method, metric.removesuffix("_misaligned"))
         return self.paper.loc[row, "std"]
 
@@ -120,12 +129,27 @@ class Ledger:
         )
 
     def note_between(self, difference: str, where: tuple, before, after, corrected: str) -> None:
-        """Add a line for a metric of two models, each a Series of metrics."""
+        """Add a line for a metric of two models, each a Series of metrics.
+
+        Parameters
+        ----------
+        difference : str
+        where : tuple of str
+            As in :meth:`note`.
+        before, after : Series
+        corrected : str
+            As there.
+        """
         metric = where[2]
         self.note(difference, where, before[metric], after[metric], corrected)
 
     def frame(self) -> pd.DataFrame:
-        """All lines, as the chapter shows them."""
+        """All lines, as the chapter shows them.
+
+        Returns
+        -------
+        DataFrame
+        """
         return pd.DataFrame(self.lines).set_index("difference").rename_axis(None)
 
 

@@ -43,7 +43,16 @@ def distance(means: np.ndarray, printed: pd.DataFrame) -> np.ndarray:
 
 
 def as_printed(metrics: pd.DataFrame) -> pd.DataFrame:
-    """The same metrics, with the misaligned Brier score, which is the printed one, as ``ibs``."""
+    """The same metrics, with the misaligned Brier score, which is the printed one, as ``ibs``.
+
+    Parameters
+    ----------
+    metrics : DataFrame
+
+    Returns
+    -------
+    DataFrame
+    """
     return metrics.drop(columns="ibs").rename(columns={"ibs_misaligned": "ibs"})
 
 
@@ -69,13 +78,32 @@ def by_chance(rows: pd.DataFrame, printed: pd.DataFrame, rng: np.random.Generato
 
 
 def best_single(rows: pd.DataFrame, printed: pd.DataFrame) -> float:
-    """Distance of the setting that is nearest when taken in all ten repeats."""
+    """Distance of the setting that is nearest when taken in all ten repeats.
+
+    Parameters
+    ----------
+    rows, printed : DataFrame
+        As in :func:`by_chance`.
+
+    Returns
+    -------
+    float
+    """
     grid = rows.groupby(selection.SETTING, dropna=False)[METRICS].mean()
     return distance(grid.to_numpy(), printed).min()
 
 
 def is_dro(index: pd.MultiIndex) -> np.ndarray:
-    """Which rows (exhibit, model, method) belong to a DRO variant."""
+    """Which rows (exhibit, model, method) belong to a DRO variant.
+
+    Parameters
+    ----------
+    index : MultiIndex
+
+    Returns
+    -------
+    bool array
+    """
     of_split_tables = index.get_level_values("exhibit").isin(["t16", "t17"])
     return of_split_tables | index.get_level_values("method").str.contains("DRO")
 
@@ -230,7 +258,16 @@ def tell_rules(side: pd.DataFrame, by_rule: pd.DataFrame) -> None:
 
 
 def of_deep_split(index: pd.MultiIndex) -> np.ndarray:
-    """Which rows (exhibit, model, method) belong to nonlinear SPLIT."""
+    """Which rows (exhibit, model, method) belong to nonlinear SPLIT.
+
+    Parameters
+    ----------
+    index : MultiIndex
+
+    Returns
+    -------
+    bool array
+    """
     in_split_tables = index.get_level_values("exhibit").isin(["t16", "t17"])
     nonlinear = index.get_level_values("model") == "nonlinear"
     named = index.get_level_values("method") == DEEP_SPLIT

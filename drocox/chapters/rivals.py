@@ -40,7 +40,18 @@ def beyond_noise(runs: pd.DataFrame, name: str) -> tuple[set, set]:
 
 
 def in_order(values: pd.Series, form: str) -> str:
-    """Values of FLC, SUPPORT and SEER as the chapter lists them."""
+    """Values of FLC, SUPPORT and SEER as the chapter lists them.
+
+    Parameters
+    ----------
+    values : Series
+    form : str
+        A format such as ``{:.2f}``.
+
+    Returns
+    -------
+    str
+    """
     return ", ".join(form.format(values[dataset]) for dataset in MAIN)
 
 

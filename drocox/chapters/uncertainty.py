@@ -58,7 +58,16 @@ def chosen(dataset: str, attribute: str, metric: str, which: str) -> pd.DataFram
 
 
 def chosen_by_ci(dataset: str, attribute: str, which: str, method: str) -> pd.DataFrame:
-    """The runs of a method that the stated rule chooses by CI, one per repeat."""
+    """The runs of a method that the stated rule chooses by CI, one per repeat.
+
+    Parameters
+    ----------
+    dataset, attribute, which, method : str
+
+    Returns
+    -------
+    DataFrame
+    """
     rows = tables.chosen_runs(dataset, attribute, "ci_percent", which, "stated")
     return rows[rows["method"] == method]
 
@@ -375,13 +384,23 @@ def gap_errors(
 
 
 def printed_ci() -> pd.DataFrame:
-    """The published CIs, a line per table and method."""
+    """The published CIs, a line per table and method.
+
+    Returns
+    -------
+    DataFrame
+    """
     published = tables.published()
     return published[published["metric"] == "ci_percent"]
 
 
 def ci_exhibits() -> dict[tuple[str, str], str]:
-    """The exhibit tuned by CI of each pair of data set and attribute."""
+    """The exhibit tuned by CI of each pair of data set and attribute.
+
+    Returns
+    -------
+    dict
+    """
     exhibits = {}
     for exhibit, (dataset, attribute, tuned_by, *_) in tables.EXHIBITS.items():
         if tuned_by == "ci_percent":
@@ -410,7 +429,18 @@ def ci_means(dataset: str, attribute: str) -> dict[str, pd.Series]:
 
 
 def gap_error(boot: Mapping, dataset: str, attribute: str, method: str) -> float:
-    """SE of Δ over the draws of the published test part."""
+    """SE of Δ over the draws of the published test part.
+
+    Parameters
+    ----------
+    boot : mapping of (dataset, method) to DataFrame
+        Metrics of the draws.
+    dataset, attribute, method : str
+
+    Returns
+    -------
+    float
+    """
     return boot[dataset, method][f"ci_signed_{attribute}"][1:].std()
 
 
@@ -472,7 +502,17 @@ def below_floor(floors: pd.DataFrame) -> dict[str, list[bool]]:
 
 
 def model_changes(boot: Mapping) -> list[float]:
-    """By how much σ of DRO-COX differs from that of Cox, as a share, for each pair."""
+    """By how much σ of DRO-COX differs from that of Cox, as a share, for each pair.
+
+    Parameters
+    ----------
+    boot : mapping of (dataset, method) to DataFrame
+        Metrics of the draws.
+
+    Returns
+    -------
+    list of float
+    """
     changes = []
     for dataset, attribute in PAIRS:
         of_dro = gap_error(boot, dataset, attribute, "DRO-COX")

@@ -35,7 +35,16 @@ WORDS = {"age": ("up to 65", "over 65"), "gender": ("women", "men"), "race": ("n
 
 
 def kind_of(method: str) -> str:
-    """Which of the four kinds of the chapter's tables a method is."""
+    """Which of the four kinds of the chapter's tables a method is.
+
+    Parameters
+    ----------
+    method : str
+
+    Returns
+    -------
+    str
+    """
     if "SPLIT" in method:
         return "DRO-COX (SPLIT)"
     if "DRO" in method:

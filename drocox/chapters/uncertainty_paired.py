@@ -97,7 +97,12 @@ def _short_name(baseline: str) -> str:
 
 
 def printed_leads() -> pd.Series:
-    """Printed lead of DRO-COX over the best baseline in CI, for each main table and model."""
+    """Printed lead of DRO-COX over the best baseline in CI, for each main table and model.
+
+    Returns
+    -------
+    Series
+    """
     leads = {}
     for (dataset, attribute), model in product(MAIN, BASELINES):
         printed = tables.published_table(ci_exhibits()[dataset, attribute])

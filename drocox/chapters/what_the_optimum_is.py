@@ -200,7 +200,16 @@ def shown_adam(adam: pd.DataFrame, best: Mapping[float, Solution]) -> pd.DataFra
 
 
 def norms_of(best: Mapping[float, Solution]) -> pd.Series:
-    """Norms of the optimal coefficients, by α."""
+    """Norms of the optimal coefficients, by α.
+
+    Parameters
+    ----------
+    best : mapping of float to Solution
+
+    Returns
+    -------
+    Series
+    """
     norms = {alpha: np.linalg.norm(solution.coef) for alpha, solution in best.items()}
     return pd.Series(norms).rename_axis("α")
 
