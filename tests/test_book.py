@@ -115,6 +115,34 @@ def test_every_chapter_has_something_to_change(chapter):
     assert marked and all(cell.source.startswith("# Change me: ") for cell in marked)
 
 
+FOLDED = {"hide-input", "hide-cell", "hide-output"}
+REMOVED = {"remove-cell", "remove-input"}
+LABEL = re.compile(r"Show (?!code)[^:#]{3,55}")
+
+
+def code_lines(chapter, tags):
+    """Lines of code in the cells of a chapter that have one of some tags."""
+    cells = golden.code_cells(golden.read(chapter))
+    marked = [cell for cell in cells if tags & set(cell.metadata.get("tags", []))]
+    return sum(len(cell.source.splitlines()) for cell in marked)
+
+
+def test_chapters_hold_what_they_teach():
+    """Values and guards live in ``drocox.chapters``; what stays folded may be worth a look."""
+    removed = sum(code_lines(chapter, REMOVED) for chapter in CHAPTERS)
+    hidden = sum(code_lines(chapter, REMOVED | FOLDED) for chapter in CHAPTERS)
+    assert removed <= 600
+    assert hidden <= 3000
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS, ids=name)
+def test_a_folded_cell_says_what_is_inside(chapter):
+    for cell in golden.code_cells(golden.read(chapter)):
+        if FOLDED & set(cell.metadata.get("tags", [])):
+            label = cell.metadata.get("mystnb", {}).get("code_prompt_show", "")
+            assert LABEL.fullmatch(label), f"{label!r} above\n{cell.source}"
+
+
 def test_the_minutes_of_the_teaching_table_are_those_of_the_chapters():
     table = (ROOT / "book" / "how-to-use.md").read_text(encoding="utf8")
     rows = re.findall(r"^\| (\[.*?) \| (\d+) \|", table, re.MULTILINE)
