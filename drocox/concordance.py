@@ -176,7 +176,8 @@ def _line_up(scores: np.ndarray, stop: np.ndarray, event: np.ndarray) -> _Line:
     place = (2 * stop + event) * len(value) + rank
     patient = np.argsort(place, kind="stable")
     place = place[patient]
-    block, rank = np.divmod(place, len(value))
+    block: np.ndarray = place // len(value)
+    rank = place % len(value)
     return _Line(
         ranks=len(value),
         patient=patient,

@@ -14,6 +14,7 @@ from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -213,26 +214,27 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
         largest = np.abs(sample.X).max()
         if not convex and largest > LARGEST:
             raise ValueError(f"X holds {largest:.1g}, too large for Adam; use a StandardScaler")
-        seed = self.random_state
-        if not isinstance(seed, Integral):
-            seed = check_random_state(seed).randint(2**31 - 1)
+        seed = _seed(self.random_state)
         for name in ("coef_", "first_", "_standard_errors"):  # of an earlier fit
-            vars(self).pop(name, None)
+            if hasattr(self, name):
+                delattr(self, name)
         if self.split:
             self.first_ = _half(sample.event, seed)
             sample = replace(sample, first=self.first_)
-        # Adam's steps amplify rounding: take them in one order, whatever the given one
         order = np.arange(len(sample.X))
-        if not convex:
+        ordered = sample
+        if not convex:  # Adam's steps amplify rounding: take them in one order, whatever the given
             order = np.lexsort((*sample.X.T, sample.event, sample.time))
-        ordered = sample.rows(order)
+            ordered = sample.rows(order)
 
         self.c_ = None if self.rule == "cvar" else dual_constant(self.alpha, rule=self.rule)
         solution = self._solve(ordered, convex) if linear else None
-        if convex:
+        if solution is not None and convex:
             self._model = training.ScoreStack(solution.coef[None], None, np.zeros(1))
+            self.n_iter_ = solution.n_iter
         else:
-            self._model = self._train(ordered, int(seed))
+            self._model = self._train(ordered, seed)
+            self.n_iter_ = self.n_iter
         with np.errstate(over="ignore", invalid="ignore"):
             scores = self._model.scores(ordered.X)[0]
         losses = ordered.losses(_finite(torch.from_numpy(scores))).numpy()
@@ -240,10 +242,9 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
         self.worst_case_weights_[order] = self._keep_worst_case(losses, ordered)
         self.slope_ = self._cross_fitted_slope(sample) if self.recalibrate else 1.0
         self._keep_baseline(self.slope_ * scores, ordered)
-        self.n_iter_ = solution.n_iter if convex else self.n_iter
-        self.gap_ = None
-        self.separated_ = None
-        if linear:
+        self.gap_: float | None = None
+        self.separated_: bool | None = None
+        if solution is not None:
             self.coef_ = self._model.theta[0]
             if self.alpha == 1 and self.penalty == 0 and not self.split:
                 self._standard_errors = _standard_errors(ordered, scores)
@@ -277,7 +278,9 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
 
     def _solve(self, sample: "_Sample", convex: bool) -> Solution:
         """The certified optimum; with Adam for the bound of the minimum alone."""
-        options = {"tol": self.tol, "n_iter": self.n_iter} if convex else {}
+        options: dict[str, Any] = {}
+        if convex:
+            options |= {"tol": self.tol, "n_iter": self.n_iter}
         if self.split:
             options["first"] = sample.first
         else:
@@ -371,15 +374,16 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
     def _keep_certificate(self, solution: Solution) -> None:
         """How far the model can be from the best one, with a warning if that is far."""
         value = self.loss_ + 0.5 * self.penalty * float(self.coef_ @ self.coef_)
-        self.gap_ = max(0.0, value - solution.bound) / max(1.0, value)
+        gap = max(0.0, value - solution.bound) / max(1.0, value)
+        self.gap_ = float(gap)
         self.separated_ = bool(solution.separated)
         if self.separated_:
             problem = (
                 "coefficients run away: a combination of features separates events from others"
             )
             remedy = "drop or merge the features with very large coefficients, or set a penalty"
-        elif self.gap_ > self.tol:
-            problem = f"the risk {value:.6g} may be above its minimum by {self.gap_:.1e} of it"
+        elif gap > self.tol:
+            problem = f"the risk {value:.6g} may be above its minimum by {gap:.1e} of it"
             remedy = "use solver='convex'" if self.solver == "adam" else "raise n_iter"
             remedy += f", or accept that by a tol above {self.tol:g}"
         else:
@@ -646,6 +650,13 @@ def _refuse_other_designs(y) -> None:
             "hazard of one cause, others censored, Surv.from_arrays(cause == 1, time); for "
             "cumulative incidences use sksurv.nonparametric.cumulative_incidence_competing_risks"
         )
+
+
+def _seed(random_state) -> int:
+    """The number given, or one drawn from the given source."""
+    if isinstance(random_state, Integral):
+        return int(random_state)
+    return int(check_random_state(random_state).randint(2**31 - 1))
 
 
 def _half(event: np.ndarray, seed: int) -> np.ndarray:

@@ -68,9 +68,12 @@ class Judge:
     def _members(self) -> dict[str | None, torch.Tensor]:
         """Members of the groups of each attribute; None: of their intersections."""
         n = len(self.part)
-        codes = {a: (_checks.codes(values, a, n),) for a, values in self.part.groups.items()}
-        codes[None] = regularizers.cells(self.part.group_matrix, n)
-        return {a: regularizers.membership(*given) for a, given in codes.items()}
+        members: dict[str | None, torch.Tensor] = {}
+        for name, values in self.part.groups.items():
+            members[name] = regularizers.membership(_checks.codes(values, name, n))
+        cell, size = regularizers.cells(self.part.group_matrix, n)
+        members[None] = regularizers.membership(cell, size)
+        return members
 
     @cached_property
     def _auc(self) -> accuracy.CumulativeAUC:

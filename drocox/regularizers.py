@@ -137,17 +137,18 @@ def hinge_gradient(hazards: torch.Tensor, pairs: Pairs) -> torch.Tensor:
     """
     h = _rows(hazards, pairs)
     grad = np.empty_like(h)
-    dense = np.ones(len(h), dtype=bool)
-    for m, row in enumerate(h if pairs.unit is not None else []):
-        order = np.argsort(row, kind="stable")
-        ordered = row[order]
-        near = np.searchsorted(ordered, ordered + 2 * pairs.gamma) - np.arange(pairs.n)
-        # a near pair costs about 0.5 d + 1 times what a pair of the other loop costs
-        cheap = near.sum() * (0.5 * len(pairs.unit) + 1) < pairs.divisor / 2
-        if cheap or pairs.margin is None:
-            dense[m] = False
-            unit = np.take(pairs.unit, order, axis=1)
-            grad[m, order] = kernels.all_hinge_gradient(ordered, unit, pairs.gamma)
+    dense = np.ones(len(h), dtype=bool)  # models whose pairs are looked at one by one
+    if pairs.unit is not None:  # all pairs: those with hazards far apart need not be
+        for m, row in enumerate(h):
+            order = np.argsort(row, kind="stable")
+            ordered = row[order]
+            near = np.searchsorted(ordered, ordered + 2 * pairs.gamma) - np.arange(pairs.n)
+            # a near pair costs about 0.5 d + 1 times what a pair of the other loop costs
+            cheap = near.sum() * (0.5 * len(pairs.unit) + 1) < pairs.divisor / 2
+            if cheap or pairs.margin is None:
+                dense[m] = False
+                unit = np.take(pairs.unit, order, axis=1)
+                grad[m, order] = kernels.all_hinge_gradient(ordered, unit, pairs.gamma)
     if dense.any():
         grad[dense] = kernels.hinge_gradients(h[dense], *pairs.spans, pairs.margin)
     return torch.from_numpy(grad / pairs.divisor).reshape(hazards.shape).to(hazards)

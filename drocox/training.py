@@ -75,9 +75,10 @@ class Ball:
         -------
         Ball
         """
-        if np.ndim(self.c) == 0:
+        constants = np.asarray(self.c)
+        if constants.ndim == 0:
             return self
-        return Ball(float(self.c[m]))
+        return Ball(float(constants[m]))
 
 
 @dataclass(frozen=True)
@@ -238,7 +239,7 @@ class RiskObjective:
         slope = self._slope(pull, hazard, total)
         gradient = np.take(slope, self.inverse, axis=1)
         for m in np.flatnonzero(unsafe):
-            value[m], gradient[m] = self._evaluate_slowly(scores[m : m + 1], m)
+            value[m], gradient[m] = self._evaluate_slowly(scores[m : m + 1], int(m))
         return torch.from_numpy(value), torch.from_numpy(gradient)
 
     def _sums(self, hazard: np.ndarray) -> np.ndarray:
@@ -443,7 +444,8 @@ class _Network:
 
     def _layers(self, theta: np.ndarray) -> list[np.ndarray]:
         """Views of the layers in the rows of ``theta``."""
-        d, hidden = self.X.shape[1], self.hidden
+        d = self.X.shape[1]
+        hidden = len(self.passed)
         w1, b1, w2, b2 = np.split(theta, np.cumsum([hidden * d, hidden, hidden]), axis=1)
         return [w1.reshape(len(theta), hidden, d), b1, w2, b2]
 
