@@ -131,12 +131,18 @@ def floats(values, name: str):
 
 
 def weights(values, n: int) -> np.ndarray:
-    """Return case weights of ``n`` patients, finite, >= 0 and not all 0."""
+    """Return case weights of ``n`` patients: counts, finite, >= 0 and not all 0."""
     out = np.array(numbers(values, "weights", 1))  # a copy: torch takes no views back to front
     if len(out) != n:
         raise ValueError(f"weights must hold one number per patient ({n}), got {len(out)}")
     if (out < 0).any() or not 0 < out.sum() < np.inf:
         raise ValueError("weights must be finite numbers >= 0 that are not all zero")
+    mean = out[out > 0].mean()
+    if mean <= 0.5:  # shares of a whole, say: log of a sum of them would be below a censored 0
+        raise ValueError(
+            f"weights are counts of patients, and these are {mean:.3g} on average, half a patient "
+            f"or less; pass w / w.mean()"
+        )
     return out
 
 

@@ -10,7 +10,9 @@ With the correlation matrix :math:`C = V \Lambda V^T` of columns that have stand
 \Lambda_1^{-1/2}`. Other directions change no score and are left out: constant columns have
 coefficient 0, and copies of a column share its coefficient. With a ridge penalty it matters how
 they share it. The coefficients with the smallest :math:`\lVert\theta\rVert` among those with
-:math:`V_1^T D \theta = u` are :math:`\theta = Q R^{-T} u`, where :math:`D V_1 = QR`.
+:math:`V_1^T D \theta = u` are :math:`\theta = Q R^{-T} u`, where :math:`D V_1 = QR`. Then the
+coordinates are turned and shrunk once more, so that not the covariance :math:`I` but :math:`I +
+\lambda B^T B` is the unit matrix: a heavily penalised direction is not seen as a steep one.
 """
 
 from dataclasses import dataclass
@@ -27,6 +29,9 @@ ROUNDING = 10 * np.finfo(float).eps
 # A direction varies if its share of the variance of a standardised column is more than this: a
 # covariance is exact to 1e-16 of the largest, and what is copied through a file to six digits.
 LEAST_VARIANCE = 1e-11
+# A column is of no use under a ridge penalty if its standard deviation is less than this times the
+# root of the penalty: it could lower the risk by no more than the square.
+NO_USE = 1e-15
 
 
 @dataclass(frozen=True)
@@ -37,7 +42,7 @@ class Coordinates:
     back: np.ndarray  # (d, r): B, which takes a point to coefficients
 
 
-def uncorrelated(X: np.ndarray, risk: RiskSets, weights: np.ndarray, ridge: bool) -> Coordinates:
+def uncorrelated(X: np.ndarray, risk: RiskSets, weights: np.ndarray, penalty: float) -> Coordinates:
     """Features of mean 0 and unit covariance, and the matrix that takes coefficients back.
 
     Means and variances are those of patients who count, who are in the risk set of some event.
@@ -49,8 +54,9 @@ def uncorrelated(X: np.ndarray, risk: RiskSets, weights: np.ndarray, ridge: bool
     risk : RiskSets
     weights : array of shape (n,)
         A patient of weight 0 is nobody.
-    ridge : bool
-        Whether coefficients are to be the smallest with their scores.
+    penalty : float
+        Of the ridge: if above 0, coefficients are the smallest with their scores, and covariance
+        and penalty together have unit size.
 
     Returns
     -------
@@ -64,14 +70,18 @@ def uncorrelated(X: np.ndarray, risk: RiskSets, weights: np.ndarray, ridge: bool
     for low, high in pairwise(risk.bounds):
         mine = slice(low, high)
         if counts[mine].any():
-            Z[mine] -= _rows(Z[mine], counts[mine]).mean(axis=0)
+            for _ in range(2):  # the second time takes away what rounding the first mean has left
+                Z[mine] -= _rows(Z[mine], counts[mine]).mean(axis=0)
     if not counts.any():
         return Coordinates(np.zeros((n, 1)), np.zeros((d, 1)))
     shown = _rows(Z, counts)
     scale = np.sqrt(np.einsum("ij,ij->j", shown, shown) / len(shown))
+    deviation = np.ldexp(scale, exponent)  # D, in the units of X
     varies = scale > ROUNDING  # of a column whose largest entry was between 1/2 and 1
+    varies &= deviation > NO_USE * np.sqrt(penalty)
     if not varies.any():
         return Coordinates(np.zeros((n, 1)), np.zeros((d, 1)))
+    deviation = deviation[varies]
     Z = Z[:, varies] / scale[varies]
     shown = _rows(Z, counts)
     if len(shown) < Z.shape[1]:
@@ -82,8 +92,7 @@ def uncorrelated(X: np.ndarray, risk: RiskSets, weights: np.ndarray, ridge: bool
     vectors = vectors[:, kept]
     root = np.sqrt(variance[kept])
     Z = Z @ (vectors / root)
-    deviation = np.ldexp(scale[varies], exponent[varies])  # D, in the units of X
-    if ridge and vectors.shape[1] < vectors.shape[0]:
+    if penalty > 0 and vectors.shape[1] < vectors.shape[0]:
         unit = deviation.max()
         basis, triangle = np.linalg.qr(deviation[:, None] / unit * vectors)
         smallest = basis @ np.linalg.inv(triangle).T / unit
@@ -93,6 +102,11 @@ def uncorrelated(X: np.ndarray, risk: RiskSets, weights: np.ndarray, ridge: bool
     back[varies] = smallest / root
     if not np.isfinite(back).all():
         raise ValueError("X holds a column whose unit is too large; choose a smaller one")
+    if penalty > 0:
+        weight, turn = np.linalg.eigh(penalty * back.T @ back)
+        turn /= np.sqrt(1 + np.maximum(weight, 0.0))
+        Z = Z @ turn
+        back = back @ turn
     return Coordinates(Z, back)
 
 

@@ -178,7 +178,7 @@ def unchecked_losses(
     risk : RiskSets
     ties : {"breslow", "efron", "order"}
     weights : array of shape (n,), optional
-    first : bool array of shape (1 or rows, n), optional
+    first : bool array or tensor of shape (1 or rows, n), optional
         True for the patients of D1.
     through : bool
         Whether the logarithm of a sum passes a gradient.
@@ -200,7 +200,7 @@ def unchecked_losses(
         died = died & (mass > 0)  # a weight of 0 is nobody
         spread = spread + np.abs(np.log(weights[weights > 0])).max()
     if first is not None:
-        first = _take(torch.from_numpy(first).to(x.device), order)
+        first = _take(torch.as_tensor(first, device=x.device), order)
     if spread < kernels.SAFE_SPREAD:
         x = x - high  # a constant changes no loss
         hazard = x.exp()
@@ -271,8 +271,12 @@ def cox_losses(scores, time, event=None, *, ties: str = "breslow", weights=None)
         one by one, in the given row order.
     weights : array of shape (n,), optional
         Case weights :math:`w_j \ge 0`, with Breslow's ties only. They enter the sums over risk
-        sets; each patient's loss is its own, once. Whole numbers stand for repeated rows, and a
-        patient of weight 0 is absent, with loss 0.
+        sets; each patient's loss is its own, once. Weights are counts: whole numbers stand for
+        repeated rows, and a patient of weight 0 is absent, with loss 0. So their scale matters, as
+        the size of a sample does: twice as many patients of each kind add :math:`\log 2` to the
+        loss of every event and nothing to that of the censored, 0, and for alpha < 1 the worst
+        case then leans more to events. Weights that are no counts are to have mean 1, and those
+        with a mean of one half or less are refused: pass ``w / w.mean()``.
 
     Returns
     -------
@@ -307,10 +311,10 @@ def split_cox_losses(scores, time, event=None, first=None, *, weights=None) -> t
     scores, time, event
         As in :func:`cox_losses`; with prepared risk sets, ``split_cox_losses(scores, risk,
         first=first)``.
-    first : bool array of shape (n,) or the shape of ``scores``
-        True for the patients of :math:`D_1`.
+    first : bool array or tensor of shape (n,) or the shape of ``scores``
+        True for the patients of :math:`D_1`. A tensor on the device of ``scores`` stays there.
     weights : array of shape (n,), optional
-        Case weights of the patients in the sum; a patient of weight 0 is absent, with loss 0.
+        Counts of patients in the sum, as in :func:`cox_losses`.
 
     Returns
     -------
@@ -322,18 +326,34 @@ def split_cox_losses(scores, time, event=None, first=None, *, weights=None) -> t
     tensor([1., 2., 2.])
     """
     scores, risk = _prepare(scores, time, event)
-    first = _checks.array(False if first is None else first)
-    shape = tuple(scores.shape)
-    if first.shape not in (shape[-1:], shape):
-        raise ValueError(f"first has shape {first.shape}, not {shape}; pass one boolean per score")
-    if not np.isin(first, (0, 1)).all():
-        raise ValueError("first must be boolean or 0/1 (True for the patients of D1)")
-    first = np.ascontiguousarray(first.reshape(-1, first.shape[-1]).astype(bool))
-    if first.all(axis=-1).any() or not first.any(axis=-1).all():
-        raise ValueError("first leaves one side of the split empty; put patients on both sides")
+    first = _sides(first, scores)
     if weights is not None:
         weights = _checks.weights(weights, scores.shape[-1])
     return unchecked_losses(scores.double(), risk, weights=weights, first=first).to(scores.dtype)
+
+
+def _sides(first, scores: torch.Tensor) -> torch.Tensor:
+    """Check a split; return it as booleans (1 or rows, n) on the scores' device.
+
+    A tensor that is there already is neither moved nor copied.
+    """
+    if not isinstance(first, torch.Tensor):
+        # a copy: torch takes no views back to front
+        first = torch.from_numpy(np.array(False if first is None else first))
+    shape = tuple(scores.shape)
+    if tuple(first.shape) not in (shape[-1:], shape):
+        raise ValueError(
+            f"first has shape {tuple(first.shape)}, not {shape}; pass one boolean per score"
+        )
+    first = first.to(scores.device)
+    if first.dtype != torch.bool:
+        if not ((first == 0) | (first == 1)).all():
+            raise ValueError("first must be boolean or 0/1 (True for the patients of D1)")
+        first = first.bool()
+    first = first.reshape(-1, shape[-1])
+    if (first.all(-1) | ~first.any(-1)).any():
+        raise ValueError("first leaves one side of the split empty; put patients on both sides")
+    return first
 
 
 def breslow_survival(train_scores, time, event, scores, times, *, strata=None) -> torch.Tensor:

@@ -197,7 +197,9 @@ def dro_risk(losses, alpha: float, *, rule: str = "sharp", weights=None) -> torc
         How ``alpha`` becomes the constant :math:`C`, see :func:`dual_constant`; ``"cvar"`` is the
         mean of the worst share ``alpha`` instead.
     weights : array of shape (n,), optional
-        Case weights >= 0: the empirical distribution is :math:`w_i / \sum_j w_j`.
+        Counts of patients: the empirical distribution is :math:`w_i / \sum_j w_j`. Here their
+        scale does not matter, but the Cox losses know it; see :func:`cox_losses`, as for what is
+        refused.
 
     Returns
     -------

@@ -72,7 +72,8 @@ ROUNDED = 1e-13  # relative error of a risk
 POOR_GAIN = 0.25
 GOOD_GAIN = 0.75
 ACCEPTED_GAIN = 0.1
-LEAST_DAMPING = 1e-3  # in units of the trace of H
+FIRST_DAMPING = 1e-3  # in units of the trace of H
+LAST_DAMPING = 1e-9  # below, there is none
 DAMPING_FACTOR = 10.0
 
 # A gap this small is rounding; and this share of tol is enough once the price is FINE, since at a
@@ -224,7 +225,7 @@ def minimise(
     if first is not None:
         _checks.same_length(first=np.asarray(first), X=order)
         first = np.asarray(first, bool)[order]
-    coordinates = uncorrelated(np.take(X, order, axis=0), risk, weights, penalty > 0)
+    coordinates = uncorrelated(np.take(X, order, axis=0), risk, weights, penalty)
     problem = Problem(coordinates, risk, weights, first, alpha, rule, penalty)
     start = np.zeros(problem.Z.shape[1])
     step = len(X) // SAMPLE
@@ -265,6 +266,16 @@ def _newton(hessian: np.ndarray, gradient: np.ndarray) -> np.ndarray:
     floor = max(NEWTON_FLOOR * curvature[-1], 1e-100)
     flat = (curvature <= floor) & (np.abs(slope) <= NEWTON_SLOPE)
     return -vectors @ np.where(flat, 0.0, slope / np.maximum(curvature, floor))
+
+
+def _damping(damping: float, gain: float, trace: float) -> float:
+    """Levenberg's damping after a step with a gain, a share of what it promised."""
+    if gain < POOR_GAIN:
+        return DAMPING_FACTOR * damping if damping > 0 else FIRST_DAMPING * trace
+    if gain > GOOD_GAIN:
+        less = damping / DAMPING_FACTOR
+        return less if less > LAST_DAMPING * trace else 0.0
+    return damping
 
 
 # --- A chi-square ball: one price after the other -------------------------------------------------
@@ -319,11 +330,7 @@ def _descend(
         elif new is not None:  # is what is left to gain, by the same Hessian, a quarter of it?
             left = -_newton(damped, new.gradient) @ new.gradient
             gain = 1.0 if left <= 0.25 * drop else -1.0
-        least = LEAST_DAMPING * np.trace(fixed)
-        if gain < POOR_GAIN:
-            damping = max(DAMPING_FACTOR * damping, least)
-        elif gain > GOOD_GAIN:
-            damping = damping / DAMPING_FACTOR if damping > least else 0.0
+        damping = _damping(damping, gain, np.trace(fixed))
         if gain > ACCEPTED_GAIN:
             if drop < COMPARABLE and not (new.priced or away):  # the bound before it will do
                 return new, state, step, False
@@ -346,8 +353,8 @@ def _solve_tail(problem: Problem, at: Losses, tol: float, n_iter: int) -> _Progr
     model = tail.Model(at)
     damping = 0.0
     for progress.steps in range(1, n_iter + 1):
-        least = LEAST_DAMPING * np.trace(weighted.hessian)
-        shift = damping + NEWTON_FLOOR * np.trace(weighted.hessian) + 1e-100
+        trace = np.trace(weighted.hessian)
+        shift = damping + NEWTON_FLOOR * trace + 1e-100
         found = model.minimum(weighted.hessian + shift * np.eye(len(at.point)), price)
         away = problem.penalty == 0 and problem.farthest(found.step) > SMALL_MOVE
         progress.away = away and found.drop < SEPARATING
@@ -357,10 +364,7 @@ def _solve_tail(problem: Problem, at: Losses, tol: float, n_iter: int) -> _Progr
             break
         new = problem.at(at.point + found.step)
         gain = -1.0 if new is None else (at.risk - new.risk + smallest) / found.drop
-        if gain < POOR_GAIN:
-            damping = max(DAMPING_FACTOR * damping, least)
-        elif gain > GOOD_GAIN:
-            damping = damping / DAMPING_FACTOR if damping > least else 0.0
+        damping = _damping(damping, gain, trace)
         if gain > ACCEPTED_GAIN:
             price = min(tail.FIRST_PRICE, problem.farthest(found.step))
             at = new

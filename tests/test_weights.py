@@ -11,6 +11,7 @@ from test_dro import draw_losses, kinds
 from torch.autograd import gradcheck
 
 import drocox
+from drocox.solver import minimise
 
 RULES = ("paper", "definition", "sharp", "cvar")
 alphas = st.sampled_from([0.05, 0.1, 0.15, 0.3, 0.5, 2 / 3, 0.9, 1.0])
@@ -31,8 +32,8 @@ def test_whole_weights_of_cox_losses_are_repeated_rows(n, share, scale, seed):
     got = drocox.cox_losses(scores, time, event, weights=weights).numpy()
     equal(got[weights > 0], drocox.cox_losses(*rows)[at])
     assert (got[weights == 0] == 0).all()
-    scaled = drocox.cox_losses(scores, time, event, weights=weights / 8)
-    equal(scaled.numpy()[event & (weights > 0)], got[event & (weights > 0)] - np.log(8))
+    scaled = drocox.cox_losses(scores, time, event, weights=weights * 8)
+    equal(scaled.numpy()[event & (weights > 0)], got[event & (weights > 0)] + np.log(8))
 
 
 @given(n=st.integers(2, 20), share=shares, scale=scales, seed=seeds)
@@ -78,7 +79,7 @@ def test_whole_weights_of_the_risk_are_repeated_losses(n, kind, alpha, rule, see
     person = np.repeat(np.arange(n), weights)
     worst = drocox.worst_case_weights(rows, **how).numpy()
     equal(got, np.bincount(person, worst, minlength=n), atol=1e-7)
-    equal(drocox.dro_risk(losses, **how, weights=weights * 0.3), risk.detach(), atol=1e-9)
+    equal(drocox.dro_risk(losses, **how, weights=weights * 0.7), risk.detach(), atol=1e-9)
 
 
 @given(n=st.integers(1, 20), kind=kinds, alpha=alphas, seed=seeds)
@@ -87,9 +88,9 @@ def test_cvar_equals_a_linear_programme(n, kind, alpha, seed):
     p = np.random.default_rng(seed).dirichlet(np.ones(n))
     bounds = [(0, share / alpha) for share in p]
     best = linprog(-losses, A_eq=np.ones((1, n)), b_eq=[1.0], bounds=bounds)
-    got = drocox.dro_risk(losses, alpha, rule="cvar", weights=p)
+    got = drocox.dro_risk(losses, alpha, rule="cvar", weights=n * p)
     assert float(got) == pytest.approx(-best.fun, abs=1e-8)
-    worst = drocox.worst_case_weights(losses, alpha, rule="cvar", weights=p).numpy()
+    worst = drocox.worst_case_weights(losses, alpha, rule="cvar", weights=n * p).numpy()
     assert worst.sum() == pytest.approx(1) and (worst <= p / alpha + 1e-9).all()
     assert worst @ losses == pytest.approx(float(got), abs=1e-10)
 
@@ -137,6 +138,9 @@ def test_other_ties_refuse_weights(ties):
         ([0.0, 0.0], "not all zero"),
         ([1.0], "one number per patient"),
         ([1.0, np.nan], "NaN"),
+        ([0.5, 0.5], "counts.*w / w.mean"),
+        ([0.3, 0.0], "counts.*w / w.mean"),
+        ([1e-9, 0.6], "counts.*w / w.mean"),
         (["a", "b"], "numeric"),
     ],
 )
@@ -146,6 +150,7 @@ def test_bad_weights_are_refused_by_name(weights, said):
         lambda: drocox.split_cox_losses([0.0, 1.0], [1, 2], [1, 1], [1, 0], weights=weights),
         lambda: drocox.dro_risk([0.0, 1.0], 0.5, weights=weights),
         lambda: drocox.worst_case_weights([0.0, 1.0], 0.5, rule="cvar", weights=weights),
+        lambda: minimise([[0.0], [1.0]], drocox.risk_sets([1, 2], [1, 1]), 0.5, weights=weights),
     ):
         with pytest.raises((ValueError, TypeError), match=f"weights.*{said}"):
             call()
@@ -166,3 +171,30 @@ def test_weights_may_be_a_view_back_to_front():
         assert got == drocox.dro_risk(losses, weights=[3, 2, 1], **how)
     got = drocox.cox_losses(losses, [1, 2, 3], [1, 1, 1], weights=weights[::-1])
     assert torch.equal(got, drocox.cox_losses(losses, [1, 2, 3], [1, 1, 1], weights=[3, 2, 1]))
+
+
+def test_weights_whose_hazards_would_vanish():
+    """exp(-400) times 1e-200 is 0 in floating-point numbers; the loss is log w all the same."""
+    scores = torch.tensor([0.0, -400.0]).double()
+    losses = drocox.cox_losses(scores, [1, 2], [1, 1], weights=[2.0, 1e-200])
+    assert losses[1] == pytest.approx(np.log(1e-200))
+    assert losses[0] == pytest.approx(np.log(2))
+
+
+def test_shares_are_no_counts_and_never_a_null_model():
+    """Weights 1/n put every event's loss below the censored 0: the optimum would be no model."""
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((300, 2))
+    time = rng.exponential(np.exp(-X[:, 0]))
+    event = rng.random(300) < 0.5
+    risk = drocox.risk_sets(time, event)
+    with pytest.raises(ValueError, match=r"counts of patients.*0.00333 on average.*w / w.mean"):
+        minimise(X, risk, 0.2, weights=np.full(300, 1 / 300))
+    shares = rng.dirichlet(np.ones(300))
+    found = minimise(X, risk, 0.2, weights=shares / shares.mean())
+    assert found.coef[0] > 0.1
+
+
+def test_a_single_patient_of_weight_one_is_a_count():
+    losses = drocox.cox_losses([0.5, 1.0, 2.0], [3, 2, 1], [1, 1, 1], weights=[0, 1, 0])
+    assert losses.tolist() == [0, 0, 0]

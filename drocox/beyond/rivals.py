@@ -145,7 +145,9 @@ def free_baseline(X, time, event, alpha: float, *, rule="sharp", n_iter=3000) ->
     _, worst, q = (found[0] for found in kernels.worst_cases(loss[None], ones, c))
     deaths = np.bincount(own, q[event])
     deaths = deaths[deaths > 0]
-    below = minimise(X, risk, 1, weights=q).bound + deaths.sum() - deaths @ np.log(deaths)
+    # case weights are counts of mean 1, n q, whose factor n adds log n to the loss of each death
+    cox = minimise(X, risk, 1, weights=n * q).bound - np.log(n) * deaths.sum()
+    below = cox + deaths.sum() - deaths @ np.log(deaths)
     return point[:d], worst, below
 
 

@@ -1,0 +1,233 @@
+"""Ridge penalty, strata, awkward data, and the certificate at its limits."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from lifelines import CoxPHFitter
+from scipy.optimize import minimize
+from sksurv.linear_model import CoxPHSurvivalAnalysis
+from sksurv.util import Surv
+from test_solver import EVENT, RISK, RULES, TIME, X, literal_losses
+
+import drocox
+from drocox import objective, solver
+from drocox.coordinates import Coordinates
+from drocox.solver import minimise
+
+sys.path.insert(0, str(Path(__file__).parent / "benchmarks"))
+import fuzz_solver
+
+
+def made_up(n, d, seed=0, events=0.5):
+    """Patients whose first feature matters."""
+    rng = np.random.default_rng(seed)
+    Z = rng.standard_normal((n, d))
+    time = rng.exponential(np.exp(-0.7 * Z[:, 0]))
+    event = rng.random(n) < events
+    event[0] = True
+    return Z, time, event
+
+
+# Ridge ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("penalty", [1e-3, 0.1, 10.0])
+def test_ridge_is_that_of_scikit_survival(penalty):
+    peer = CoxPHSurvivalAnalysis(alpha=penalty * len(X), tol=1e-14)
+    expected = peer.fit(X, Surv.from_arrays(EVENT, TIME)).coef_
+    found = minimise(X, RISK, 1, penalty=penalty)
+    np.testing.assert_allclose(found.coef, expected, atol=1e-8)
+    assert found.gap <= 1e-12
+
+
+def test_ridge_of_more_columns_than_patients():
+    Z, time, event = made_up(40, 100)
+    Z[:, ::3] *= 5.0  # features as given: units matter
+    found = minimise(Z, drocox.risk_sets(time, event), 1, penalty=0.05)
+    peer = CoxPHSurvivalAnalysis(alpha=0.05 * 40, tol=1e-14, n_iter=500)
+    expected = peer.fit(Z, Surv.from_arrays(event, time)).coef_
+    np.testing.assert_allclose(found.coef, expected, atol=1e-5)
+    assert found.gap <= 1e-9 and not found.separated
+
+
+def test_with_ridge_copies_share_by_their_units_and_constants_have_none():
+    wide = np.column_stack([X[:, :3], 2 * X[:, 0], np.ones(len(X))])
+    found = minimise(wide, RISK, 0.3, penalty=0.01)
+    assert found.coef[3] == pytest.approx(2 * found.coef[0])  # the smallest with these scores
+    assert found.coef[4] == 0
+    scaled = np.column_stack([X[:, 0] * np.sqrt(5), X[:, 1:3]])  # one column in place of both
+    alone = minimise(scaled, RISK, 0.3, penalty=0.01)
+    assert found.risk == pytest.approx(alone.risk, abs=1e-10)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_separated_data_have_an_answer_with_ridge(rule):
+    late = np.column_stack([X, TIME == TIME.max()]).astype(float)
+    assert minimise(late, RISK, 0.3, rule=rule).separated
+    found = minimise(late, RISK, 0.3, rule=rule, penalty=1e-3)
+    assert found.gap <= 1e-6 and not found.separated
+    assert np.abs(found.coef).max() < 20
+
+
+@pytest.mark.parametrize("rule", ["sharp", "cvar"])
+def test_ridge_of_wide_data_is_certified(rule):
+    Z, time, event = made_up(198, 80, events=0.26)
+    found = minimise(Z, drocox.risk_sets(time, event), 0.3, rule=rule, penalty=0.01)
+    assert found.gap <= 1e-6 and not found.separated
+
+
+def test_data_that_are_separated_at_once_are_said_to_be():
+    Z, time, event = made_up(60, 90)
+    for rule in ("sharp", "cvar"):
+        found = minimise(Z, drocox.risk_sets(time, event), 0.3, rule=rule)
+        assert found.separated and found.n_iter < 30
+
+
+@pytest.mark.parametrize(("penalty", "error"), [(-1.0, ValueError), ("x", TypeError)])
+def test_bad_penalties_are_refused(penalty, error):
+    with pytest.raises(error, match=r"penalty must be a .*number >= 0"):
+        minimise(X, RISK, 1, penalty=penalty)
+
+
+# Strata -----------------------------------------------------------------------------------------
+
+
+def test_strata_are_those_of_lifelines():
+    Z, time, event = made_up(150, 3)
+    site = np.random.default_rng(1).choice(["a", "b", "c"], 150)
+    frame = pd.DataFrame(Z).assign(time=time, event=event, site=site)
+    frame.columns = frame.columns.astype(str)
+    peer = CoxPHFitter().fit(frame, "time", "event", strata=["site"])
+    found = minimise(Z, drocox.risk_sets(time, event, strata=site), 1)
+    np.testing.assert_allclose(found.coef, peer.params_.to_numpy(), atol=2e-5)
+    assert found.gap <= 1e-12
+
+
+def test_a_feature_of_the_stratum_has_no_coefficient():
+    site = np.arange(len(X)) % 3
+    wide = np.column_stack([X, site == 1, site / 3])
+    found = minimise(wide, drocox.risk_sets(TIME, EVENT, strata=site), 0.3)
+    alone = minimise(X, drocox.risk_sets(TIME, EVENT, strata=site), 0.3)
+    assert found.coef[7:].tolist() == [0, 0]
+    np.testing.assert_allclose(found.coef[:7], alone.coef, atol=1e-7)
+
+
+def test_strata_begin_with_a_sample_too(monkeypatch):
+    risk = drocox.risk_sets(TIME, EVENT, strata=np.arange(len(X)) % 3)
+    expected = minimise(X, risk, 0.2)
+    monkeypatch.setattr(solver, "SAMPLE", 100)
+    np.testing.assert_allclose(minimise(X, risk, 0.2).coef, expected.coef, atol=1e-6)
+
+
+# Awkward data -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("value", [0.1, 1 / 3, -0.3, 1e9 + 0.1])
+def test_constant_columns_have_coefficient_zero(value):
+    column = np.full(len(X), value)
+    last_digit = column.copy()
+    last_digit[::7] = np.nextafter(value, 2 * value)
+    found = minimise(np.column_stack([X, column, last_digit]), RISK, 0.2)
+    assert found.coef[7:].tolist() == [0, 0]
+    np.testing.assert_allclose(found.coef[:7], minimise(X, RISK, 0.2).coef, atol=1e-9)
+
+
+def test_a_dummy_absent_in_training_has_coefficient_zero():
+    found = minimise(np.column_stack([X, np.zeros(len(X))]), RISK, 0.2)
+    assert found.coef[7] == 0
+
+
+def test_a_column_that_varies_only_where_nobody_counts_has_coefficient_zero():
+    """Patients of weight 0, and those censored before the first event, are in no risk set."""
+    weights = np.ones(len(X))
+    weights[:5] = 0
+    column = np.where(weights == 0, 3.0, 0.1)
+    found = minimise(np.column_stack([X, column]), RISK, 0.2, weights=weights)
+    assert found.coef[7] == 0
+
+
+@pytest.mark.parametrize("unit", [1e-170, 1e-12, 1e12, 1e170, 1e300])
+@pytest.mark.parametrize("rule", ["sharp", "cvar"])
+def test_units_are_not_seen(unit, rule):
+    expected = minimise(X, RISK, 0.3, rule=rule)
+    found = minimise(X * unit, RISK, 0.3, rule=rule)
+    np.testing.assert_allclose(found.coef * unit, expected.coef, atol=1e-6)
+    assert found.gap <= 1e-9
+
+
+@pytest.mark.parametrize("far", [1e3, 1e6])
+@pytest.mark.parametrize("rule", ["sharp", "cvar"])
+@pytest.mark.parametrize("who", ["first to die", "last"])
+def test_outliers_are_certified_or_told(far, rule, who):
+    Z, time, event = made_up(300, 3)
+    dead = np.flatnonzero(event)
+    patient = dead[time[dead].argmin()] if who == "first to die" else time.argmax()
+    Z[patient, 1] = far
+    found = minimise(Z, drocox.risk_sets(time, event), 0.3, rule=rule)
+    assert found.gap <= 1e-6 or found.separated
+
+
+def test_an_outlier_does_not_stop_the_start_from_a_sample(monkeypatch):
+    """The sample's optimum may put an outlier's score out of range."""
+    Z, time, event = made_up(400, 2)
+    Z[time.argmin() - 1 if time.argmin() % 4 == 0 else time.argmin(), 0] = -1e5
+    risk = drocox.risk_sets(time, event)
+    monkeypatch.setattr(solver, "SAMPLE", 100)
+    found = minimise(Z, risk, 0.3)
+    assert found.gap <= 1e-6 or found.separated
+
+
+# The certificate at its limits --------------------------------------------------------------------
+
+
+def one_feature(sizes=(1, -1), died=(1.0, 1.0, 1.0, -1.0)):
+    """As many at +1 as at -1, all at risk whenever somebody dies, and who dies."""
+    z = np.array([*died, *([sizes[0]] * 8), *([sizes[1]] * 10)])
+    time = np.array([1.0] * len(died) + [2.0] * 18)
+    event = time == 1
+    risk = drocox.risk_sets(time, event)
+    order = risk.order[0]
+    Z = z[order, None]
+    problem = objective.Problem(
+        Coordinates(Z - Z.mean(), np.eye(1)), risk, np.ones(len(z)), None, 1.0, "sharp"
+    )
+    return problem, z[:, None], time, event
+
+
+def test_the_bound_holds_wherever_it_is_given():
+    """Where a risk set's weights are skewed the third derivative is as large as it may be."""
+    problem, z, time, event = one_feature()
+    p = np.full(len(z), 1 / len(z))
+    smallest = minimize(lambda t: p @ literal_losses(z, time, event, t)[0], [0.0], tol=1e-12).fun
+    given = 0
+    for theta in np.linspace(-2, 3, 201):
+        weighted = objective.Weighted(problem.at(np.array([theta])), p)
+        bound = weighted.bound()
+        given += np.isfinite(bound)
+        assert bound <= smallest + 1e-12
+    assert given > 20
+
+
+def test_no_bound_where_a_slope_has_no_curvature():
+    problem, z, *_ = one_feature()
+    p = np.full(len(z), 1 / len(z))
+    far = objective.Weighted(problem.at(np.array([-60.0])), p)
+    assert far.hessian[0, 0] < 1e-40 and abs(far.gradient[0]) > 0.1
+    assert far.bound() == -np.inf
+
+
+def test_the_first_bound_knows_that_losses_of_weights_below_one_are_negative():
+    risk = drocox.risk_sets([1, 2, 3], [1, 1, 1])
+    found = minimise([[3.0], [2.0], [1.0]], risk, 1, weights=np.full(3, 0.6))
+    assert found.separated
+    assert found.bound <= np.log(0.6) + 1e-12  # the infimum, attained by no coefficients
+    assert found.risk > found.bound - 1e-12
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_random_problems_against_formulas(seed):
+    """A few of those that ``benchmarks/fuzz_solver.py`` draws by the thousand."""
+    assert fuzz_solver.judge(seed, others=False) in ("certified", "separated")
