@@ -14,6 +14,8 @@ from drocox import cli
 from drocox.paper import claims, store, tables
 from drocox.paper.protocol import ALPHAS, METHODS
 
+pytestmark = pytest.mark.slow  # the ledger resamples every claim
+
 BOOK = Path(__file__).parents[2] / "book"
 
 
@@ -125,7 +127,6 @@ def test_the_command_prints_number_threshold_verdict_and_link(capsys, monkeypatc
         assert all(f"{view} {verdict}" in block for view, verdict in claim["verdicts"].items())
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["C2", "C6", "C7", "C8", "C9", "C10", "C12", "C13", "C15"])
 def test_a_resample_is_a_store_with_three_repeats(monkeypatch, no_memory, name):
     """What is counted for three repeats at once is what a judge finds who has only these."""
