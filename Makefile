@@ -9,7 +9,7 @@ ARGS   ?=
 NBVAL  ?= --nbval
 # tests at a time: one more than two cores, as some of them wait for a browser or a cluster
 JOBS   ?= 3
-CORES  ?= auto
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest  # a core for each test, not all for all
 
 # So that `drocox` in a chapter or a test is this environment's.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
@@ -26,11 +26,11 @@ book: $(READY)  ## Execute all chapters and build the book into _build/html/
 	$(BIN)/jupyter-book build . -W --keep-going
 
 check: lint  ## Lint, then run the quick tests of the package: for people at work on it
-	$(BIN)/python -m pytest -q -m "not slow" -n $(CORES) --dist worksteal \
+	$(PYTEST) -q -m "not slow" -n auto --dist worksteal \
 	  $(foreach name,book browser course,--ignore tests/test_$(name).py) tests $(ARGS)
 
 test: lint  ## Lint, then run all tests and re-execute all notebooks (ARGS="-k dual" for some)
-	$(BIN)/python -m pytest $(NBVAL) --nbval-current-env --nbval-cell-timeout=300 \
+	$(PYTEST) $(NBVAL) --nbval-current-env --nbval-cell-timeout=300 \
 	  -n $(JOBS) --dist loadfile tests book $(ARGS)
 
 lab: $(VENV)/.lab  ## Open the chapters as notebooks in JupyterLab (installed the first time)
