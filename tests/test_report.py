@@ -13,7 +13,7 @@ from scipy import stats
 from sksurv.linear_model import CoxPHSurvivalAnalysis
 
 import drocox
-from drocox import accuracy, concordance, fairness, report
+from drocox import accuracy, fairness, report
 from drocox.heldout import FEWEST_EVENTS, SCALES, HeldOut
 from drocox.intervals import jackknife, simultaneous
 
@@ -49,35 +49,6 @@ def simulated(seed=0, n=300, minority=0.3, effects=(0.2, 0.3, 0.6), groups=2):
 
 
 # Figures ------------------------------------------------------------------------------------
-
-
-def fraction(scores, time, event, fold, members):
-    """Concordance fraction of the members, in each fold alone, counts summed."""
-    total = np.zeros(2)
-    for k in np.unique(fold):
-        rows = fold == k
-        counts = concordance.count(scores[rows], time[rows], event[rows])
-        total += [part[members[rows]].sum() for part in (counts.points, counts.pairs)]
-    return total[0] / total[1]
-
-
-def harrell(scores, time, event, fold, members):
-    parts = [members & (fold == k) for k in np.unique(fold)]
-    counts = [concordance.count(scores[p], time[p], event[p]) for p in parts]
-    points = sum(one.harrell_points.sum() for one in counts)
-    return points / sum(one.harrell_pairs.sum() for one in counts)
-
-
-@pytest.mark.parametrize("seed", [1, 2, 3])
-@pytest.mark.parametrize(("name", "loop"), [("concordance", fraction), ("c_index", harrell)])
-def test_values_with_and_without_each_patient(name, loop, seed):
-    *patients, members = tied(seed)
-    value, without = getattr(HeldOut(*patients), name)(members)
-    assert value == pytest.approx(loop(*patients, members), rel=1e-12)
-    for i in range(len(members)):
-        rows = np.arange(len(members)) != i
-        expected = loop(*(part[rows] for part in patients), members[rows])
-        assert without[i] == pytest.approx(expected, rel=1e-12)
 
 
 def test_calibration_with_and_without_each_patient():
@@ -359,7 +330,7 @@ def test_eight_patients_are_enough():
 
 def test_numbers_beyond_all_measure():
     data, scores = simulated(n=200)
-    for factor in (1e3, 1e5, 1e300):
+    for factor in (1e3, 1e300):
         train = (data, scores)
         for found in (
             drocox.audit(data, factor * scores),
