@@ -529,6 +529,8 @@ def test_bad_data(features, y, message):
         (np.ones(5), {}, r"weights must hold one number per patient \(120\), got 5"),
         (-np.ones(120), {}, "weights must be finite numbers >= 0"),
         (np.full(120, np.nan), {}, "weights holds 120 NaN"),
+        (np.full(120, 1 / 120), {}, "weights are counts of patients"),
+        (np.full(120, 1 / 120), {"hidden_units": 2}, "weights are counts of patients"),
         (~SMALL_Y["event"], {}, "nobody has an event and a weight above 0"),
         (~SMALL_Y["event"], {"hidden_units": 2}, "nobody has an event and a weight above 0"),
         (np.ones(120), {"split": True}, "sample_weight cannot be used with split=True"),
