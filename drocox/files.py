@@ -150,7 +150,7 @@ def _with_decimal_points(df: "pd.DataFrame") -> "pd.DataFrame":
     """Numbers with a decimal comma as numbers."""
     import pandas as pd
 
-    for name in df.select_dtypes(object):
+    for name in df.select_dtypes(["object", "string"]):  # texts: pandas 3 keeps them apart
         text = df[name].astype(str)
         if text[df[name].notna()].str.fullmatch(r"-?\d+(,\d+)?").all():
             df[name] = pd.to_numeric(text.str.replace(",", "."), errors="coerce")

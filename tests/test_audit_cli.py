@@ -69,7 +69,7 @@ def answer(capsys, *arguments, status=2):
         ({}, ["--out", "p.csv"], "p.csv is the file with the patients; name another one to write"),
         ({}, ["--out", "nowhere/page.html"], "cannot write nowhere/page.html; name a file in a fo"),
         ({}, ["--out", "."], "cannot write .; name a file"),
-        ({"days": ["x"]}, [], "time column 'days' must be numeric, not object; convert to"),
+        ({"days": ["x"]}, [], "time column 'days' must be numeric, not "),
         (
             {"died": ["alive", "dead"] * 30},
             [],
