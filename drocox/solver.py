@@ -45,7 +45,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from drocox import _checks, tail
+from drocox import _checks, kernels, tail
 from drocox.coordinates import uncorrelated
 from drocox.cox import RiskSets
 from drocox.dro import RULES
@@ -85,6 +85,8 @@ FINE_PRICE = 1e-9
 # Scores farther apart than this, by a model whose scores still move, or of which nothing is proved.
 RUN_AWAY = 10.0
 FAR_AND_UNPROVED = 100.0
+# Steps that end with scores this near to the largest spread there can be were stopped by it.
+OUT_OF_RANGE = 0.8
 # Curvature below this share of the largest is rounding.
 NEWTON_FLOOR = 1e-12
 NEWTON_SLOPE = 1e-13
@@ -235,6 +237,8 @@ def minimise(
             start = _solve(sample, start, SAMPLE_TOLERANCE, SAMPLE_STEPS).best.point
     progress = _solve(problem, start, tol, n_iter)
     best = progress.best
+    if progress.gap > tol and not progress.separated(tol):
+        _refuse_scores_out_of_range(problem, best, X)
     bound = min(progress.bound, best.risk)  # rounding may put them the other way round
     worst = np.empty(len(X))
     worst[order] = progress.q
@@ -257,6 +261,19 @@ def _solve(problem: Problem, start: np.ndarray, tol: float, n_iter: int) -> _Pro
     if problem.tail:
         return _solve_tail(problem, at, tol, n_iter)
     return _solve_ball(problem, at, tol, n_iter)
+
+
+def _refuse_scores_out_of_range(problem: Problem, best: Losses, X: np.ndarray) -> None:
+    """Say so where steps ended because hazards left the range of floating-point numbers."""
+    if problem.farthest(best.point) < OUT_OF_RANGE * kernels.SAFE_SPREAD:
+        return
+    coef = problem.coordinates.back @ best.point
+    share = np.abs((X - np.median(X, axis=0)) * coef)  # of each score's distance from the others
+    row, column = np.unravel_index(share.argmax(), share.shape)
+    raise ValueError(
+        f"X holds an outlier in column {column}, row {row}: the best model would put its score "
+        f"out of the range of floating-point numbers; clip or transform that column"
+    )
 
 
 def _newton(hessian: np.ndarray, gradient: np.ndarray) -> np.ndarray:

@@ -166,8 +166,12 @@ def test_outliers_are_certified_or_told(far, rule, who):
     dead = np.flatnonzero(event)
     patient = dead[time[dead].argmin()] if who == "first to die" else time.argmax()
     Z[patient, 1] = far
-    found = minimise(Z, drocox.risk_sets(time, event), 0.3, rule=rule)
-    assert found.gap <= 1e-6 or found.separated
+    try:
+        found = minimise(Z, drocox.risk_sets(time, event), 0.3, rule=rule)
+    except ValueError as error:
+        assert "outlier" in str(error) and "column 1" in str(error)
+    else:
+        assert found.gap <= 1e-6 or found.separated
 
 
 def test_an_outlier_does_not_stop_the_start_from_a_sample(monkeypatch):
@@ -180,13 +184,23 @@ def test_an_outlier_does_not_stop_the_start_from_a_sample(monkeypatch):
     assert found.gap <= 1e-6 or found.separated
 
 
+def test_scores_that_cannot_be_represented_are_told():
+    """The best model puts an outlier, who dies first, more than 600 from the others."""
+    problem = fuzz_solver.draw_problem(527)
+    distance = np.abs(problem["X"] - np.median(problem["X"], axis=0))
+    far = distance / np.median(distance, axis=0)
+    row, column = np.unravel_index(far.argmax(), far.shape)
+    with pytest.raises(ValueError, match=f"outlier in column {column}, row {row}: .*clip or tran"):
+        fuzz_solver.solve(problem)
+
+
 # The certificate at its limits --------------------------------------------------------------------
 
 
-def one_feature(sizes=(1, -1), died=(1.0, 1.0, 1.0, -1.0)):
-    """As many at +1 as at -1, all at risk whenever somebody dies, and who dies."""
-    z = np.array([*died, *([sizes[0]] * 8), *([sizes[1]] * 10)])
-    time = np.array([1.0] * len(died) + [2.0] * 18)
+def one_feature(died, plus, minus):
+    """Who dies, all others at risk then: as many at +1 as at -1."""
+    z = np.array([*died, *([1.0] * plus), *([-1.0] * minus)])
+    time = np.array([1.0] * len(died) + [2.0] * (plus + minus))
     event = time == 1
     risk = drocox.risk_sets(time, event)
     order = risk.order[0]
@@ -199,11 +213,11 @@ def one_feature(sizes=(1, -1), died=(1.0, 1.0, 1.0, -1.0)):
 
 def test_the_bound_holds_wherever_it_is_given():
     """Where a risk set's weights are skewed the third derivative is as large as it may be."""
-    problem, z, time, event = one_feature()
+    problem, z, time, event = one_feature([-1.0] * 99 + [1.0], 100, 2)
     p = np.full(len(z), 1 / len(z))
     smallest = minimize(lambda t: p @ literal_losses(z, time, event, t)[0], [0.0], tol=1e-12).fun
     given = 0
-    for theta in np.linspace(-2, 3, 201):
+    for theta in np.linspace(-6, 3, 201):
         weighted = objective.Weighted(problem.at(np.array([theta])), p)
         bound = weighted.bound()
         given += np.isfinite(bound)
@@ -212,7 +226,7 @@ def test_the_bound_holds_wherever_it_is_given():
 
 
 def test_no_bound_where_a_slope_has_no_curvature():
-    problem, z, *_ = one_feature()
+    problem, z, *_ = one_feature([1.0, 1.0, 1.0, -1.0], 8, 10)
     p = np.full(len(z), 1 / len(z))
     far = objective.Weighted(problem.at(np.array([-60.0])), p)
     assert far.hessian[0, 0] < 1e-40 and abs(far.gradient[0]) > 0.1

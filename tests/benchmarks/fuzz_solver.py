@@ -219,7 +219,7 @@ def smallest_found(problem: dict, found: Solution, rng, others: bool = True) -> 
     float
     """
     unit = problem["X"].std(axis=0)
-    unit[unit < 1e-12 * np.abs(problem["X"]).max(axis=0)] = np.inf  # constant: nothing to find
+    unit[unit <= 1e-12 * np.abs(problem["X"]).max(axis=0)] = np.inf  # constant: nothing to find
 
     def risk(point):
         return literal_objective(point / unit, **problem)
