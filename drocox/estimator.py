@@ -114,7 +114,9 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
     coef_ : array of shape (n_features,)
         Coefficients :math:`\beta`; linear models only.
     summary_ : DataFrame
-        Coefficients with hazard ratios and, where they exist, standard errors; linear models only.
+        Coefficients with hazard ratios; linear models only. Standard errors, tests and intervals
+        for ``alpha=1`` without penalty and split: only there is the risk a log likelihood, whose
+        curvature is the precision of its maximiser.
     slope_ : float
         What survival curves multiply scores by; 1 without ``recalibrate``. At least 0: less would
         say that the scores do not rank.

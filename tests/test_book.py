@@ -663,15 +663,14 @@ def test_outputs_are_compared_on_the_platform_that_made_them(tmp_path):
     assert found == {label: outcome for label, (_, _, outcome) in twins.items()}, done.stdout
 
 
-def test_outputs_are_compared_where_the_book_is_published_from():
-    """The public workflow runs on two platforms: strictly on the one that made all of the twins."""
+def test_outputs_are_compared_in_one_job_of_the_public_workflow():
+    """All twins were made on one platform, and a job runs there; `make test` compares them."""
     workflow = ROOT / ".github" / "workflows" / "book.yml"
     jobs = yaml.safe_load(workflow.read_text(encoding="utf8"))["jobs"]["build"]
-    runners = {"ubuntu-24.04": "Linux x86_64", "ubuntu-24.04-arm": "Linux aarch64"}
-    strict = [job for job in jobs["strategy"]["matrix"]["include"] if job["publish"]]
-    assert [job["nbval"] for job in strict] == ["--nbval"]
+    platforms = [job["platform"] for job in jobs["strategy"]["matrix"]["include"]]
     makers = {golden.made_on(twin(chapter)) for chapter in CHAPTERS}
-    assert makers == {runners[strict[0]["runner"]]}
+    assert len(makers) == 1
+    assert makers < set(platforms)
 
 
 NO_ADDRESS = {"greenwood1926natural", "mantel1966evaluation", "breslow1972discussion"}
