@@ -303,6 +303,7 @@ def test_losses_of_the_tests_are_those_of_the_package():
     )
 
 
+@pytest.mark.slow
 def test_the_store_verifies():
     assert sweep.verify("beyond", size=1) == []
 

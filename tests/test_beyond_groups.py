@@ -68,6 +68,7 @@ def test_the_worst_leaf_is_the_planted_minority(patients):
     assert patients.groups["minority"][worst(patients)].mean() > 0.6
 
 
+@pytest.mark.slow
 def test_group_dro_is_the_minimum_of_the_literal_maximum(few):
     drawn, members = few
     everybody = np.full(50, True)
@@ -83,6 +84,7 @@ def test_group_dro_is_the_minimum_of_the_literal_maximum(few):
     assert np.allclose(coef, point, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_regret_is_the_minimum_of_the_literal_maximum(few):
     drawn, members = few
     everybody = np.full(50, True)
@@ -200,6 +202,7 @@ def test_planted_patients_are_what_the_design_says():
         assert np.sign(round(early, 1)) == np.sign(level)
 
 
+@pytest.mark.slow
 def test_jobs_have_names_of_their_own_and_rows_repeat():
     names = {"-".join(map(str, job.values())) for job in groups.jobs()}
     assert len(names) == len(groups.jobs())

@@ -117,6 +117,7 @@ def test_breslow_is_the_default():
     shape=stack_shapes, n=st.integers(2, 20), share=shares, scale=scales, seed=seeds,
     own_times=st.booleans(), own_events=st.booleans(), own_sides=st.booleans(),
 )  # fmt: skip
+@pytest.mark.slow
 def test_a_stack_equals_its_rows(shape, n, share, scale, seed, own_times, own_events, own_sides):
     rng, scores, time, event = draw(seed, n, share, scale, shape)
     first = random_sides(rng, n)

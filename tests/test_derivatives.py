@@ -67,6 +67,7 @@ def test_a_gpu_gives_the_same_answers_on_the_device_it_was_given():
             equal(there.grad.cpu(), here.grad)
 
 
+@pytest.mark.slow
 @settings(max_examples=8)
 @given(n=st.integers(2, 7), share=shares, seed=seeds)
 def test_second_derivatives_of_losses_equal_finite_differences(n, share, seed):
@@ -129,6 +130,7 @@ def test_the_plain_risk_equals_the_kernel(n, kind, alpha, weighted, seed):
     assert gap < 1e-6
 
 
+@pytest.mark.slow
 @settings(max_examples=8)
 @given(alpha=st.sampled_from([0.15, 0.3, 0.5]), seed=seeds)
 def test_second_derivatives_of_the_risk_equal_finite_differences(alpha, seed):
@@ -150,6 +152,7 @@ def test_second_derivatives_pass_through_risk_and_losses():
     )
 
 
+@pytest.mark.slow
 def test_second_derivatives_of_penalties():
     """A hinge is linear in the hazards, so all curvature is that of the exponential."""
     rng = np.random.default_rng(3)

@@ -68,6 +68,7 @@ def test_examples_run(module):
     assert doctest.testmod(import_module(f"drocox.{module}")).failed == 0
 
 
+@pytest.mark.slow
 def test_modules_of_the_library_are_found_by_their_names():
     """``import drocox; drocox.solver`` works whether or not something has imported the solver."""
     code = "import drocox, sys; assert not any(m in sys.modules for m in ('numpy', 'torch'))\n"

@@ -9,6 +9,8 @@ import pytest
 from drocox.paper import tables
 from drocox.paper.protocol import ATTRIBUTES, MODELS
 
+pytestmark = pytest.mark.slow  # reads built pages
+
 EXHIBITS = ["t1", *tables.EXHIBITS, "t16", "t17", "f1"]
 TABS = ["corrected", "corrected, one setting", "stated rule", "one setting", "as published"]
 

@@ -6,6 +6,8 @@ import pytest
 from drocox.paper import selection, tables
 from drocox.paper.protocol import ATTRIBUTES, SPLIT
 
+pytestmark = pytest.mark.slow  # needs every published row under every rule
+
 MATCHED = [
     ("t3", "Cox"),
     ("t4", "Cox"),

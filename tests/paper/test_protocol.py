@@ -100,7 +100,7 @@ def test_a_part_of_the_protocol():
     [
         (["published"], "unknown protocol 'published'; .*as_published, corrected"),
         (["corrected", ["seers"]], "unknown data set 'seers'; .*flc, support, seer"),
-        (["corrected", ["seer"], ["Coxx"]], r"unknown method of corrected 'Coxx'; .*Cox, Cox_I\(Keya\)"),
+        (["corrected", ["seer"], ["Coxx"]], r"unknown method of corrected 'Coxx'; .*Cox_I\(Keya\)"),
     ],
 )
 def test_unknown_names_are_refused_with_the_known_ones(arguments, message):

@@ -228,6 +228,7 @@ def test_what_cox_lacks_is_left_out_or_refused(tmp_path):
         assert chosen.groupby("method")["repeat"].apply(list).tolist() == [[1, 3], [1, 3]]
 
 
+@pytest.mark.slow
 def test_what_a_caller_edits_changes_no_later_table(stored):
     """Frames are the caller's own."""
     makers = [
