@@ -92,6 +92,12 @@ def test_bad_penalties_are_refused(penalty, error):
         minimise(X, RISK, 1, penalty=penalty)
 
 
+@pytest.mark.parametrize("alpha", [-0.5, 0.0, 1.5])
+def test_an_alpha_that_is_no_share_is_refused(alpha):
+    with pytest.raises(ValueError, match=r"alpha must lie in \(0, 1\]"):
+        minimise(X, RISK, alpha)
+
+
 # Strata -----------------------------------------------------------------------------------------
 
 

@@ -41,9 +41,9 @@ STATE = ROOT / "_build" / "mutants.json"
 # Modules, and the tests that hold them besides tests/test_<module>*.py, where they exist.
 TARGETS = {
     "solver": ["test_weights"],
-    "objective": ["test_solver", "test_weights"],
-    "coordinates": ["test_solver", "test_weights"],
-    "tail": ["test_solver", "test_weights"],
+    "objective": ["test_solver", "test_solver_options", "test_weights"],
+    "coordinates": ["test_solver", "test_solver_options", "test_weights"],
+    "tail": ["test_solver", "test_solver_options", "test_weights"],
     "intervals": ["test_heldout", "test_report", "test_concordance"],
     "heldout": ["test_report"],
     "report": ["test_heldout", "test_audit_cli"],
