@@ -2,6 +2,7 @@
 
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -90,6 +91,30 @@ def test_data_that_are_separated_at_once_are_said_to_be():
 def test_bad_penalties_are_refused(penalty, error):
     with pytest.raises(error, match=r"penalty must be a .*number >= 0"):
         minimise(X, RISK, 1, penalty=penalty)
+
+
+def test_without_ridge_copies_share_by_their_spread():
+    copies = np.column_stack([X[:, :2], 1000 * X[:, 0]])
+    found = minimise(copies, RISK, 0.3)
+    assert found.coef[0] == pytest.approx(1000 * found.coef[2], rel=1e-6)
+    alone = minimise(X[:, :2], RISK, 0.3)
+    assert 2 * found.coef[0] == pytest.approx(alone.coef[0], rel=1e-6)
+
+
+def test_the_gap_is_relative_to_risks_above_one_only():
+    found = minimise(X, RISK, 1, n_iter=1)
+    assert found.risk > found.bound
+    assert found.gap == pytest.approx((found.risk - found.bound) / max(1.0, found.risk), rel=1e-9)
+
+
+@pytest.mark.parametrize("mu", [1e-3, 0.1, 10.0])
+def test_what_the_adversary_has_after_the_price(mu):
+    losses = np.random.default_rng(0).exponential(size=30)
+    mass = np.full(30, 1 / 30)
+    ball = SimpleNamespace(c=2.0, cap=4.0)
+    answer = objective._answer(losses, ball, slice(None), mass, mu)
+    price = 0.5 * mu * np.sum((answer.q - mass) ** 2 / mass)
+    assert answer.value == pytest.approx(answer.q @ losses - price, abs=1e-12)
 
 
 @pytest.mark.parametrize("alpha", [-0.5, 0.0, 1.5])
