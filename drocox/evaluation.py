@@ -15,7 +15,7 @@ from drocox import _checks, accuracy, concordance, fairness, regularizers
 from drocox.cox import breslow_survival, risk_sets
 from drocox.data import SurvivalData
 
-METRICS = ("c_index", "auc", "lpl", "ibs", "f_i", "f_g", "f_cap", "f_a", "ci_percent")
+EVALUATED = ("c_index", "auc", "lpl", "ibs", "f_i", "f_g", "f_cap", "f_a", "ci_percent")
 
 
 def scaled_features(train: SurvivalData, *others: SurvivalData) -> list[np.ndarray]:
@@ -192,4 +192,4 @@ def evaluate(
     metrics["f_g"] = metrics[f"f_g_{attribute}"]
     metrics["ci_percent"] = metrics[f"ci_percent_{attribute}"]
     metrics["f_a"] = (metrics["f_i"] + metrics["f_g"] + metrics["f_cap"]) / 3
-    return {name: metrics[name] for name in METRICS}
+    return {name: metrics[name] for name in EVALUATED}

@@ -306,7 +306,7 @@ GOOD = {
     "event": EVENT,
     "times": np.array([2.5, 3.5]),
 }
-METRICS = [
+METRIC_FUNCTIONS = [
     accuracy.concordance_index,
     accuracy.cumulative_auc,
     accuracy.log_partial_likelihood,
@@ -321,7 +321,7 @@ def call(metric, **changes):
     return metric(**{name: v for name, v in (GOOD | changes).items() if name in names})
 
 
-@pytest.mark.parametrize("metric", METRICS[:-1])
+@pytest.mark.parametrize("metric", METRIC_FUNCTIONS[:-1])
 def test_tensors_lists_and_series_give_the_same_float(metric):
     expected = call(metric)
     assert type(expected) is float
@@ -363,7 +363,7 @@ BAD = [
 
 
 def bad_calls():
-    for metric in METRICS:
+    for metric in METRIC_FUNCTIONS:
         for name, value, message in BAD:
             # brier_times reads times only, and needs them finite only
             if metric is accuracy.brier_times and not re.search("NaN|empty", message):

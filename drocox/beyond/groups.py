@@ -184,8 +184,8 @@ def lpl(judged: heldout.HeldOut, members: np.ndarray) -> tuple[float, np.ndarray
     return total / parts[:, 1].sum(), left[0] / left[1]
 
 
-METRICS = {"c_index": heldout.HeldOut.c_index, "lpl": lpl}
-METRICS["calibration"] = heldout.HeldOut.calibration
+CRITERIA = {"c_index": heldout.HeldOut.c_index, "lpl": lpl}
+CRITERIA["calibration"] = heldout.HeldOut.calibration
 
 
 def _intervals(name: str, values, without, forward=np.asarray, back=np.asarray) -> dict:
@@ -205,7 +205,7 @@ def _judge(judged: dict[str, heldout.HeldOut], members: dict[str, np.ndarray]) -
         table = {"method": method, "group": list(members)}
         table["patients"] = [mask.sum() for mask in members.values()]
         table["events"] = [scored.event[mask].sum() for mask in members.values()]
-        for name, metric in METRICS.items():
+        for name, metric in CRITERIA.items():
             found = [metric(scored, mask) for mask in members.values()]
             values, without = (np.array(part) for part in zip(*found, strict=True))
             table |= _intervals(name, values, without, *heldout.SCALES.get(name, ()))

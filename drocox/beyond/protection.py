@@ -13,7 +13,7 @@ from drocox.paper.prepare import prepare
 from drocox.paper.protocol import ALPHAS, ATTRIBUTES, REPEATS
 from drocox.solver import minimise
 
-MAIN = {"flc": "age", "support": "gender", "seer": "race"}  # attributes of Tables 2 to 4
+MAIN_ATTRIBUTE = {"flc": "age", "support": "gender", "seer": "race"}  # attributes of Tables 2 to 4
 SHARES = (0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.7, 0.85)
 CVAR_SHARES = (0.01, 0.03, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7)  # few small ones: they are dear
 TIMES = {"paper": 2.0, "definition": 1.0}  # radius of the ball over (1 / alpha - 1)^2
@@ -87,7 +87,7 @@ def rows(dataset: str, repeat: int) -> pd.DataFrame:
         of their alphas have one row: it is one model.
     """
     ready = prepare("corrected", dataset, repeat)
-    attribute = MAIN[dataset]
+    attribute = MAIN_ATTRIBUTE[dataset]
     named = [protected_share(a, rule) for a in ALPHAS for rule in TIMES]
     wanted = [("cox", 1.0)]
     wanted += [("chi2", share) for share in sorted([*SHARES, *named])]

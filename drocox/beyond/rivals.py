@@ -29,7 +29,7 @@ from scipy import optimize
 
 from drocox import concordance, kernels, training
 from drocox.beyond.described import found_groups, group_dro
-from drocox.beyond.protection import MAIN
+from drocox.beyond.protection import MAIN_ATTRIBUTE
 from drocox.choosing import choose
 from drocox.cox import RiskSets, cox_losses, risk_sets
 from drocox.data import SurvivalData
@@ -318,7 +318,7 @@ def jobs() -> list[dict]:
     -------
     list of dict
     """
-    return [{"dataset": name, "method": method} for name in MAIN for method in METHODS]
+    return [{"dataset": name, "method": method} for name in MAIN_ATTRIBUTE for method in METHODS]
 
 
 def rows(dataset: str, method: str) -> pd.DataFrame:
@@ -340,7 +340,7 @@ def rows(dataset: str, method: str) -> pd.DataFrame:
         settings ``chosen``.
     """
     data = load_dataset(dataset)
-    attribute = MAIN[dataset]
+    attribute = MAIN_ATTRIBUTE[dataset]
     codes = data.groups[attribute]
     names = dict.fromkeys(("Cox", method))
     judged = {name: [] for name in names}

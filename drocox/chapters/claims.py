@@ -179,7 +179,7 @@ def tell_errors() -> None:
     """For the scatter of a mean of three repeats out of ten, and the error that is appropriate."""
     small = np.sqrt((1 / claims.SMALL) * (1 - claims.SMALL / 10))
     say("small-error", f"{small:.2f}")
-    appropriate = np.sqrt(1 / 10 + claims.TESTED["corrected"])
+    appropriate = np.sqrt(1 / 10 + claims.TESTED_PER_LEARNED["corrected"])
     say("nadeau-error", f"{appropriate:.2f}")
 
 

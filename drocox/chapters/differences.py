@@ -14,8 +14,9 @@ import pandas as pd
 import drocox
 from drocox.bookstyle import guard, say
 from drocox.paper import protocol, tables
+from drocox.paper.comparisons import MAIN_PAIRS
 
-MAIN = {"flc": "age", "support": "gender", "seer": "race"}  # Tables 2 to 4
+MAIN_ATTRIBUTE = dict(MAIN_PAIRS)  # of each data set, in Tables 2 to 4
 TABLE = {"flc": "t2", "support": "t3", "seer": "t4"}
 NAMES = {
     "c_index": "c-index",
@@ -322,7 +323,7 @@ def _tell_ties(cox, equation, sort) -> None:
     misaligned_moved = abs(sort.ibs_misaligned - cox.ibs_misaligned)
     guard(misaligned_moved > 0.001 > ibs_moved, "the published IBS sees the order of ties")
     tied = []
-    for name in MAIN:
+    for name in MAIN_ATTRIBUTE:
         times = pd.Series(drocox.load_dataset(name).time)
         tied.append(f"{name.upper()} {100 * times.duplicated(keep=False).mean():.0f} %")
     say("tied", ", ".join(tied))

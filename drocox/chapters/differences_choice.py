@@ -1,9 +1,10 @@
 """The chapter *Paper, released code, this book*: how the published models were chosen.
 
-Distances of published rows to ours under each rule of :data:`drocox.paper.selection.RULES`, what
-chance would give, the ten rows of nonlinear SPLIT that need a missing gradient, and the paper's
-marks. The distance of a row is the mean over its nine metrics of |ours - published|, in published
-SDs. The chapter's other values are in :mod:`drocox.chapters.differences`.
+Distances of published rows to ours under each of the
+:data:`~drocox.paper.selection.SELECTION_RULES`, what chance would give, the ten rows of nonlinear
+SPLIT that need a missing gradient, and the paper's marks. The distance of a row is the mean over
+its nine metrics of |ours - published|, in published SDs. The chapter's other values are in
+:mod:`drocox.chapters.differences`.
 """
 
 from collections.abc import Callable
@@ -15,11 +16,11 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from drocox.bookstyle import guard, say
-from drocox.chapters.differences import MAIN, TABLE, Ledger
+from drocox.chapters.differences import MAIN_ATTRIBUTE, TABLE, Ledger
 from drocox.paper import protocol, selection, tables
 
-METRICS = [f"test_{'ibs_misaligned' if m == 'ibs' else m}" for m in tables.METRICS]
-COMPARED = ("stated CI", "one setting CI", "test CI")  # the rules of the chapter's tables
+TEST_COLUMNS = [f"test_{'ibs_misaligned' if m == 'ibs' else m}" for m in tables.METRICS]
+RULES_IN_TABLES = ("stated CI", "one setting CI", "test CI")  # the rules of the chapter's tables
 SHORT = {"stated CI": "stated", "one setting CI": "one", "test CI": "test"}
 DEEP_SPLIT = protocol.SPLIT["nonlinear"]
 DRAWS = 2000  # random choices
@@ -71,7 +72,7 @@ def by_chance(rows: pd.DataFrame, printed: pd.DataFrame, rng: np.random.Generato
     -------
     array of shape (DRAWS,)
     """
-    values = np.stack([repeat[METRICS] for _, repeat in rows.groupby("repeat")])
+    values = np.stack([repeat[TEST_COLUMNS] for _, repeat in rows.groupby("repeat")])
     repeats = np.arange(len(values))
     picked = rng.integers(values.shape[1], size=(DRAWS, len(values)))
     return distance(values[repeats, picked].mean(axis=1), printed)
@@ -89,7 +90,7 @@ def best_single(rows: pd.DataFrame, printed: pd.DataFrame) -> float:
     -------
     float
     """
-    grid = rows.groupby(selection.SETTING, dropna=False)[METRICS].mean()
+    grid = rows.groupby(selection.SETTING, dropna=False)[TEST_COLUMNS].mean()
     return distance(grid.to_numpy(), printed).min()
 
 
@@ -132,7 +133,7 @@ def evidence(runs: pd.DataFrame, cells: pd.DataFrame, side: pd.DataFrame) -> pd.
     of_ci = cells[cells["metric"] == "ci_percent"]
     our_ci = of_ci.pivot_table("mean", ["exhibit", "model", "method"], "rule", sort=False)
     lines = []
-    for dataset, attribute in MAIN.items():
+    for dataset, attribute in MAIN_ATTRIBUTE.items():
         rows = selection.candidates(runs, dataset, attribute)
         for method, mine in rows.groupby("method", sort=False):
             key = (TABLE[dataset], protocol.METHODS[method].model, method)
@@ -143,7 +144,7 @@ def evidence(runs: pd.DataFrame, cells: pd.DataFrame, side: pd.DataFrame) -> pd.
                 "paper": printed.loc["ci_percent", "mean"],
                 "best single": best_single(mine, printed),
             }
-            for rule in COMPARED:
+            for rule in RULES_IN_TABLES:
                 line["CI", rule] = our_ci.loc[key, rule]
                 line["distance", rule] = side.loc[key, rule]
                 line["chance", rule] = (luck <= side.loc[key, rule]).mean()
@@ -174,7 +175,7 @@ def shown(rows: pd.DataFrame) -> pd.DataFrame:
     }.items():
         if what == "CI":
             out[title, "paper"] = rows["paper"].map(three_digits)
-        for rule in COMPARED:
+        for rule in RULES_IN_TABLES:
             out[title, rule.removesuffix(" CI")] = rows[what, rule].map(three_digits)
     out["closest of the list", "rule"] = rows["closest rule"]
     out["closest of the list", "distance"] = rows["its distance"].map(three_digits)
@@ -240,7 +241,7 @@ def tell_rules(side: pd.DataFrame, by_rule: pd.DataFrame) -> None:
     guard((side["its distance"] <= 1).all(), "all 62 published rows come back within 1 SD")
     say("all-rows", int((side["its distance"] <= 1).sum()))
     say("n-rows", len(side))
-    say("n-rules", len(selection.RULES))
+    say("n-rules", len(selection.SELECTION_RULES))
 
     linear = by_rule.loc[["t16", "t17"]].xs("linear", level="model")
     guard(len(linear) == 7, "seven linear rows of T16 and T17")
@@ -283,7 +284,7 @@ def _tell_deep_split(side: pd.DataFrame, by_rule: pd.DataFrame) -> None:
 
 
 def _tell_test_data(side: pd.DataFrame, by_rule: pd.DataFrame, either: pd.Series) -> None:
-    test_rules = [name for name, rule in selection.RULES.items() if rule.part == "test"]
+    test_rules = [name for name, rule in selection.SELECTION_RULES.items() if rule.part == "test"]
     say("n-test-rules", len(test_rules))
     without_test = by_rule.drop(columns=test_rules).min(axis=1)
     only_test = set(side.index[without_test > 1])
@@ -340,8 +341,8 @@ def _tell_sds(ledger: Ledger, runs: pd.DataFrame) -> None:
     mine = rows[rows["method"] == "DRO-COX"]
     cox = rows[rows["method"] == "Cox"]
     printed = ledger.paper.loc[("t4", "DRO-COX")].loc[list(tables.METRICS), "std"].to_numpy()
-    by_test = selection.select(mine, cox, "test CI")[METRICS].std(ddof=0)
-    by_stated = selection.select(mine, cox, "stated CI")[METRICS].std(ddof=0)
+    by_test = selection.select(mine, cox, "test CI")[TEST_COLUMNS].std(ddof=0)
+    by_stated = selection.select(mine, cox, "stated CI")[TEST_COLUMNS].std(ddof=0)
     rounding = 0.00005 + 0.02 * printed
     agree = (abs(by_test - printed) <= rounding).all()
     guard(
@@ -366,10 +367,10 @@ def by_setting(runs: pd.DataFrame, dataset: str) -> pd.Series:
     Series
         By learning rate and α.
     """
-    rows = selection.candidates(runs, dataset, MAIN[dataset])
+    rows = selection.candidates(runs, dataset, MAIN_ATTRIBUTE[dataset])
     rows = rows[rows["method"] == DEEP_SPLIT]
     printed = Ledger().paper.loc[(TABLE[dataset], DEEP_SPLIT)].loc[list(tables.METRICS)]
-    grid = rows.groupby(["learning_rate", "alpha"])[METRICS].mean()
+    grid = rows.groupby(["learning_rate", "alpha"])[TEST_COLUMNS].mean()
     return pd.Series(distance(grid.to_numpy(), printed), grid.index)
 
 
@@ -446,7 +447,7 @@ def tell_picks(forensic: pd.DataFrame, runs: pd.DataFrame) -> None:
     """
     stated = []
     one_setting = []
-    for dataset, attribute in MAIN.items():
+    for dataset, attribute in MAIN_ATTRIBUTE.items():
         rows = selection.candidates(runs, dataset, attribute)
         deepsurv = rows[rows["method"] == "DeepSurv"]
         mine = selection.candidates(forensic.assign(protocol="as_published"), dataset, attribute)

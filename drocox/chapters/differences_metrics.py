@@ -16,7 +16,7 @@ from sksurv import metrics as sksurv_metrics
 import drocox
 from drocox import accuracy, fairness
 from drocox.bookstyle import guard, say
-from drocox.chapters.differences import AS_PUBLISHED, MAIN, TABLE, Ledger
+from drocox.chapters.differences import AS_PUBLISHED, MAIN_ATTRIBUTE, TABLE, Ledger
 from drocox.paper import protocol, store, tables
 from drocox.paper.prepare import Prepared
 from drocox.training import ScoreStack
@@ -67,12 +67,12 @@ def tell_brier(ledger: Ledger, rows: Mapping) -> None:
 
     printed = ledger.paper.xs("ibs", level="metric")["mean"]
     beats = {"paper": 0, "misaligned": 0, "aligned": 0, "corrected": 0}
-    for dataset in MAIN:
+    for dataset in MAIN_ATTRIBUTE:
         beats["paper"] += beaten(printed[TABLE[dataset]])
         beats["misaligned"] += beaten(_chosen_mean(dataset, "as_published", "ibs_misaligned"))
         beats["aligned"] += beaten(_chosen_mean(dataset, "as_published", "ibs"))
         beats["corrected"] += beaten(_chosen_mean(dataset, "corrected", "ibs"))
-    comparisons = len(MAIN) * (len(protocol.METHODS) - len(protocol.PLAIN))
+    comparisons = len(MAIN_ATTRIBUTE) * (len(protocol.METHODS) - len(protocol.PLAIN))
     for kind, count in beats.items():
         say(f"beats-{kind}", count)
     say("beats-all", comparisons)
@@ -84,7 +84,7 @@ def tell_brier(ledger: Ledger, rows: Mapping) -> None:
 
 def _chosen_mean(dataset: str, which: str, metric: str) -> pd.Series:
     """Mean over repeats of a test metric of what the stated rule chooses by CI, by method."""
-    rows = tables.chosen_runs(dataset, MAIN[dataset], "ci_percent", which, "stated")
+    rows = tables.chosen_runs(dataset, MAIN_ATTRIBUTE[dataset], "ci_percent", which, "stated")
     return rows.groupby("method")[f"test_{metric}"].mean()
 
 

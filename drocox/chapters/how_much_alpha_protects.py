@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from drocox.beyond.protection import MAIN, nominal_alpha, protected_share
+from drocox.beyond.protection import MAIN_ATTRIBUTE, nominal_alpha, protected_share
 from drocox.bookstyle import guard, say
 from drocox.chapters.sentences import with_minus
 from drocox.paper import claims
@@ -135,7 +135,7 @@ def draw_cost(runs: pd.DataFrame, mean: pd.DataFrame, edges: pd.DataFrame) -> Fi
     Figure
     """
     figure, panels = plt.subplots(1, 3, figsize=(9.6, 3.4), layout="constrained")
-    for axes, name in zip(panels, MAIN, strict=True):
+    for axes, name in zip(panels, MAIN_ATTRIBUTE, strict=True):
         ball = mean.loc[(name, "chi2"), "c_index"]
         tail = mean.loc[(name, "cvar"), "c_index"]
         axes.axhline(mean.loc[(name, "cox", 1.0), "c_index"], color="0.4", ls="--", lw=1)
@@ -237,7 +237,7 @@ def shown_models(mean: pd.DataFrame) -> pd.DataFrame:
     for kind, share in SHOWN[1:]:
         labels.append(f"{title[kind]}, {100 * share:g} %")
     columns = {}
-    for name in MAIN:
+    for name in MAIN_ATTRIBUTE:
         rows = mean.loc[[(name, kind, share) for kind, share in SHOWN]]
         for heading, column in (("like Cox", "like_cox"), ("SD", "spread"), ("F_A", "f_a")):
             columns[name.upper(), heading] = [f"{value:.3f}" for value in rows[column]]
@@ -252,7 +252,7 @@ def tell_models(runs: pd.DataFrame, mean: pd.DataFrame, edges: pd.DataFrame) -> 
     runs, mean, edges : DataFrame
         As in :func:`draw_cost`.
     """
-    for name in MAIN:
+    for name in MAIN_ATTRIBUTE:
         ball = mean.loc[(name, "chi2")]
         events = edges.loc[name.upper(), "events, %"] / 100
         above = ball[ball.index > 1.02 * events]
@@ -284,7 +284,7 @@ def adversaries_apart(runs: pd.DataFrame) -> float:
     float
     """
     apart = []
-    for name in MAIN:
+    for name in MAIN_ATTRIBUTE:
         for share in CVAR_SHARES:
             tail = at(runs, "cvar", share, "c_index", name)
             ball = at(runs, "chi2", share, "c_index", name)
@@ -306,7 +306,7 @@ def ci_decided(runs: pd.DataFrame) -> tuple[int, int]:
     """
     compared = 0
     decided = 0
-    for name in MAIN:
+    for name in MAIN_ATTRIBUTE:
         cox = at(runs, "cox", 1.0, "ci_signed", name)
         for share in CI_SHARES:
             mean, half = interval(at(runs, "chi2", share, "ci_signed", name) - cox)

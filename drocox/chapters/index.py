@@ -91,9 +91,9 @@ def tell_ci(gaps: dict[str, pd.DataFrame]) -> None:
         Of :func:`leads_in_ci`.
     """
     for view, key in SHORT.items():
-        say(f"{key}-3", claims.best(view, metric="ci_percent", pairs=claims.MAIN).value)
+        say(f"{key}-3", claims.best(view, metric="ci_percent", pairs=claims.MAIN_PAIRS).value)
     names = list(gaps["corrected"].index)
-    main = [name for name in names if tuple(name.split()[:2]) in claims.MAIN]
+    main = [name for name in names if tuple(name.split()[:2]) in claims.MAIN_PAIRS]
     guard(len(names) == 14, "of fourteen differences")
     guard(list(gaps["as published"].index) == main, "only where numbers were published")
     undecided = lost_to_noise(gaps["corrected"])

@@ -20,7 +20,7 @@ from drocox.chapters.sentences import ALL_VIEWS, SHORT, by_method, dashed, keep,
 from drocox.paper import claims, protocol, selection, store, tables
 from drocox.paper.prepare import prepare
 
-MAIN = {"t2": "FLC (age)", "t3": "SUPPORT (gender)", "t4": "SEER (race)"}
+MAIN_EXHIBITS = {"t2": "FLC (age)", "t3": "SUPPORT (gender)", "t4": "SEER (race)"}
 PERCENTAGES = ("C6", "C14")  # claims whose count is a percentage
 FAMILY = {
     "plain": ("C0", "s"),
@@ -30,7 +30,7 @@ FAMILY = {
 }  # colour and marker
 OWN_METRIC = {"_I(": "f_i", "_G(": "f_g", "_cap(": "f_cap"}  # of a penalty
 # the leads of DRO-COX in the six main comparisons, for :func:`drocox.paper.claims.leads`
-CI_OF_DRO_COX = {"metric": "ci_percent", "pairs": claims.MAIN, "ours": claims.DRO_COX}
+CI_OF_DRO_COX = {"metric": "ci_percent", "pairs": claims.MAIN_PAIRS, "ours": claims.DRO_COX}
 Tables = dict[tuple[str, str], pd.DataFrame]
 
 
@@ -43,7 +43,7 @@ def keep_tables(found: Tables) -> None:
         By exhibit and view: tables of :func:`drocox.paper.tables.main_table`.
     """
     for (exhibit, view), table in found.items():
-        caption = f"{MAIN[exhibit]}, {view}"
+        caption = f"{MAIN_EXHIBITS[exhibit]}, {view}"
         shown = tables.show(table, caption, distances="corrected" not in view)
         keep(f"{exhibit}-{dashed(view)}", shown)
 
@@ -106,7 +106,7 @@ def draw_views(found: Tables) -> Figure:
     figure, axes = plt.subplots(
         3, 3, figsize=(6.2, 7.6), sharex="row", sharey="row", layout="constrained"
     )
-    for i, exhibit in enumerate(MAIN):
+    for i, exhibit in enumerate(MAIN_EXHIBITS):
         for j, view in enumerate(tables.VIEWS):
             ax = axes[i, j]
             _draw_view(ax, found[exhibit, view], printed=j == 0)
@@ -117,7 +117,7 @@ def draw_views(found: Tables) -> Figure:
             ax.xaxis.set_major_locator(MaxNLocator(3))
             if i == 0:
                 ax.set_title(view)
-        axes[i, 0].set_ylabel(f"{MAIN[exhibit]}: CI (%)")
+        axes[i, 0].set_ylabel(f"{MAIN_EXHIBITS[exhibit]}: CI (%)")
     for ax in axes[2]:
         ax.set_xlabel("c-index")
     marks = [
@@ -143,7 +143,7 @@ def tell_tables(found: Tables) -> None:
     found : dict
         As in :func:`keep_tables`.
     """
-    for exhibit in MAIN:
+    for exhibit in MAIN_EXHIBITS:
         for view in ("stated rule", "one setting"):
             say(f"{exhibit}-close-{SHORT[view]}", within_one_sd(found[exhibit, view]))
         corrected = found[exhibit, "corrected"]
@@ -162,13 +162,13 @@ def tell_tables(found: Tables) -> None:
         if exhibit != "t3":
             is_narrow = mean.max() - mean.min() < sd
             guard(is_narrow, "on FLC and SEER all 16 means lie within a band narrower than one SD")
-    close = [within_one_sd(found[exhibit, "as published"]) for exhibit in MAIN]
+    close = [within_one_sd(found[exhibit, "as published"]) for exhibit in MAIN_EXHIBITS]
     guard(close == [16, 16, 16], "all 48 rows are within 1 SD of the printed one on average")
 
 
 def tell_groups() -> None:
     """For the shares of groups and of events in the sentences on T2 to T4; the sweep's cost."""
-    for exhibit in MAIN:
+    for exhibit in MAIN_EXHIBITS:
         dataset, attribute, _ = tables.EXHIBITS[exhibit]
         data = drocox.load_dataset(dataset)
         codes = data.groups[attribute]
@@ -242,7 +242,7 @@ def wide_means(found: Tables) -> Tables:
     wide = {}
     for key, table in found.items():
         wide[key] = table.pivot(index="method", columns="metric", values="mean")
-    for exhibit in MAIN:
+    for exhibit in MAIN_EXHIBITS:
         table = found[exhibit, "corrected"]
         printed = table.pivot(index="method", columns="metric", values="paper_mean")
         wide[exhibit, "printed"] = printed
@@ -265,7 +265,7 @@ def ci_of_dro_and_baseline(wide: Tables) -> dict[str, dict[str, tuple[float, flo
     gaps = {}
     for view in claims.IN_ORDER:
         gaps[view] = {}
-        for exhibit, title in MAIN.items():
+        for exhibit, title in MAIN_EXHIBITS.items():
             ci = wide[exhibit, view]["ci_percent"]
             for model in protocol.MODELS:
                 dro_cox = claims.DRO[model][0]
@@ -336,7 +336,7 @@ def tell_lowest_ci(gaps: dict[str, dict[str, tuple[float, float]]], lead: pd.Dat
         f"{title}, {model}": selection.rule_of(
             tables.EXHIBITS[exhibit][0], claims.DRO[model][0], "recovered"
         )
-        for exhibit, title in MAIN.items()
+        for exhibit, title in MAIN_EXHIBITS.items()
         for model in protocol.MODELS
     }
     flips = [
@@ -466,7 +466,7 @@ def tell_penalties(wide: Tables, counts: pd.DataFrame) -> None:
     better_on_own = []
     better_on_ci = []
     exceptions = []
-    for exhibit, title in MAIN.items():
+    for exhibit, title in MAIN_EXHIBITS.items():
         means = wide[exhibit, "corrected"]
         for model in protocol.MODELS:
             plain, *penalised = claims.BASELINES[model]
@@ -534,7 +534,7 @@ def tell_winners(every: Tables) -> None:
         keep(f"winners-{metric}", show_winners(every, metric))
         of_all = {}
         for view, short in SHORT.items():
-            of_main = claims.best(view, metric=metric, pairs=claims.MAIN)
+            of_main = claims.best(view, metric=metric, pairs=claims.MAIN_PAIRS)
             of_all[view] = claims.best(view, metric=metric, pairs=claims.PAIRS)
             say(f"wins-{metric}-6-{short}", of_main.value)
             is_known = of_all[view].of == 14

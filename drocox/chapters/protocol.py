@@ -159,7 +159,7 @@ def show_flow(sizes: list[int], tries: int) -> HTML:
 
 def tell_rules() -> None:
     """For the number of rules, and of groups of rows that have one of their own."""
-    say("n-rules", len(selection.RULES))
+    say("n-rules", len(selection.SELECTION_RULES))
     say("n-recovered", len(selection.RECOVERED))
 
 

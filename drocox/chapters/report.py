@@ -82,7 +82,11 @@ def tell_counts(ledger: pd.DataFrame) -> None:
     ----------
     ledger : DataFrame
     """
-    compared = [("ci_percent", claims.MAIN), ("ci_percent", claims.PAIRS), ("f_a", claims.PAIRS)]
+    compared = [
+        ("ci_percent", claims.MAIN_PAIRS),
+        ("ci_percent", claims.PAIRS),
+        ("f_a", claims.PAIRS),
+    ]
     for view, key in SHORT.items():
         rows = ledger[ledger["view"] == view]
         verdicts = rows["verdict"].value_counts()

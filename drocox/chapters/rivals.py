@@ -9,7 +9,7 @@ import pandas as pd
 from scipy import stats
 
 from drocox.beyond import rivals
-from drocox.beyond.protection import MAIN
+from drocox.beyond.protection import MAIN_ATTRIBUTE
 from drocox.bookstyle import guard, say
 from drocox.paper.prepare import prepare
 
@@ -52,7 +52,7 @@ def in_order(values: pd.Series, form: str) -> str:
     -------
     str
     """
-    return ", ".join(form.format(values[dataset]) for dataset in MAIN)
+    return ", ".join(form.format(values[dataset]) for dataset in MAIN_ATTRIBUTE)
 
 
 def tell_league(runs: pd.DataFrame) -> None:
@@ -64,7 +64,7 @@ def tell_league(runs: pd.DataFrame) -> None:
         Rows of the study, by data set and method.
     """
     say("league-rivals", len(TRIED))
-    say("league-compared", len(TRIED) * len(MAIN))
+    say("league-compared", len(TRIED) * len(MAIN_ATTRIBUTE))
     _tell_imparity(runs)
     _tell_ranks(runs)
     _tell_shrinkage(runs)
@@ -75,7 +75,7 @@ def _tell_imparity(runs: pd.DataFrame) -> None:
     cox = runs.xs("Cox", level="method")
     half = 1.96 * cox["ci_se"]
     guard((cox["ci"].abs() < half).all(), "there is hardly anything to repair")
-    say("ci-cox", ", ".join(f"{cox['ci'][d]:+.1f} ± {half[d]:.1f}" for d in MAIN))
+    say("ci-cox", ", ".join(f"{cox['ci'][d]:+.1f} ± {half[d]:.1f}" for d in MAIN_ATTRIBUTE))
     moved = set.union(*beyond_noise(runs, "ci"))
     for dataset, method in moved:
         closer = abs(runs.loc[(dataset, method), "ci"]) < abs(cox.loc[dataset, "ci"])
@@ -128,7 +128,7 @@ def _tell_shrinkage(runs: pd.DataFrame) -> None:
 def _tell_adam(runs: pd.DataFrame) -> None:
     c = runs["c"]
     apart = []
-    for dataset in MAIN:
+    for dataset in MAIN_ATTRIBUTE:
         for method in ("DRO-COX", "DRO-COX (SPLIT)"):
             apart.append(abs(c[dataset, method] - c[dataset, f"{method}, Adam"]))
     guard(max(apart) < 0.15, "Adam is not the culprit")
@@ -158,5 +158,5 @@ def tell_detectable(detectable: pd.DataFrame) -> None:
     ci = detectable["CI"]
     guard(ci.min() > 0.05, "tenths of a point are the smallest that can be seen")
     guard(0.7 < ci["SEER, DRO-COX"] < 1.3, "on SEER this design could not confirm them either")
-    for dataset in MAIN:
+    for dataset in MAIN_ATTRIBUTE:
         say(f"see-ci-{dataset}", f"{ci[f'{dataset.upper()}, DRO-COX']:.1f}")

@@ -161,7 +161,7 @@ def interval_width() -> float:
     -------
     float
     """
-    return float(student.ppf(0.975, 9) * (1 / 10 + claims.TESTED["corrected"]) ** 0.5)
+    return float(student.ppf(0.975, 9) * (1 / 10 + claims.TESTED_PER_LEARNED["corrected"]) ** 0.5)
 
 
 def lost_to_noise(lead: pd.DataFrame) -> int:

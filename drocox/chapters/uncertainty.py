@@ -29,10 +29,10 @@ from drocox import training
 from drocox.bookstyle import guard, say
 from drocox.chapters.sentences import WRITTEN
 from drocox.paper import tables
-from drocox.paper.claims import MAIN, PAIRS
+from drocox.paper.claims import MAIN_PAIRS, PAIRS
 from drocox.paper.prepare import Prepared
 
-COMPARED = ("Cox", "DRO-COX")  # trained once more on each data set
+RETRAINED = ("Cox", "DRO-COX")  # trained once more on each data set
 FOLDED = np.sqrt(2 / np.pi)  # mean of |Z| for a standard normal Z: the noise floor in units of σ
 
 
@@ -252,7 +252,7 @@ def three_spreads(boot: Mapping) -> pd.DataFrame:
         Columns "row", "metric", "repeats", "bootstrap", "corrected".
     """
     rows = []
-    for (dataset, attribute), method in product(MAIN, COMPARED):
+    for (dataset, attribute), method in product(MAIN_PAIRS, RETRAINED):
         published = chosen_by_ci(dataset, attribute, "as_published", method)
         corrected = chosen_by_ci(dataset, attribute, "corrected", method)
         for metric in ("c_index", "ci_percent", "f_a"):
@@ -341,7 +341,7 @@ def tell_three_spreads(spread: pd.DataFrame, expected: pd.Series) -> None:
 def _tell_configurations() -> None:
     """How many configurations the rule takes in ten repeats."""
     counts = []
-    for dataset, attribute in MAIN:
+    for dataset, attribute in MAIN_PAIRS:
         rows = chosen_by_ci(dataset, attribute, "as_published", "DRO-COX")
         counts.append(len(rows[["learning_rate", "alpha"]].drop_duplicates()))
     guard(min(counts) >= 4, "the rule takes different configurations, so its repeats scatter")
@@ -572,7 +572,7 @@ def _tell_kind_test_sets(floors: pd.DataFrame) -> None:
     for view, lower in below.items():
         say(f"below-{view}", f"{sum(lower)} of {len(lower)}")
     by_pair = np.array(below["printed"]).reshape(3, 16).sum(axis=1)
-    in_order = [pair for pair in PAIRS if pair in MAIN] == MAIN
+    in_order = [pair for pair in PAIRS if pair in MAIN_PAIRS] == MAIN_PAIRS
     guard(
         in_order and by_pair[1] <= 2 and by_pair[[0, 2]].min() >= 15,
         "nearly all published means below the floor are on two test sets",

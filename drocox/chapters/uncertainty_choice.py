@@ -22,11 +22,11 @@ import drocox
 from drocox import fairness
 from drocox.bookstyle import guard, say
 from drocox.chapters.sentences import WRITTEN
-from drocox.chapters.uncertainty import COMPARED, chosen, chosen_by_ci
+from drocox.chapters.uncertainty import RETRAINED, chosen, chosen_by_ci
 from drocox.chapters.uncertainty_paired import interval
 from drocox.choosing import KEPT
 from drocox.paper import protocol, selection, store
-from drocox.paper.claims import BASELINES, DRO, MAIN, PAIRS
+from drocox.paper.claims import BASELINES, DRO, MAIN_PAIRS, PAIRS
 
 VIEWS = ("as_published", "corrected")
 BUDGETS = ("random", 3, 9, 18)
@@ -265,7 +265,7 @@ def draw_budgets(grids: Mapping, floors: pd.DataFrame) -> Figure:
     Figure
     """
     figure, axes = plt.subplots(2, 3, figsize=(7.4, 5), sharex=True, layout="constrained")
-    for column, (dataset, attribute) in enumerate(MAIN):
+    for column, (dataset, attribute) in enumerate(MAIN_PAIRS):
         for method in BASELINES["linear"][1:] + DRO["linear"]:
             grid = grids["corrected", dataset, attribute, method]
             m = grid[0].shape[1]
@@ -337,7 +337,7 @@ def tell_budgets(summary: pd.DataFrame, at_budget: pd.DataFrame, won: pd.DataFra
     ratio = dro["val random"] / dro["random"]
     guard(abs(ratio - np.sqrt(0.2 / 0.16)) < 0.05, "as the smaller part's higher floor suggests")
     say("val-over-test", f"{ratio:.2f}")
-    for dataset, attribute in MAIN:
+    for dataset, attribute in MAIN_PAIRS:
         line = at_budget.loc["corrected", dataset, attribute, "DRO-COX"]
         rises = line[18] > line[3]
         guard(rises == (dataset == "flc"), "it rises on FLC and falls on the other two")
@@ -469,7 +469,7 @@ def small_cells(parts: Mapping, scores: Mapping) -> tuple[pd.DataFrame, dict]:
         names, sizes = np.unique(cells, return_counts=True)
         smallest = sizes.argmin()
         members = np.flatnonzero(cells == names[smallest])
-        for method in COMPARED:
+        for method in RETRAINED:
             h = np.exp(scores[dataset, method])
             value, without = leave_one_out(h, np.searchsorted(names, cells), smallest)
             drops[dataset, method] = (value, without)

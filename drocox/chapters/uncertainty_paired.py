@@ -17,7 +17,7 @@ from drocox.bookstyle import guard, say
 from drocox.chapters.sentences import WRITTEN
 from drocox.chapters.uncertainty import chosen, ci_exhibits
 from drocox.paper import claims, tables
-from drocox.paper.claims import BASELINES, DRO, MAIN, PAIRS
+from drocox.paper.claims import BASELINES, DRO, MAIN_PAIRS, PAIRS
 
 
 def differences(
@@ -71,7 +71,7 @@ def draw_forest() -> Figure:
     }
     figure, axes = plt.subplots(2, 3, figsize=(7.4, 5.6), sharey="row", layout="constrained")
     for row, model in enumerate(BASELINES):
-        for ax, (dataset, attribute) in zip(axes[row], MAIN, strict=True):
+        for ax, (dataset, attribute) in zip(axes[row], MAIN_PAIRS, strict=True):
             for k, (which, (mark, label, shift)) in enumerate(styles.items()):
                 method = DRO[model][0]
                 d = differences(dataset, attribute, "ci_percent", which, method, model)
@@ -104,7 +104,7 @@ def printed_leads() -> pd.Series:
     Series
     """
     leads = {}
-    for (dataset, attribute), model in product(MAIN, BASELINES):
+    for (dataset, attribute), model in product(MAIN_PAIRS, BASELINES):
         printed = tables.published_table(ci_exhibits()[dataset, attribute])
         printed = printed[printed["metric"] == "ci_percent"].set_index("method")["mean"]
         best = printed[BASELINES[model]].min()
@@ -212,5 +212,5 @@ def p_value(d: pd.Series) -> float:
     -------
     float
     """
-    error = d.std() * np.sqrt(1 / 10 + claims.TESTED["corrected"])
+    error = d.std() * np.sqrt(1 / 10 + claims.TESTED_PER_LEARNED["corrected"])
     return 2 * stats.t.sf(abs(d.mean()) / error, 9)

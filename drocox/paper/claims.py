@@ -27,13 +27,13 @@ from drocox.paper.comparisons import (  # some of them for those who read the cl
     BASELINE,
     DRO_COX,
     EITHER_DRO,
-    MAIN,
+    MAIN_PAIRS,
     PAIRS,
     PENALISED,
     PRINTED,
     SMALL,  # noqa: F401
     SPLIT_COX,
-    TESTED,  # noqa: F401
+    TESTED_PER_LEARNED,  # noqa: F401
     UNPENALISED,
     best,
     comparisons,
@@ -74,7 +74,7 @@ def _percentage(won: np.ndarray, of: int, where: str) -> Count:
 
 def _not_clear_cut(view: str, out: Path | None = None) -> Count:
     """Percentage of main cells won by the rarer winner of DRO-COX and SPLIT."""
-    means = comparisons(view, out, MAIN).means()
+    means = comparisons(view, out, MAIN_PAIRS).means()
     by_metric = [means.of(metric, DRO_COX) - means.of(metric, SPLIT_COX) for metric in METRICS]
     gaps = np.concatenate(by_metric, axis=2)  # draws x comparisons x metrics
     won = (gaps > 0).sum(axis=(1, 2))
@@ -85,7 +85,7 @@ def _not_clear_cut(view: str, out: Path | None = None) -> Count:
 
 def _plain_accurate_unfair(view: str, out: Path | None = None) -> Count:
     """Main comparisons with Cox (DeepSurv) in the top 3 on c, the bottom half on CI and F_A."""
-    means = comparisons(view, out, MAIN).means()
+    means = comparisons(view, out, MAIN_PAIRS).means()
 
     def better(metric: str) -> np.ndarray:
         """How many methods are better than Cox (DeepSurv): draws x comparisons."""
@@ -98,7 +98,7 @@ def _plain_accurate_unfair(view: str, out: Path | None = None) -> Count:
 
 def _baselines_not_fair_throughout(view: str, out: Path | None = None) -> Count:
     """Main comparisons where no regularised baseline is in the top 3 on four fairness metrics."""
-    means = comparisons(view, out, MAIN).means()
+    means = comparisons(view, out, MAIN_PAIRS).means()
     in_top_three = []
     for metric in ("f_i", "f_g", "f_cap", "ci_percent"):
         everyone = means.of(metric)[:, :, None, :]
@@ -200,17 +200,17 @@ def _two_sides_win(view: str, out: Path | None = None) -> Count:
 
 # What some claims compare: how :func:`best` counts, and what a "not" could have detected.
 # fmt: off
-_CI = {"metric": "ci_percent", "pairs": MAIN}
-COMPARED = {
+_CI = {"metric": "ci_percent", "pairs": MAIN_PAIRS}
+COMPARISON_OF = {
     "C2": _CI | {"models": ("linear",), "ours": DRO_COX},
     "C3": _CI | {"models": ("nonlinear",), "ours": DRO_COX},
-    "C4": _CI | {"pairs": [pair for pair in PAIRS if pair not in MAIN]},
+    "C4": _CI | {"pairs": [pair for pair in PAIRS if pair not in MAIN_PAIRS]},
     "C5": {"metric": "c_index", "pairs": PAIRS, "ours": DRO_COX, "theirs": UNPENALISED},
     "C7": _CI | {"ours": UNPENALISED, "theirs": slice(1, 8)},
     "C11": {"metric": "f_a", "pairs": PAIRS, "tune_by": "f_a"},
     "C14": _CI | {"pairs": PAIRS},
 }
-JUDGES = {name: partial(best, **COMPARED[name]) for name in ("C2", "C3", "C4", "C11")} | {
+JUDGES = {name: partial(best, **COMPARISON_OF[name]) for name in ("C2", "C3", "C4", "C11")} | {
     "C1": checked.table_one, "C5": _keeps_accuracy, "C6": _not_clear_cut, "C9": _accuracy_rises,
     "C7": _plain_accurate_unfair, "C8": _baselines_not_fair_throughout, "C10": _fairness_worsens,
     "C12": _insensitive_to_share, "C13": _two_sides_win, "C14": _best_cells, "C15": _alpha_trades,
@@ -303,8 +303,8 @@ def ledger(*, out: Path | str | None = None) -> pd.DataFrame:
             word = verdict(claim, count)
             recurs = recurrence(claim, count)
             seen = ""
-            if word == "not" and name in COMPARED and view != PRINTED:
-                could = leads(view, out, **COMPARED[name])["detectable"]
+            if word == "not" and name in COMPARISON_OF and view != PRINTED:
+                could = leads(view, out, **COMPARISON_OF[name])["detectable"]
                 seen = f"{could.min():.2g} to {could.max():.2g}"
             rows.append((name, view, *count[:3], word, recurs, recurs < RECURS, seen))
     return pd.DataFrame(rows, columns=["id", "view", *Count._fields[:3], "verdict", *MARKS])

@@ -23,8 +23,8 @@ from drocox.paper.tables import EXHIBIT_OF, EXHIBITS, METRICS, READINGS, VIEWS
 PRINTED = "printed"
 SMALL = 3  # repeats in a resample
 # patients tested per patient learned from (Nadeau and Bengio); 0: one test set for all repeats
-TESTED = {"as_published": 0.0, "corrected": 0.2 / 0.8}
-MAIN = [EXHIBITS[e][:2] for e in ("t2", "t3", "t4")]
+TESTED_PER_LEARNED = {"as_published": 0.0, "corrected": 0.2 / 0.8}
+MAIN_PAIRS = [EXHIBITS[e][:2] for e in ("t2", "t3", "t4")]
 PAIRS = [(d, a) for d, attributes in ATTRIBUTES.items() for a in attributes]
 
 # places of methods among the eight of a comparison
@@ -176,7 +176,7 @@ def interval(differences, protocol: str) -> Interval:
     Interval
     """
     d = np.asarray(differences, dtype=float)
-    error = d.std(axis=0, ddof=1) * np.sqrt(1 / len(d) + TESTED[protocol])
+    error = d.std(axis=0, ddof=1) * np.sqrt(1 / len(d) + TESTED_PER_LEARNED[protocol])
     half, power = student.ppf([0.975, 0.8], len(d) - 1)
     return Interval(d.mean(axis=0), half * error, (half + power) * error)
 

@@ -51,7 +51,7 @@ def fidelity_cells(protocol: str = "as_published", *, out: Folder = None) -> pd.
         _, where, model, method = row
         name = SPLIT[model] if where == "n2" else method
         recovered = choice.rule_of(where, name, "recovered")
-        for rule in choice.RULES:
+        for rule in choice.SELECTION_RULES:
             of_rule = choice.select(rows, plain, rule)  # none where a rule does not apply
             label = dict(zip(FIDELITY, (*row, rule, rule == recovered), strict=True))
             chosen.append(of_rule.assign(**label))

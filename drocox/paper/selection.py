@@ -52,8 +52,10 @@ class Rule:
 
 
 _WRITTEN = tomllib.loads((store.DEFAULT / "rules.toml").read_text(encoding="utf-8"))
-RULES = {name: Rule(**fields) for name, fields in _WRITTEN["rules"].items()}  # the closed list
-_KNOWN = RULES | {name: Rule(**fields) for name, fields in _WRITTEN["carried"].items()}
+SELECTION_RULES = {
+    name: Rule(**fields) for name, fields in _WRITTEN["rules"].items()
+}  # the closed list
+_KNOWN = SELECTION_RULES | {name: Rule(**fields) for name, fields in _WRITTEN["carried"].items()}
 NAMED = _WRITTEN["named"]
 RECOVERED = {
     (where, method): rule
@@ -157,8 +159,8 @@ def select(rows: pd.DataFrame, plain: pd.DataFrame, rule: str) -> pd.DataFrame:
     plain : DataFrame
         Those of Cox (DeepSurv), which set the bar. A repeat that they lack is left out.
     rule : str
-        One of :data:`RULES`. Those that read validation data give Cox and DeepSurv their largest
-        validation c-index.
+        One of :data:`SELECTION_RULES`. Those that read validation data give Cox and DeepSurv their
+        largest validation c-index.
 
     Returns
     -------

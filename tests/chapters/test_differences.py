@@ -94,7 +94,7 @@ def test_growth_is_finite_where_hazards_overflow():
 def test_rules_and_the_gradient():
     cells = tables.fidelity_cells()
     by_rule = cells.pivot_table("distance", ["exhibit", "model", "method"], "rule", sort=False)
-    side = by_rule[list(choice.COMPARED)].copy()
+    side = by_rule[list(choice.RULES_IN_TABLES)].copy()
     side["closest rule"] = by_rule.idxmin(axis=1)
     side["its distance"] = by_rule.min(axis=1)
     result = told(choice, "tell_rules", side, by_rule)
@@ -109,7 +109,7 @@ def test_rules_and_the_gradient():
     stores = {"cut": store.load_runs("forensic"), "full": store.load_runs("as_published")}
     distances = {}
     for kind, runs in stores.items():
-        columns = {d.upper(): choice.by_setting(runs, d) for d in chapter.MAIN}
+        columns = {d.upper(): choice.by_setting(runs, d) for d in chapter.MAIN_ATTRIBUTE}
         distances[kind] = pd.DataFrame(columns)
     distances = pd.concat(distances, axis=1)
     result = told(choice, "tell_gradient", distances, by_rule)

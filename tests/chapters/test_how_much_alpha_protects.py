@@ -6,7 +6,7 @@ import pytest
 from perturbed import failed, told
 
 import drocox
-from drocox.beyond.protection import MAIN, protected_share
+from drocox.beyond.protection import MAIN_ATTRIBUTE, protected_share
 from drocox.chapters import how_much_alpha_protects as chapter
 from drocox.paper.protocol import ALPHAS
 
@@ -22,7 +22,7 @@ def runs():
 
 def cost_of(runs):
     rows = []
-    for name in MAIN:
+    for name in MAIN_ATTRIBUTE:
         cox = chapter.at(runs, "cox", 1.0, "c_index", name)
         for alpha in (0.1, 0.2, 0.3, 0.5):
             share = protected_share(alpha, "paper")
@@ -59,7 +59,8 @@ def test_models(runs):
     columns = ["c_index", "norm", "spread", "like_cox", "f_a"]
     mean = runs.groupby(["dataset", "kind", "share"])[columns].mean()
     events = {
-        name.upper(): {"events, %": 100 * drocox.load_dataset(name).event.mean()} for name in MAIN
+        name.upper(): {"events, %": 100 * drocox.load_dataset(name).event.mean()}
+        for name in MAIN_ATTRIBUTE
     }
     edges = pd.DataFrame(events).T
     result = told(chapter, "tell_models", runs, mean, edges)

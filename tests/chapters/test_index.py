@@ -28,7 +28,7 @@ def test_ci_and_its_figure():
     all_in_one = dict.fromkeys(gaps(), gaps()["corrected"])
     values = check("tell_ci", gaps(), variants=[(fewer,), (all_in_one,)])
     assert values["corrected-3"] == str(
-        claims.best("corrected", metric="ci_percent", pairs=claims.MAIN).value
+        claims.best("corrected", metric="ci_percent", pairs=claims.MAIN_PAIRS).value
     )
     figure = chapter.draw_verdict(gaps())
     assert [len(panel.containers) for panel in figure.axes] == [6, 14, 14]

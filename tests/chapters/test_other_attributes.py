@@ -7,7 +7,7 @@ from perturbed import failed, rescaled, shuffled, told
 from drocox.chapters import other_attributes as chapter
 from drocox.paper import claims, protocol, tables
 
-OTHERS = [pair for pair in claims.PAIRS if pair not in claims.MAIN]
+OTHERS = [pair for pair in claims.PAIRS if pair not in claims.MAIN_PAIRS]
 
 
 def check(function, *arguments, variants):
@@ -18,7 +18,7 @@ def check(function, *arguments, variants):
 
 
 def test_observations_are_those_of_the_ledger():
-    rows = chapter.observations("corrected", claims.MAIN)
+    rows = chapter.observations("corrected", claims.MAIN_PAIRS)
     assert len(rows) == 6
     judges = {"C7": "plain: accurate, unfair", "C8": "no baseline fair throughout"}
     for name, column in judges.items():
@@ -37,7 +37,7 @@ def test_findings():
     counts = {
         (view, name): chapter.counted(chapter.observations(view, pairs))
         for view in chapter.VIEWS
-        for name, pairs in (("main", claims.MAIN), ("T5–T8", OTHERS))
+        for name, pairs in (("main", claims.MAIN_PAIRS), ("T5–T8", OTHERS))
     }
     other = pd.DataFrame(counts).map(lambda text: text.replace("of 8", "of 9"))
     values = check("tell_findings", pd.DataFrame(counts), variants=[(other,)])
@@ -57,7 +57,7 @@ def lowest_ci():
 
 def test_leads():
     lowest = lowest_ci()
-    lead = claims.leads("corrected", **claims.COMPARED["C4"])
+    lead = claims.leads("corrected", **claims.COMPARISON_OF["C4"])
     others = lowest.replace({"DRO-COX": "Cox_I(Keya)"})
     check("tell_leads", lowest, lead, variants=[(others, rescaled(lead, -1)), (others, lead * 0)])
 

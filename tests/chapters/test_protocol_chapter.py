@@ -25,7 +25,7 @@ def fidelity():
     cells = tables.fidelity_cells()
     by_rule = cells.groupby([*chapter.ROW, "rule"])["distance"].mean().unstack()
     rows = cells.drop_duplicates(chapter.ROW).set_index(chapter.ROW).index
-    by_rule = by_rule.loc[rows, list(selection.RULES)]
+    by_rule = by_rule.loc[rows, list(selection.SELECTION_RULES)]
     recovered = cells[cells["recovered"]].groupby(chapter.ROW)["distance"].mean()
     fit = pd.DataFrame({
         "stated": by_rule["stated CI"],
@@ -102,7 +102,7 @@ def test_costs_and_their_figure():
 def test_counts_of_models_and_rules():
     plan = pd.DataFrame({"all": [1440, 6480, 8280]}, ["T16", "T2–T15, F1", "all"])
     assert told(chapter, "tell_plan", plan).values == {"n-models": "8,280", "n-main": "6,480"}
-    assert told(chapter, "tell_rules").values["n-rules"] == str(len(selection.RULES))
+    assert told(chapter, "tell_rules").values["n-rules"] == str(len(selection.SELECTION_RULES))
 
 
 def test_every_method_is_shown():

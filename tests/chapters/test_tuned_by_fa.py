@@ -63,7 +63,7 @@ def test_the_claim():
     values = told(chapter, "tell_claim").values
     count = claims.JUDGES["C11"]("corrected")
     assert values["c11-corrected"] == f"{count.value} of 14"
-    lead = claims.leads("corrected, one setting", **claims.COMPARED["C11"])["mean"]
+    lead = claims.leads("corrected, one setting", **claims.COMPARISON_OF["C11"])["mean"]
     check("tell_one_setting", lead, variants=[(-lead,)])
 
 

@@ -182,7 +182,7 @@ def test_leads_by_hand():
 
 
 def test_a_not_says_what_could_have_been_detected(ledger):
-    rows = ledger[(ledger["verdict"] == "not") & ledger["id"].isin(claims.COMPARED)]
+    rows = ledger[(ledger["verdict"] == "not") & ledger["id"].isin(claims.COMPARISON_OF)]
     assert len(rows) and rows["detectable"].str.fullmatch(r"[\d.e-]+ to [\d.e-]+").all()
     others = ledger.drop(index=rows.index)
     assert (others["detectable"] == "").all()

@@ -28,7 +28,7 @@ def test_every_published_row_is_held_against_every_rule_that_applies(fidelity):
     rows = fidelity.groupby(["exhibit", "model", "method"])["rule"].nunique()
     assert len(rows) == 62
     # baselines have no named alpha, and only nonlinear SPLIT was trained without a gradient
-    assert set(rows) == {len(selection.RULES) - missing for missing in (0, 1, 2)}
+    assert set(rows) == {len(selection.SELECTION_RULES) - missing for missing in (0, 1, 2)}
     assert fidelity.groupby(["exhibit", "model", "method"])["recovered"].sum().eq(1).all()
     cells = tables.fidelity_cells()
     assert cells["recovered"].sum() == 558 and cells["distance"].notna().all()
@@ -86,7 +86,7 @@ def test_the_points_of_the_figure_come_back():
 
 def test_two_rows_come_back_with_test_data_only():
     """The default selection everywhere is the stated rule, and it reads validation columns only."""
-    by_test = {name for name, rule in selection.RULES.items() if rule.part == "test"}
+    by_test = {name for name, rule in selection.SELECTION_RULES.items() if rule.part == "test"}
     assert by_test == {"test CI", "test F_A"}
     assert {k for k, v in selection.RECOVERED.items() if v in by_test} == {
         ("flc", "DRO-COX"),

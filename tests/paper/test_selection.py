@@ -350,7 +350,7 @@ def test_recovered_selection_uses_the_rule_of_each_row(runs):
     chosen = selection.selected(runs, "flc", "age", selection="recovered")
     assert set(chosen.loc[chosen["method"] == "DRO-COX (SPLIT)", "learning_rate"]) == {0.01}
     for (_, method), rule in selection.RECOVERED.items():
-        assert method in METHODS and rule in selection.RULES
+        assert method in METHODS and rule in selection.SELECTION_RULES
     stated = selection.selected(runs, "flc", "age")
     unnamed = "Cox_I(R&P)"
     pd.testing.assert_frame_equal(
