@@ -20,7 +20,7 @@ import yaml
 from scipy.stats import rankdata
 
 from drocox.choosing import KEPT
-from drocox.paper import checked, protocol, store, tables
+from drocox.paper import checked, protocol, signed, store, tables
 from drocox.paper.checked import Count
 from drocox.paper.comparisons import (  # some of them for those who read the claims
     AT,
@@ -38,6 +38,7 @@ from drocox.paper.comparisons import (  # some of them for those who read the cl
     best,
     comparisons,
     count_cases,
+    detectable_errors,
     exhibit_values,
     interval,  # noqa: F401
     leads,
@@ -272,6 +273,17 @@ def recurrence(claim: dict, count: Count) -> float:
     return float(np.mean(again)) if again and word != "unknown" else np.nan
 
 
+def _detectable(name: str, view: str, out: Path | None) -> pd.Series:
+    """What the comparisons of a claim could have shown; of CI, in signed gaps."""
+    wanted = dict(COMPARISON_OF[name])
+    if wanted["metric"] != "ci_percent":
+        return leads(view, out, **wanted)["detectable"]
+    del wanted["metric"]
+    wanted = {"ours": EITHER_DRO, "theirs": BASELINE} | wanted
+    table = signed.gaps(view, out, **wanted)
+    return table["difference_error"] * detectable_errors(len(protocol.REPEATS))
+
+
 def ledger(*, out: Path | str | None = None) -> pd.DataFrame:
     """All claims in all views.
 
@@ -285,7 +297,8 @@ def ledger(*, out: Path | str | None = None) -> pd.DataFrame:
     DataFrame
         id, view, value, of, where, verdict, recurs (see :func:`recurrence`), undecided (whether
         that is below 90 %), and beside a "not" detectable: the smallest and the largest difference
-        that the comparisons could have shown, as text.
+        that the comparisons would have shown with probability 80 %, as text; of CI, the difference
+        of signed gaps.
     """
     out = None if out is None else Path(out)
     for name in STORES:
@@ -295,6 +308,7 @@ def ledger(*, out: Path | str | None = None) -> pd.DataFrame:
             what = f"the claims need all {wanted:,} models of {name!r}, the store holds {there:,}"
             raise store.StoreError(f"{what}; run: {store.command(name, out)}")
     exhibit_values.cache_clear()  # the store may have changed since the last call
+    signed.exhibit_gaps.cache_clear()
     _by_alpha.cache_clear()
     rows = []
     for name, claim in claims().items():
@@ -304,7 +318,7 @@ def ledger(*, out: Path | str | None = None) -> pd.DataFrame:
             recurs = recurrence(claim, count)
             seen = ""
             if word == "not" and name in COMPARISON_OF and view != PRINTED:
-                could = leads(view, out, **COMPARISON_OF[name])["detectable"]
+                could = _detectable(name, view, out)
                 seen = f"{could.min():.2g} to {could.max():.2g}"
             rows.append((name, view, *count[:3], word, recurs, recurs < RECURS, seen))
     return pd.DataFrame(rows, columns=["id", "view", *Count._fields[:3], "verdict", *MARKS])

@@ -13,6 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from scipy.optimize import brentq
+from scipy.stats import nct as noncentral
 from scipy.stats import t as student
 
 from drocox.paper import tables
@@ -22,6 +24,7 @@ from drocox.paper.tables import EXHIBIT_OF, EXHIBITS, METRICS, READINGS, VIEWS
 
 PRINTED = "printed"
 SMALL = 3  # repeats in a resample
+WANTED = 0.8  # probability with which a detectable difference is told from 0
 # patients tested per patient learned from (Nadeau and Bengio); 0: one test set for all repeats
 TESTED_PER_LEARNED = {"as_published": 0.0, "corrected": 0.2 / 0.8}
 MAIN_PAIRS = [EXHIBITS[e][:2] for e in ("t2", "t3", "t4")]
@@ -122,6 +125,38 @@ def exhibit_values(view: str, exhibit: str, out: Path | None, printed: str = "me
     return of_rows.reshape(len(of_rows), len(MODELS), -1, len(METRICS))
 
 
+class Compared(NamedTuple):
+    """Where a comparison is found: a table, and one kind of model in it."""
+
+    exhibit: str
+    model: int  # place among MODELS
+
+
+def compared(view: str, pairs, models=MODELS, tune_by: str = "ci_percent") -> dict[str, Compared]:
+    """Comparisons by name; of the first two views, those whose numbers were published.
+
+    Parameters
+    ----------
+    view : str
+    pairs : list of (data set, attribute)
+    models : sequence of {"linear", "nonlinear"}
+    tune_by : {"ci_percent", "f_a"}
+
+    Returns
+    -------
+    dict of Compared
+        By data set, attribute and model: "flc age linear".
+    """
+    by_name = {}
+    for dataset, attribute in pairs:
+        exhibit = tables.exhibit_of(dataset, attribute, tune_by)
+        if exhibit in EXHIBIT_OF or view not in (PRINTED, "as published"):
+            for model in models:
+                name = f"{dataset} {attribute} {model}"
+                by_name[name] = Compared(exhibit, MODELS.index(model))
+    return by_name
+
+
 def comparisons(
     view: str, out: Path | None, pairs, models=MODELS, tune_by: str = "ci_percent"
 ) -> Comparisons:
@@ -140,12 +175,8 @@ def comparisons(
     Comparisons
     """
     by_name = {}
-    for dataset, attribute in pairs:
-        exhibit = tables.exhibit_of(dataset, attribute, tune_by)
-        if exhibit in EXHIBIT_OF or view not in (PRINTED, "as published"):
-            for model in models:
-                values = exhibit_values(view, exhibit, out)
-                by_name[f"{dataset} {attribute} {model}"] = values[:, MODELS.index(model)]
+    for name, (exhibit, model) in compared(view, pairs, models, tune_by).items():
+        by_name[name] = exhibit_values(view, exhibit, out)[:, model]
     if not by_name:
         return Comparisons([], np.empty((1, 0, 8, len(METRICS))))
     return Comparisons(list(by_name), np.stack(list(by_name.values()), axis=1))
@@ -157,6 +188,31 @@ class Interval(NamedTuple):
     mean: np.ndarray
     half: np.ndarray
     detectable: np.ndarray  # the true difference that is told from 0 with probability 80 %
+
+
+@cache
+def detectable_errors(repeats: int) -> float:
+    r"""The true difference, in standard errors, that is told from 0 with probability 80 %.
+
+    The :math:`\delta` for which Student's t with noncentrality :math:`\delta` lies beyond the 95 %
+    quantiles with that probability.
+
+    Parameters
+    ----------
+    repeats : int
+
+    Returns
+    -------
+    float
+    """
+    degrees = repeats - 1
+    bar = student.ppf(0.975, degrees)
+
+    def missing(shift: float) -> float:
+        told = noncentral.sf(bar, degrees, shift) + noncentral.cdf(-bar, degrees, shift)
+        return WANTED - told
+
+    return float(brentq(missing, 0, 10))
 
 
 def interval(differences, protocol: str) -> Interval:
@@ -177,8 +233,8 @@ def interval(differences, protocol: str) -> Interval:
     """
     d = np.asarray(differences, dtype=float)
     error = d.std(axis=0, ddof=1) * np.sqrt(1 / len(d) + TESTED_PER_LEARNED[protocol])
-    half, power = student.ppf([0.975, 0.8], len(d) - 1)
-    return Interval(d.mean(axis=0), half * error, (half + power) * error)
+    half = student.ppf(0.975, len(d) - 1) * error
+    return Interval(d.mean(axis=0), half, detectable_errors(len(d)) * error)
 
 
 def _of_best(values: np.ndarray) -> np.ndarray:
@@ -200,11 +256,15 @@ def leads(
 ) -> pd.DataFrame:
     """By how much the best of some methods leads the best of others, in each comparison.
 
+    Not in CI: an interval of differences of absolute values says little. Signed gaps are compared
+    by :func:`drocox.paper.signed.gaps`.
+
     Parameters
     ----------
     view, out
         As in :func:`exhibit_values`; not the printed view, which has no repeats.
     metric : str
+        Any but "ci_percent".
     pairs : list of (data set, attribute)
     models : sequence of {"linear", "nonlinear"}, optional
     ours, theirs : slice, optional
@@ -217,10 +277,10 @@ def leads(
         By comparison: mean, half and detectable, the :func:`interval` of the lead of the best mean
         of ours over the best of theirs, positive where ours is better.
     """
-    compared = comparisons(view, out, pairs, models, tune_by)
-    lead = _of_best(compared.of(metric, ours)) - _of_best(compared.of(metric, theirs))
+    values = comparisons(view, out, pairs, models, tune_by)
+    lead = _of_best(values.of(metric, ours)) - _of_best(values.of(metric, theirs))
     protocol = (VIEWS | READINGS)[view]["protocol"]
-    return pd.DataFrame(interval(lead, protocol)._asdict(), compared.names)
+    return pd.DataFrame(interval(lead, protocol)._asdict(), values.names)
 
 
 def count_cases(holds: np.ndarray, names: list[str]) -> Count:
@@ -264,7 +324,7 @@ def best(
     -------
     Count
     """
-    compared = comparisons(view, out, pairs, models, tune_by)
-    best_of_ours = over_draws(compared.of(metric, ours)).max(axis=-1)
-    best_of_theirs = over_draws(compared.of(metric, theirs)).max(axis=-1)
-    return count_cases(best_of_ours > best_of_theirs, compared.names)
+    values = comparisons(view, out, pairs, models, tune_by)
+    best_of_ours = over_draws(values.of(metric, ours)).max(axis=-1)
+    best_of_theirs = over_draws(values.of(metric, theirs)).max(axis=-1)
+    return count_cases(best_of_ours > best_of_theirs, values.names)

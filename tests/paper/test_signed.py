@@ -1,0 +1,171 @@
+"""Signed gaps against literal t tests, and how often the words are wrong in simulated repeats."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from drocox.paper import claims, signed, tables
+from drocox.paper.comparisons import detectable_errors
+
+LONGER = np.sqrt((1 / 10 + 0.2 / 0.8) * 10)  # a corrected interval, over a plain one
+
+
+def repeats(theirs, ours, n, *, within=((1.0, 0.9), (0.9, 1.0)), seed=0):
+    """Ten repeats of n experiments that share patients, as Nadeau and Bengio assume.
+
+    A part of the error is common to all repeats of an experiment: a quarter of the variance
+    between repeats, as with a test part of one fifth.
+    """
+    rng = np.random.default_rng(seed)
+    root = np.linalg.cholesky(np.array(within)).T
+    common = 0.5 * rng.standard_normal((1, n, 2)) @ root
+    values = np.array([theirs, ours]) + common + rng.standard_normal((10, n, 2)) @ root
+    return values[..., 0], values[..., 1]
+
+
+def rates(theirs, ours, n=4000, family=1, **options):
+    """Share of each word over experiments, words of intervals that hold together."""
+    values = repeats(theirs, ours, n, **options)
+    names = [str(i) for i in range(n)]
+    words = signed.compare(*values, names, "corrected", family=family)["together"]
+    return words.value_counts(normalize=True).reindex(signed.WORDS, fill_value=0.0)
+
+
+def test_against_literal_t_tests():
+    rng = np.random.default_rng(1)
+    theirs, ours = rng.normal(0.5, 1, (2, 10, 3))
+    table = signed.compare(theirs, ours, ["a", "b", "c"], "as_published")
+    longer = signed.compare(theirs, ours, ["a", "b", "c"], "corrected")
+    for k, name in enumerate(["a", "b", "c"]):
+        row = table.loc[name]
+        paired = stats.ttest_rel(theirs[:, k], ours[:, k])
+        assert row["difference_p"] == pytest.approx(paired.pvalue)
+        low = paired.confidence_interval().low
+        assert row["difference"] - row["difference_half"] == pytest.approx(low)
+        together = paired.confidence_interval(1 - 0.05 / 3)
+        assert row["difference"] + row["difference_half_together"] == pytest.approx(together.high)
+        of_sum = stats.ttest_1samp(theirs[:, k] + ours[:, k], 0)
+        assert row["sum_p"] == pytest.approx(of_sum.pvalue)
+        own = stats.ttest_1samp(theirs[:, k], 0).confidence_interval()
+        assert row["theirs"] + row["theirs_half"] == pytest.approx(own.high)
+        assert longer.loc[name, "sum_half"] == pytest.approx(LONGER * row["sum_half"])
+        statistic = of_sum.statistic / LONGER
+        assert longer.loc[name, "sum_p"] == pytest.approx(2 * stats.t.sf(abs(statistic), 9))
+
+
+def test_words_by_hand():
+    difference = np.array([3.0, -3.0, 3.0, -3.0, 3.0, -3.0, 1.0, 1.0])
+    total = np.array([3.0, -3.0, -3.0, 3.0, 1.0, -1.0, 3.0, 1.0])
+    expected = 2 * [signed.CLOSER] + 2 * [signed.FARTHER] + 2 * [signed.MOVED]
+    expected += 2 * [signed.UNDECIDED]
+    assert signed.verdict_words(difference, total, 2.0).tolist() == expected
+
+
+def test_support_by_age():
+    """The one firm shift, from the table's runs by plain formulas."""
+    runs = tables.chosen_runs("support", "age", protocol="corrected")
+    gap = runs.pivot(index="repeat", columns="method", values="test_ci_signed_age")
+    d = gap["Cox"] - gap["DRO-COX"]
+    error = d.std() * np.sqrt(0.1 + 0.25)
+    row = signed.gaps("corrected").loc["support age linear"]
+    assert row["difference"] == pytest.approx(d.mean())
+    assert row["difference_error"] == pytest.approx(error)
+    assert row["difference_p"] == pytest.approx(2 * stats.t.sf(abs(d.mean()) / error, 9))
+    total = gap["Cox"] + gap["DRO-COX"]
+    assert row["sum_half"] == pytest.approx(stats.t.ppf(0.975, 9) * total.std() * np.sqrt(0.35))
+    numbers = row[["theirs", "theirs_half", "ours", "ours_half", "difference", "difference_half"]]
+    assert numbers.astype(float).round(2).tolist() == [-2.19, 1.18, -0.22, 1.15, -1.96, 0.53]
+    assert [row["alone"], row["together"]] == [signed.CLOSER, signed.MOVED]
+
+
+def test_gaps_are_those_of_ci():
+    """The absolute values of the signed gaps have the means of the tables."""
+    for view in ("corrected", "stated rule"):
+        gaps = signed.exhibit_gaps(view, "t4")
+        ci = claims.exhibit_values(view, "t4", None)[..., claims.AT["ci_percent"]]
+        np.testing.assert_allclose(np.abs(gaps), -ci, atol=1e-7)
+
+
+def test_the_fairest_of_several_stands_for_all():
+    runs = tables.chosen_runs("seer", "race", protocol="corrected")
+    wide = runs.pivot(index="repeat", columns="method", values="test_ci_signed_race")
+    fairest = wide[claims.BASELINES["linear"]].abs().mean().idxmin()
+    table = signed.gaps("corrected", pairs=[("seer", "race")], theirs=claims.BASELINE)
+    assert table.loc["seer race linear", "theirs"] == pytest.approx(wide[fairest].mean())
+    assert list(table.index) == ["seer race linear", "seer race nonlinear"]
+
+
+# How often are the words wrong?
+
+
+@pytest.mark.parametrize("gaps", [(0.0, 0.0), (3.0, 3.0), (3.0, -3.0), (9.0, -9.0)])
+def test_models_that_are_as_unequal_as_each_other(gaps):
+    """Neither is closer to equal: said in at most 5 %, up to binomial error."""
+    rate = rates(*gaps)
+    at_most = 0.05 + 3 * np.sqrt(0.05 * 0.95 / 4000)
+    assert rate[signed.CLOSER] + rate[signed.FARTHER] < at_most
+
+
+def test_a_gap_that_changes_its_side_is_not_called_closing():
+    rate = rates(3.0, -3.0)
+    assert rate[signed.MOVED] > 0.9
+
+
+def test_a_gap_that_closes_is_found():
+    rate = rates(6.0, 0.0)
+    assert rate[signed.CLOSER] > 0.9
+    assert rates(0.0, 6.0)[signed.FARTHER] > 0.9
+
+
+def test_a_family_is_wrong_together_in_five_percent():
+    """Fourteen comparisons without an effect: one of them moves in at most 5 % of tables."""
+    values = repeats(3.0, 3.0, 14 * 1000)
+    names = [str(i) for i in range(14 * 1000)]
+    table = signed.compare(*values, names, "corrected", family=14)
+    some = (table["together"] != signed.UNDECIDED).to_numpy().reshape(1000, 14).any(axis=1)
+    assert some.mean() < 0.05 + 3 * np.sqrt(0.05 * 0.95 / 1000)
+    alone = (table["alone"] != signed.UNDECIDED).mean()
+    assert alone == pytest.approx(0.05, abs=0.01)
+
+
+# Power
+
+
+def row_of_truth(within):
+    """What :func:`compare` would estimate without error: one row."""
+    (a, ab), (_, b) = within
+    of_difference = a + b - 2 * ab
+    of_sum = a + b + 2 * ab
+    errors = np.sqrt(np.array([of_difference, of_sum]) * 0.35)
+    correlation = (a - b) / np.sqrt(of_difference * of_sum)
+    names = ["theirs", "difference_error", "sum_error", "correlation"]
+    return pd.Series([2.0, *errors, correlation], names)
+
+
+@pytest.mark.parametrize("within", [((1.0, 0.9), (0.9, 1.0)), ((1.0, 0.2), (0.2, 0.5))])
+def test_power_against_the_test_itself(within):
+    row = row_of_truth(within)
+    experiments = signed.Simulated(row)
+    for theirs, ours in ((1.0, 0.0), (2.0, 1.0), (4.0, 0.0)):
+        rate = rates(theirs, ours, n=6000, within=within)
+        assert experiments.closer(theirs, ours) == pytest.approx(rate[signed.CLOSER], abs=0.02)
+        moved = 1 - rate[signed.UNDECIDED]
+        assert experiments.moved(theirs - ours) == pytest.approx(moved, abs=0.02)
+
+
+def test_detectable_effects_are_seen_in_four_of_five():
+    within = ((1.0, 0.6), (0.6, 1.5))
+    row = row_of_truth(within)
+    power = signed.power(row.to_frame("it").T).loc["it"]
+    rate = rates(0.0, -power["detectable"], n=6000, within=within)
+    assert 1 - rate[signed.UNDECIDED] == pytest.approx(0.8, abs=0.02)
+    rate = rates(power["detectable_closing"], 0.0, n=6000, within=within)
+    assert rate[signed.CLOSER] == pytest.approx(0.8, abs=0.02)
+    assert power["closer_half"] == signed.Simulated(row).closer(2.0, 1.0)
+    assert detectable_errors(10) == pytest.approx(3.15, abs=0.01)
+
+
+def test_smaller_differences_need_more_patients():
+    times = signed.times_the_patients(pd.Series([0.5, 1.0, 2.0]))
+    assert times.tolist() == [1, 4, 16]
