@@ -8,7 +8,8 @@ patient :math:`i` follows from what that patient adds to numerator and denominat
 
 for all patients at once, in :math:`O(n \log n)`; :mod:`drocox.intervals` makes standard errors of
 these values. Where several models scored the patients (cross-fitting), only patients of one *fold*,
-scored by one model, are compared.
+scored by one model, are compared. The calibration slope and Uno's c are no such ratios;
+:mod:`drocox.slope` and :mod:`drocox.uno` follow them without each patient in as many steps.
 """
 
 from collections.abc import Sequence
@@ -21,11 +22,14 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy import special
 
-from drocox import _checks, concordance
+from drocox import _checks, concordance, uno
+from drocox.censoring import censoring
 from drocox.data import SurvivalData
 from drocox.intervals import jackknife, simultaneous
+from drocox.slope import calibration_slope
 
 FEWEST_EVENTS = 5  # that a group needs to be judged
+STILL_OBSERVED = 0.1  # share of the patients at the horizon, unless another one is given
 # the scale on which each figure is nearly normal, and the way back
 SCALES = {
     "concordance": (special.logit, special.expit),
@@ -64,6 +68,7 @@ class HeldOut:
     event: np.ndarray
     fold: np.ndarray  # 0, 1, ...: which model scored each patient
     expected: np.ndarray | None = None  # events of each patient, by the baseline of a training part
+    horizon: float | None = None  # time up to which Uno's c compares; by default `default_horizon`
 
     def subset(self, rows: np.ndarray) -> "HeldOut":
         """Some of the patients.
@@ -78,7 +83,12 @@ class HeldOut:
         """
         expected = None if self.expected is None else self.expected[rows]
         return HeldOut(
-            self.scores[rows], self.time[rows], self.event[rows], self.fold[rows], expected
+            self.scores[rows],
+            self.time[rows],
+            self.event[rows],
+            self.fold[rows],
+            expected,
+            self.horizon,
         )
 
     @cached_property
@@ -143,6 +153,62 @@ class HeldOut:
         )
         return _ratio(inside * self.all_pairs + with_members, counted=2)
 
+    def uno_c(self, members: np.ndarray) -> Estimate:
+        """Uno's c among the members, with censoring weights of their own.
+
+        Only events before the horizon are compared with later patients; the horizon stays where it
+        is when a patient is left out.
+
+        Parameters
+        ----------
+        members : bool array of shape (n,)
+
+        Returns
+        -------
+        Estimate
+            NaN where there is no pair.
+        """
+        horizon = self.horizon
+        if horizon is None:
+            horizon = default_horizon(self.time, self.event)
+        rows = np.flatnonzero(members)
+        outcomes = self.time[rows], self.event[rows]
+        weights = censoring(*outcomes)
+        counted = self.event[rows] & (self.time[rows] < horizon)
+        without = np.full(len(members), np.nan)
+        if not counted.any():
+            return Estimate(np.nan, without)
+        total, left = uno.sums(
+            self.scores[rows], self.event[rows], self.fold[rows], weights, counted
+        )
+        with np.errstate(divide="ignore", invalid="ignore"):  # what does not exist is NaN
+            value = float(total[0] / total[1])
+            without[:] = value
+            without[rows] = left[:, 0] / left[:, 1]
+        return Estimate(value, without)
+
+    def slope(self, members: np.ndarray) -> Estimate:
+        """Calibration slope of the scores among the members: see :mod:`drocox.slope`.
+
+        Parameters
+        ----------
+        members : bool array of shape (n,)
+
+        Returns
+        -------
+        Estimate
+            NaN where there is no slope. Its values without a patient are one Newton step from it.
+        """
+        rows = np.flatnonzero(members)
+        without = np.full(len(members), np.nan)
+        if not self.event[rows].any():
+            return Estimate(np.nan, without)
+        columns = (self.scores, self.time, self.event, self.fold)
+        value, left = calibration_slope(*(column[rows] for column in columns))
+        without[:] = value
+        without[rows] = left
+        return Estimate(value, without)
+
     def calibration(self, members: np.ndarray) -> Estimate:
         """Observed by expected events of the members.
 
@@ -192,6 +258,23 @@ class HeldOut:
         share = of_fold / (members.sum() - members)
         others = np.maximum(patients[self.fold] - 1, 1)
         return Estimate(np.exp(log_risk), np.exp(without + share * score / others))
+
+
+def default_horizon(time: np.ndarray, event: np.ndarray) -> float:
+    """The last time of an event at which a tenth of the patients is still observed.
+
+    Parameters
+    ----------
+    time, event : arrays of shape (n,)
+
+    Returns
+    -------
+    float
+        Of the first event, where nobody else is observed as long.
+    """
+    late = np.quantile(time, 1 - STILL_OBSERVED)
+    events = time[event]
+    return float(max(events[events <= late].max(initial=0.0), events.min()))
 
 
 def _ratio(lost: np.ndarray, counted: int = 1, second: np.ndarray | float = 0.0) -> Estimate:

@@ -1,0 +1,193 @@
+"""Uno's c and the calibration slope, against loops, other packages and real refits."""
+
+import literal
+import numpy as np
+import pytest
+from scipy.optimize import brentq
+from sksurv.linear_model import CoxPHSurvivalAnalysis
+from sksurv.metrics import concordance_index_ipcw
+from sksurv.nonparametric import CensoringDistributionEstimator
+from sksurv.util import Surv
+
+from drocox.censoring import censoring
+from drocox.heldout import HeldOut, default_horizon
+from drocox.slope import calibration_slope
+
+
+def drawn(seed, n=90):
+    """Patients with or without ties and folds, and the members of a group."""
+    rng = np.random.default_rng(seed)
+    scores = rng.normal(size=n).round(1 + 2 * (seed % 2))
+    death = rng.exponential(np.exp(-scores))
+    leaves = rng.exponential(1.5, n)
+    time = np.minimum(death, leaves)
+    if seed % 3:
+        time = np.ceil(time * 5) / 5
+    fold = rng.integers(0, 1 + seed % 3, n)
+    patients = HeldOut(scores, time, death <= leaves, fold, horizon=np.quantile(time, 0.8))
+    return patients, rng.random(n) < 0.7
+
+
+def left_out(name, patients, members):
+    everyone = np.arange(len(members))
+    values = []
+    for i in everyone:
+        rest = everyone != i
+        values.append(getattr(patients.subset(rest), name)(members[rest]).value)
+    return np.array(values)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_weights_are_those_of_scikit_survival(seed):
+    patients, _ = drawn(seed)
+    outcomes = Surv.from_arrays(patients.event, patients.time)
+    curve = CensoringDistributionEstimator().fit(outcomes).predict_proba(patients.time)
+    inside = curve > 0
+    mine = censoring(patients.time, patients.event)
+    np.testing.assert_allclose(mine.weight[inside], 1 / curve[inside], rtol=1e-12)
+    assert (mine.weight[~inside] == 0).all()
+
+
+@pytest.mark.parametrize("power", [0, 1, 2])
+@pytest.mark.parametrize("seed", range(4))
+def test_weighted_sums_without_each_patient(seed, power):
+    patients, _ = drawn(seed)
+    amount = patients.event & (patients.time < patients.horizon)
+    weights = censoring(patients.time, patients.event)
+    without = weights.sum_without(amount * weights.weight**power, power)
+    for i in range(len(amount)):
+        rest = np.arange(len(amount)) != i
+        again = censoring(patients.time[rest], patients.event[rest])
+        assert without[i] == pytest.approx((amount[rest] * again.weight**power).sum(), rel=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(9))
+def test_uno_c_is_that_of_scikit_survival(seed):
+    patients, members = drawn(seed)
+    patients = HeldOut(
+        patients.scores, patients.time, patients.event, 0 * patients.fold, None, patients.horizon
+    )
+    outcomes = Surv.from_arrays(patients.event[members], patients.time[members])
+    theirs = concordance_index_ipcw(
+        outcomes, outcomes, patients.scores[members], tau=patients.horizon
+    )
+    assert patients.uno_c(members).value == pytest.approx(theirs[0], rel=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(9))
+def test_uno_c_without_each_patient(seed):
+    """Exactly: pairs within folds, and censoring weights of those who are left."""
+    patients, members = drawn(seed)
+    exact = left_out("uno_c", patients, members)
+    np.testing.assert_allclose(patients.uno_c(members).without, exact, rtol=1e-10)
+
+
+def test_uno_c_needs_events_before_the_horizon():
+    patients, members = drawn(0)
+    early = HeldOut(patients.scores, patients.time, patients.event, patients.fold, horizon=0.0)
+    assert np.isnan(early.uno_c(members).value)
+
+
+def test_the_horizon_leaves_a_tenth_of_the_patients():
+    patients, _ = drawn(0, n=1000)
+    horizon = default_horizon(patients.time, patients.event)
+    assert 0.1 <= (patients.time >= horizon).mean() < 0.11
+    assert horizon in patients.time[patients.event]
+    assert default_horizon(np.array([1.0, 2, 3]), np.array([False, False, True])) == 3
+
+
+def test_uno_c_does_not_depend_on_the_censoring():
+    """The same patients, followed for longer and for shorter: Harrell's index moves, Uno's not."""
+    rng = np.random.default_rng(5)
+    n = 40_000
+    x = rng.normal(size=n)
+    scale = np.where(rng.random(n) < 0.5, 0.2, 2.0)  # early deaths are predicted, late ones not
+    death = rng.weibull(1 / scale) * np.exp(-x * (scale < 1))
+    values = []
+    for mean in (1.0, 8.0):
+        leaves = rng.exponential(mean, n)
+        patients = HeldOut(
+            x, np.minimum(death, leaves), death <= leaves, np.zeros(n, int), horizon=2.0
+        )
+        everybody = np.full(n, True)
+        values.append([patients.uno_c(everybody).value, patients.c_index(everybody).value])
+    assert abs(values[0][0] - values[1][0]) < 0.01 < abs(values[0][1] - values[1][1])
+
+
+def score_function(patients, members):
+    """Derivative of the log partial likelihood, by loops over the events."""
+
+    def derivative(slope):
+        total = 0.0
+        for i in np.flatnonzero(members & patients.event):
+            at_risk = members & (patients.fold == patients.fold[i])
+            f = patients.scores[at_risk & (patients.time >= patients.time[i])]
+            weight = np.exp(slope * f)
+            total += patients.scores[i] - (weight * f).sum() / weight.sum()
+        return total
+
+    return derivative
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_slope_is_the_root_of_a_loop(seed):
+    patients, members = drawn(seed)
+    root = brentq(score_function(patients, members), -5, 5, xtol=1e-12)
+    assert patients.slope(members).value == pytest.approx(root, rel=1e-8)
+    if seed % 3 == 0:
+        alone = Surv.from_arrays(patients.event[members], patients.time[members])
+        theirs = CoxPHSurvivalAnalysis(ties="breslow", tol=1e-12)
+        theirs.fit(patients.scores[members, None], alone)
+        assert patients.slope(members).value == pytest.approx(theirs.coef_[0], rel=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_slope_without_each_patient(seed):
+    """One step each, against refits: the better, the more patients each fold has."""
+    patients, members = drawn(seed, n=300)
+    exact = left_out("slope", patients, members)
+    without = patients.slope(members).without
+    assert (without[~members] == exact[~members]).all()
+    assert np.corrcoef(without[members], exact[members])[0, 1] > 0.99
+    assert without[members].std() == pytest.approx(exact[members].std(), rel=0.05)
+
+
+def test_the_slope_follows_the_scale_and_the_folds():
+    patients, members = drawn(5)
+    value, without = patients.slope(members)
+    moved = HeldOut(
+        3 * patients.scores + 7 * patients.fold, patients.time, patients.event, patients.fold
+    )
+    again = moved.slope(members)
+    assert again.value == pytest.approx(value / 3, rel=1e-9)
+    np.testing.assert_allclose(again.without, without / 3, rtol=1e-9)
+    backwards = HeldOut(-patients.scores, patients.time, patients.event, patients.fold)
+    assert backwards.slope(members).value == pytest.approx(-value, rel=1e-9)
+
+
+def test_slopes_that_do_not_exist():
+    time = np.arange(1.0, 11)
+    event = np.full(10, True)
+    fold = np.zeros(10, int)
+    assert np.isnan(calibration_slope(np.ones(10), time, event, fold)[0])
+    assert np.isnan(calibration_slope(-time, time, event, fold)[0])  # the order of the events
+    small = calibration_slope(np.tile([1.0, -1], 5), time, event, fold)[0]
+    large = calibration_slope(1e300 * np.tile([1.0, -1], 5), time, event, fold)[0]
+    assert 1e300 * large == pytest.approx(small)
+    nobody = HeldOut(-time, time, ~event, fold)
+    assert np.isnan(nobody.slope(event).value)
+
+
+def test_breslow_is_the_baseline_of_slope_one():
+    """Where the scores are the maximum of the likelihood, the slope is 1."""
+    patients, members = drawn(0)
+    value = patients.slope(members).value
+    fitted = HeldOut(value * patients.scores, patients.time, patients.event, patients.fold)
+    assert fitted.slope(members).value == pytest.approx(1, rel=1e-9)
+    likelihood = [
+        literal.cox_losses(
+            s * value * patients.scores[members], patients.time[members], patients.event[members]
+        ).sum()
+        for s in (0.99, 1.0, 1.01)
+    ]
+    assert likelihood[1] < min(likelihood[0], likelihood[2])
