@@ -41,7 +41,7 @@ converge at once. The rule "cvar", which has kinks wherever it matters, takes th
 """
 
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -113,13 +113,13 @@ class _Progress:
     bound: float
     q: np.ndarray
     steps: int = 0
-    away: bool = False  # whether scores still move, far, and gain next to nothing
+    away: bool = field(init=False)  # whether scores still move, far, and gain next to nothing
     on_a_ray: bool = False  # whether the best point is on a ray along which losses fall for ever
 
     @property
     def gap(self) -> float:
-        """How much smaller a risk might be, relative to the size of the risk if that is over 1."""
-        return (self.best.risk - self.bound) / max(1.0, self.best.risk)
+        """How much smaller a risk might be."""
+        return _relative_gap(self.best.risk, self.bound)
 
     def improve(self, new: Losses) -> None:
         """Take a point with a smaller risk; a null optimum is to be exactly that."""
@@ -246,11 +246,16 @@ def minimise(
         coef=coordinates.back @ best.point,
         risk=best.risk,
         bound=bound,
-        gap=(best.risk - bound) / max(1.0, best.risk),
+        gap=_relative_gap(best.risk, bound),
         weights=worst,
         n_iter=progress.steps,
         separated=progress.separated(tol),
     )
+
+
+def _relative_gap(risk: float, bound: float) -> float:
+    """How far a risk is from a bound, relative to the size of the risk if that is over 1."""
+    return (risk - bound) / max(1.0, risk)
 
 
 def _solve(problem: Problem, start: np.ndarray, tol: float, n_iter: int) -> _Progress:
@@ -369,7 +374,7 @@ def _solve_tail(problem: Problem, at: Losses, tol: float, n_iter: int) -> _Progr
     progress = _Progress(at, problem.lowest(weighted.q), weighted.q)
     model = tail.Model(at)
     damping = 0.0
-    for progress.steps in range(1, n_iter + 1):
+    for progress.steps in range(1, max(1, n_iter) + 1):
         trace = np.trace(weighted.hessian)
         shift = damping + NEWTON_FLOOR * trace + 1e-100
         found = model.minimum(weighted.hessian + shift * np.eye(len(at.point)), price)

@@ -101,10 +101,24 @@ def test_without_ridge_copies_share_by_their_spread():
     assert 2 * found.coef[0] == pytest.approx(alone.coef[0], rel=1e-6)
 
 
-def test_the_gap_is_relative_to_risks_above_one_only():
+def test_the_gap_is_relative_to_risks_above_one():
     found = minimise(X, RISK, 1, n_iter=1)
-    assert found.risk > found.bound
-    assert found.gap == pytest.approx((found.risk - found.bound) / max(1.0, found.risk), rel=1e-9)
+    assert found.risk > max(1.0, found.bound)
+    assert found.gap == pytest.approx((found.risk - found.bound) / found.risk, rel=1e-9)
+
+
+def test_the_gap_of_risks_below_one_is_not_relative():
+    risk = drocox.risk_sets([4, 3, 2, 1], [0, 1, 0, 1])
+    found = minimise([[0.0], [5.0], [1.0], [3.0]], risk, 0.5, rule="cvar", n_iter=1)
+    assert found.bound < found.risk < 1
+    assert found.gap == pytest.approx(found.risk - found.bound, rel=1e-9)
+
+
+@pytest.mark.parametrize("rule", ["sharp", "cvar"])
+def test_at_least_one_step_is_taken(rule):
+    found = minimise(X, RISK, 0.3, rule=rule, n_iter=0)
+    assert found.n_iter == 1
+    assert not found.separated
 
 
 @pytest.mark.parametrize("mu", [1e-3, 0.1, 10.0])
