@@ -1,0 +1,159 @@
+"""The data sets of SurvSet: what is left out, why, and how the rest is encoded."""
+
+import hashlib
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from drocox.beyond import survset
+
+FOLDER = Path(importlib.util.find_spec("SurvSet").origin).parent / "_datagen" / "output"
+
+
+@pytest.fixture(scope="module")
+def flow():
+    return survset.flow()
+
+
+def test_the_table_has_every_file_of_the_package_and_its_hash():
+    files = {path.stem: path for path in FOLDER.glob("*.csv")}
+    assert sorted(files) == survset.NAMES
+    assert len(survset.NAMES) == 76
+    for name, path in files.items():
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+        assert digest == survset.TABLE[name]["sha256"], name
+
+
+def test_the_table_names_columns_that_exist():
+    for name, facts in survset.TABLE.items():
+        columns = survset._header(name)
+        named = [facts[key] for key in survset.ATTRIBUTES if key in facts]
+        assert not set(named).union(facts.get("drop", {})).difference(columns), name
+        assert ("sex" in facts) == ("female" in facts), name
+
+
+def test_the_rules_are_applied_in_order(flow):
+    assert list(flow.index) == survset.NAMES
+    counts = survset.flow_counts()
+    assert list(counts.index) == list(survset.STEPS)
+    assert counts["leaving"].sum() == 76
+    assert counts["left"].iloc[-1] == counts.loc["included", "leaving"] == len(survset.included())
+    assert counts["leaving"].to_dict() == flow["step"].value_counts()[counts.index].to_dict()
+    leaving = counts["names"]
+    assert leaving["people"] == ["UnempDur", "Unemployment", "divorce", "hdfail"]
+    assert leaving["rows"] == ["diabetes", "retinopathy"]
+    assert leaving["study"] == ["dataDIVAT2"]
+    assert leaving["beside"] == ["flchain", "support2"]
+
+
+def test_those_included_keep_the_rules(flow):
+    stays = flow[flow["step"].isin(["included", "beside"])]
+    assert stays["study"].is_unique
+    assert (stays["rows"] == stays["patients"]).all()
+    assert stays["patients"].min() >= 200
+    assert stays["events"].min() >= 80
+    assert (stays["events"] >= 10 * stays["features"]).all()
+    assert (stays["describing"] >= 1).all()
+    assert stays["reason"].isin([survset.STEPS["included"], survset.STEPS["beside"]]).all()
+
+
+def test_a_study_keeps_the_data_set_with_more_attributes(flow):
+    divat = flow[(flow["study"] == "DIVAT") & (flow["step"] != "outcome")]
+    assert divat["step"].to_dict() == {"dataDIVAT2": "study", "dataDIVAT3": "included"}
+    assert divat.loc["dataDIVAT2", "events"] > divat.loc["dataDIVAT3", "events"]
+
+
+def test_encoding_by_hand_of_the_lung_cancer_trial():
+    table = pd.read_csv(FOLDER / "cancer.csv", dtype={"fac_ph_ecog": str})
+    data = survset.load("cancer")
+    numbers = ["wt_loss", "ph_karno", "pat_karno", "meal_cal", "age"]
+    assert list(data.X.columns) == [*numbers, "ph_ecog=1", "ph_ecog=2", "sex=M"]
+    for column in numbers:
+        np.testing.assert_array_equal(data.X[column], table[f"num_{column}"])
+    # one patient has level 3 and joins the most frequent, 1; one is unknown
+    ecog = table["fac_ph_ecog"].replace({"3": "1", "missing": None})
+    expected = np.where(ecog.isna(), np.nan, ecog == "1")
+    np.testing.assert_array_equal(data.X["ph_ecog=1"], expected)
+    np.testing.assert_array_equal(data.sex, table["fac_sex"] == "F")
+    np.testing.assert_array_equal(data.age, table["num_age"])
+    assert data.race is None
+    np.testing.assert_array_equal(data.time, table["time"])
+    np.testing.assert_array_equal(data.event, table["event"] == 1)
+    assert data.describing == [*numbers, "ph_ecog", "sex"]
+
+
+def test_encoding_by_hand_of_the_drug_abuse_treatment():
+    table = pd.read_csv(FOLDER / "uis.csv")
+    data = survset.load("uis")
+    assert data.race_label == "white"
+    known = table["fac_race"] != "missing"
+    expected = np.where(known, table["fac_race"] == "white", np.nan)
+    np.testing.assert_array_equal(data.race, expected)
+    np.testing.assert_array_equal(data.X["race=white"], expected)
+    assert np.isnan(data.age).sum() == table["num_age"].isna().sum() == 5
+    assert data.sex is None
+    levels = [column for column in data.X if column.startswith("heroic=")]
+    assert levels == ["heroic=Heroin", "heroic=Heroin&Cocaine", "heroic=Neither"]
+
+
+def test_small_levels_are_pooled_without_a_look_at_their_outcomes():
+    levels = pd.Series(["a"] * 60 + ["b"] * 25 + ["c"] * 9 + ["d"] * 6)
+    pooled = survset._pool(levels, 1.0)
+    assert pooled.value_counts().to_dict() == {"a": 60, "b": 25, "other levels": 15}
+    joined = survset._pool(levels, 0.5)  # the pool has 7.5 events only
+    assert joined.value_counts().to_dict() == {"a": 75, "b": 25}
+    assert survset._pool(levels, 10.0) is levels
+
+
+def test_either_event_of_the_lymphoma_counts():
+    table = pd.read_csv(FOLDER / "follic.csv")
+    data = survset.load("follic")
+    assert set(table["event"]) == {0, 1, 2}
+    np.testing.assert_array_equal(data.event, table["event"] > 0)
+
+
+def test_most_patients_with_a_heart_attack_are_men():
+    assert survset.load("TRACE").sex.mean() < 0.5  # labels are swapped in the file
+
+
+def test_columns_that_know_the_outcome_are_gone():
+    assert not {"pctime", "pcdx"} & set(survset.load("mgus").covariates)
+    assert not {"surv2m", "sps", "sfdm2"} & set(survset.load("support2").covariates)
+    assert "chapter" not in survset.load("flchain").covariates
+
+
+def test_times_of_zero_are_kept():
+    assert (survset.load("Aids2").time == 0).sum() == 29
+
+
+def test_groups_of_an_attribute_must_be_large_enough():
+    data = survset.load("Aids2")
+    assert data.sex.mean() < 0.1
+    assert not survset.eligible(data, "sex")
+    assert survset.eligible(data, "age")
+    assert not survset.eligible(data, "race")
+    with pytest.raises(ValueError, match="attribute"):
+        survset.eligible(data, "height")
+
+
+def test_what_cannot_be_loaded_is_said(monkeypatch, tmp_path):
+    with pytest.raises(ValueError, match="data set"):
+        survset.load("cancers")
+    with pytest.raises(ValueError, match="vary in time"):
+        survset.load("heart")
+    survset._path.cache_clear()
+    monkeypatch.setitem(survset.TABLE["cancer"], "sha256", "0")
+    with pytest.raises(RuntimeError, match=r"differs from the file of SurvSet==0\.2\.6.*beyond"):
+        survset.load("cancer")
+    survset._path.cache_clear()
+    monkeypatch.setattr(survset.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(ModuleNotFoundError, match=r'pip install "drocox\[beyond\]"'):
+        survset.load("cancer")
+    spec = type("Spec", (), {"origin": str(tmp_path / "__init__.py")})
+    monkeypatch.setattr(survset.importlib.util, "find_spec", lambda name: spec)
+    with pytest.raises(RuntimeError, match="is not in the installed SurvSet"):
+        survset.load("cancer")
+    survset._path.cache_clear()
