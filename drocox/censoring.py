@@ -87,7 +87,7 @@ def censoring(time: np.ndarray, event: np.ndarray) -> Censoring:
         without_one = np.where((lost > 0) & np.isfinite(step), without_one, 0.0)
         without_loss = np.where(np.isfinite(step), without_loss, 0.0)
         until = np.cumsum(without_one)
-        before = until - without_one
+        before = np.append(0.0, until[:-1])
         own = np.where(event, 0.0, without_loss[rank])
         weight = np.exp(-log_curve)
         without_later = np.exp(-until)

@@ -22,8 +22,8 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy import special
 
-from drocox import _checks, concordance, uno
-from drocox.censoring import censoring
+from drocox import _checks, concordance, horizon, uno
+from drocox.censoring import Censoring, censoring
 from drocox.data import SurvivalData
 from drocox.intervals import jackknife, simultaneous
 from drocox.slope import calibration_slope
@@ -68,7 +68,8 @@ class HeldOut:
     event: np.ndarray
     fold: np.ndarray  # 0, 1, ...: which model scored each patient
     expected: np.ndarray | None = None  # events of each patient, by the baseline of a training part
-    horizon: float | None = None  # time up to which Uno's c compares; by default `default_horizon`
+    horizon: float | None = None  # of Uno's c and risks; by default that of `default_horizon`
+    risk: np.ndarray | None = None  # predicted risk of each patient up to the horizon
 
     def subset(self, rows: np.ndarray) -> "HeldOut":
         """Some of the patients.
@@ -81,29 +82,87 @@ class HeldOut:
         -------
         HeldOut
         """
-        expected = None if self.expected is None else self.expected[rows]
         return HeldOut(
             self.scores[rows],
             self.time[rows],
             self.event[rows],
             self.fold[rows],
-            expected,
-            self.horizon,
+            None if self.expected is None else self.expected[rows],
+            self.until if rows.any() else None,
+            None if self.risk is None else self.risk[rows],
         )
 
     @cached_property
-    def all_pairs(self) -> np.ndarray:
-        """Points and pairs of each patient with all others of their fold, shape (n, 2)."""
-        return self.pairs_among(np.full(len(self.time), True))
+    def until(self) -> float:
+        """The horizon that was given, or that of all these patients."""
+        if self.horizon is not None:
+            return self.horizon
+        return default_horizon(self.time, self.event)
 
-    def pairs_among(self, members: np.ndarray, harrell: bool = False) -> np.ndarray:
+    @cached_property
+    def weights(self) -> Censoring:
+        """Censoring weights of all these patients."""
+        return censoring(self.time, self.event)
+
+    @cached_property
+    def counts(self) -> np.ndarray:
+        """Points and pairs of each patient with all others of their fold, shape (n, 4).
+
+        By Algorithm B.1, then by Harrell's rules; see :mod:`drocox.concordance`.
+        """
+        return self._counted(self.time)
+
+    @cached_property
+    def untied_counts(self) -> np.ndarray:
+        """Points and pairs with others whose event or censoring is at another time, shape (n, 2)."""
+        # An event before those censored at its time is compared with them; after them it is not.
+        rank = np.unique(self.time, return_inverse=True)[1]
+        both = np.bincount(rank, self.event) * np.bincount(rank, ~self.event)
+        if not both.any():
+            return self.counts[:, 2:]
+        return self._counted((2 * rank + self.event).astype(float))[:, 2:]
+
+    def _counted(self, time: np.ndarray) -> np.ndarray:
+        out = np.zeros((len(time), 4))
+        for fold in np.unique(self.fold[self.event]):
+            rows = np.flatnonzero(self.fold == fold)
+            counts = concordance.count(self.scores[rows], time[rows], self.event[rows])
+            columns = (counts.points, counts.pairs, counts.harrell_points, counts.harrell_pairs)
+            out[rows] = np.column_stack(columns)
+        return out
+
+    @property
+    def all_pairs(self) -> np.ndarray:
+        """Points and pairs of each patient by Algorithm B.1, shape (n, 2)."""
+        return self.counts[:, :2]
+
+    def alone(self, members: np.ndarray) -> "HeldOut":
+        """The members, compared among themselves.
+
+        Parameters
+        ----------
+        members : bool array of shape (n,)
+
+        Returns
+        -------
+        HeldOut
+        """
+        return self if members.all() else self.subset(members)
+
+    def _of_all(self, members: np.ndarray, value: float, left: np.ndarray) -> Estimate:
+        """A figure of the members, which does not depend on others."""
+        without = np.full(len(members), value)
+        without[members] = left
+        return Estimate(value, without)
+
+    def pairs_among(self, members: np.ndarray, kind: str = "b1") -> np.ndarray:
         """Points and number of the pairs of each member with the other members of its fold.
 
         Parameters
         ----------
         members : bool array of shape (n,)
-        harrell : bool
-            Whether by Harrell's rules, or by Algorithm B.1; see :mod:`drocox.concordance`.
+        kind : {"b1", "harrell", "untied"}
+            By Algorithm B.1, by Harrell's rules, or without pairs of one time.
 
         Returns
         -------
@@ -111,13 +170,13 @@ class HeldOut:
             Points and pairs; 0 for others.
         """
         out = np.zeros((len(members), 2))
-        for fold in np.unique(self.fold[members & self.event]):
-            rows = np.flatnonzero(members & (self.fold == fold))
-            counts = concordance.count(self.scores[rows], self.time[rows], self.event[rows])
-            if harrell:
-                out[rows] = np.column_stack([counts.harrell_points, counts.harrell_pairs])
-            else:
-                out[rows] = np.column_stack([counts.points, counts.pairs])
+        if not members.any():
+            return out
+        alone = self.alone(members)
+        if kind == "untied":
+            out[members] = alone.untied_counts
+        else:
+            out[members] = alone.counts[:, 2:] if kind == "harrell" else alone.counts[:, :2]
         return out
 
     def c_index(self, members: np.ndarray) -> Estimate:
@@ -132,7 +191,20 @@ class HeldOut:
         Estimate
         """
         # every pair is in the counts of both its patients and leaves with either
-        return _ratio(2 * self.pairs_among(members, harrell=True), counted=2)
+        return _ratio(2 * self.pairs_among(members, "harrell"), counted=2)
+
+    def untied_c_index(self, members: np.ndarray) -> Estimate:
+        """The c-index among the members, without pairs of one time.
+
+        Parameters
+        ----------
+        members : bool array of shape (n,)
+
+        Returns
+        -------
+        Estimate
+        """
+        return _ratio(2 * self.pairs_among(members, "untied"), counted=2)
 
     def concordance(self, members: np.ndarray) -> Estimate:
         """Concordance fraction of Algorithm B.1: members compared with everybody.
@@ -145,13 +217,28 @@ class HeldOut:
         -------
         Estimate
         """
+        return self._with_everybody(members, "b1", self.all_pairs)
+
+    def untied_concordance(self, members: np.ndarray) -> Estimate:
+        """Members compared with everybody, without pairs of one time.
+
+        Parameters
+        ----------
+        members : bool array of shape (n,)
+
+        Returns
+        -------
+        Estimate
+        """
+        return self._with_everybody(members, "untied", self.untied_counts)
+
+    def _with_everybody(self, members: np.ndarray, kind: str, all_pairs: np.ndarray) -> Estimate:
         # A patient takes away their pairs as a member, and those of members with them. The latter
         # are known for members; for others they are what is left without other others.
         inside = members[:, None]
-        with_members = np.where(
-            inside, self.pairs_among(members), self.all_pairs - self.pairs_among(~members)
-        )
-        return _ratio(inside * self.all_pairs + with_members, counted=2)
+        among_others = self.pairs_among(~members, kind)
+        with_members = np.where(inside, self.pairs_among(members, kind), all_pairs - among_others)
+        return _ratio(inside * all_pairs + with_members, counted=2)
 
     def uno_c(self, members: np.ndarray) -> Estimate:
         """Uno's c among the members, with censoring weights of their own.
@@ -168,24 +255,13 @@ class HeldOut:
         Estimate
             NaN where there is no pair.
         """
-        horizon = self.horizon
-        if horizon is None:
-            horizon = default_horizon(self.time, self.event)
-        rows = np.flatnonzero(members)
-        outcomes = self.time[rows], self.event[rows]
-        weights = censoring(*outcomes)
-        counted = self.event[rows] & (self.time[rows] < horizon)
-        without = np.full(len(members), np.nan)
+        alone = self.alone(members)
+        counted = alone.event & (alone.time < self.until)
         if not counted.any():
-            return Estimate(np.nan, without)
-        total, left = uno.sums(
-            self.scores[rows], self.event[rows], self.fold[rows], weights, counted
-        )
+            return self._of_all(members, np.nan, np.full(len(counted), np.nan))
+        total, left = uno.sums(alone.scores, alone.event, alone.fold, alone.weights, counted)
         with np.errstate(divide="ignore", invalid="ignore"):  # what does not exist is NaN
-            value = float(total[0] / total[1])
-            without[:] = value
-            without[rows] = left[:, 0] / left[:, 1]
-        return Estimate(value, without)
+            return self._of_all(members, float(total[0] / total[1]), left[:, 0] / left[:, 1])
 
     def slope(self, members: np.ndarray) -> Estimate:
         """Calibration slope of the scores among the members: see :mod:`drocox.slope`.
@@ -199,15 +275,11 @@ class HeldOut:
         Estimate
             NaN where there is no slope. Its values without a patient are one Newton step from it.
         """
-        rows = np.flatnonzero(members)
-        without = np.full(len(members), np.nan)
-        if not self.event[rows].any():
-            return Estimate(np.nan, without)
-        columns = (self.scores, self.time, self.event, self.fold)
-        value, left = calibration_slope(*(column[rows] for column in columns))
-        without[:] = value
-        without[rows] = left
-        return Estimate(value, without)
+        alone = self.alone(members)
+        if not alone.event.any():
+            return self._of_all(members, np.nan, np.full(len(alone.event), np.nan))
+        slope = calibration_slope(alone.scores, alone.time, alone.event, alone.fold)
+        return self._of_all(members, *slope)
 
     def calibration(self, members: np.ndarray) -> Estimate:
         """Observed by expected events of the members.
@@ -236,6 +308,81 @@ class HeldOut:
             outcomes = self.time[rows], self.event[rows]
             lost[rows], second[rows] = _expected_lost(hazard, *outcomes, members[rows])
         return _ratio(np.column_stack([observed, lost]), second=second)
+
+    def risk_observed(self, members: np.ndarray) -> Estimate:
+        """Observed risk of the members up to the horizon, by Kaplan and Meier.
+
+        Parameters
+        ----------
+        members : bool array of shape (n,)
+
+        Returns
+        -------
+        Estimate
+        """
+        alone = self.alone(members)
+        return self._of_all(members, *horizon.observed_risk(alone.time, alone.event, self.until))
+
+    def risk_predicted(self, members: np.ndarray) -> Estimate:
+        """Mean of the members' predicted risks, which must be given.
+
+        Parameters
+        ----------
+        members : bool array of shape (n,)
+
+        Returns
+        -------
+        Estimate
+        """
+        return _ratio(np.column_stack([members * self.risk, members]))
+
+    def risk_ratio(self, members: np.ndarray) -> Estimate:
+        """Observed by predicted risk of the members, at the horizon.
+
+        Parameters
+        ----------
+        members : bool array of shape (n,)
+
+        Returns
+        -------
+        Estimate
+        """
+        observed = self.risk_observed(members)
+        predicted = self.risk_predicted(members)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return Estimate(observed.value / predicted.value, observed.without / predicted.without)
+
+    def auc(self, members: np.ndarray) -> Estimate:
+        """AUC among the members: those with an event up to the horizon against those without.
+
+        Parameters
+        ----------
+        members : bool array of shape (n,)
+
+        Returns
+        -------
+        Estimate
+        """
+        alone = self.alone(members)
+        outcomes = alone.time, alone.event
+        value = horizon.auc(alone.scores, *outcomes, alone.fold, alone.weights, self.until)
+        return self._of_all(members, *value)
+
+    def brier(self, members: np.ndarray) -> Estimate:
+        """Brier score of the members' predicted risks, which must be given, at the horizon.
+
+        Parameters
+        ----------
+        members : bool array of shape (n,)
+
+        Returns
+        -------
+        Estimate
+        """
+        alone = self.alone(members)
+        outcomes = alone.time, alone.event
+        value = horizon.brier_score(alone.risk, *outcomes, alone.weights, self.until)
+        return self._of_all(members, *value)
 
     def mean_risk(self, members: np.ndarray) -> Estimate:
         """Geometric mean of the members' hazards relative to everybody's, in each fold.

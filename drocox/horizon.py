@@ -1,0 +1,147 @@
+r"""How good predictions of the risk until one time are, with and without each patient.
+
+With predicted risks :math:`r_i`, of the patients with an event up to the horizon t (cases, weight
+:math:`1/G(Y_i)`) and those observed longer (controls),
+
+.. math:: R = 1 - \prod_{u \le t} \Big(1 - \frac{d_u}{n_u}\Big) , \qquad
+          \mathrm{AUC} = \frac{\sum_{i\,\text{case}} G(Y_i)^{-1} \sum_{j\,\text{control}}
+          1\{f_i > f_j\}}{\sum_{i\,\text{case}} G(Y_i)^{-1} \sum_{j\,\text{control}} 1} , \qquad
+          \mathrm{BS} = \frac1n \Big[\sum_{i\,\text{case}} \frac{(1 - r_i)^2}{G(Y_i)} +
+          \sum_{j\,\text{control}} \frac{r_j^2}{G(t)}\Big] .
+
+The observed risk R is Kaplan and Meier's, which is what weights :math:`1/G` give, too; AUC and
+Brier score are scikit-survival's. Patients may be lost to censoring at random within a group: G
+(:mod:`drocox.censoring`) is that of the patients judged. What a patient changes who is left out,
+G included, is followed exactly.
+"""
+
+import numpy as np
+
+from drocox.censoring import Censoring
+from drocox.concordance import TOLERANCE
+
+
+def observed_risk(time: np.ndarray, event: np.ndarray, horizon: float) -> tuple[float, np.ndarray]:
+    """Risk of an event up to the horizon, by Kaplan and Meier.
+
+    Parameters
+    ----------
+    time, event : arrays of shape (n,)
+    horizon : float
+
+    Returns
+    -------
+    value, without : float and array of shape (n,)
+        NaN if nobody is observed as long.
+    """
+    if horizon > time.max():
+        return np.nan, np.full(len(time), np.nan)
+    distinct, rank = np.unique(time, return_inverse=True)
+    within = distinct <= horizon
+    deaths = np.bincount(rank, event) * within
+    at_risk = np.cumsum(np.bincount(rank)[::-1])[::-1]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        step = np.log1p(-deaths / at_risk)
+        without_one = np.log1p(-deaths / np.maximum(at_risk - 1, 1)) - step
+        without_death = np.log1p(-(deaths - 1) / np.maximum(at_risk - 1, 1)) - step
+    # where all who are left die, the curve stays at 0
+    known = np.isfinite(step) & within
+    without_one = np.where(known & (deaths > 0), without_one, 0.0)
+    without_death = np.where(known, without_death, 0.0)
+    before = np.append(0.0, np.cumsum(without_one)[:-1])
+    own = np.where(event, without_death[rank], without_one[rank])
+    log_survival = step.sum()
+    return -np.expm1(log_survival), -np.expm1(log_survival + before[rank] + own)
+
+
+def auc(
+    scores: np.ndarray,
+    time: np.ndarray,
+    event: np.ndarray,
+    fold: np.ndarray,
+    weights: Censoring,
+    horizon: float,
+) -> tuple[float, np.ndarray]:
+    """How often a case has a higher score than a control.
+
+    Parameters
+    ----------
+    scores, time, event, fold : arrays of shape (n,)
+        Only patients of one fold are compared; scores within 1e-8 are tied and count one half.
+    weights : Censoring
+        Of these patients.
+    horizon : float
+
+    Returns
+    -------
+    value, without : float and array of shape (n,)
+        NaN without cases or controls.
+    """
+    case = event & (time <= horizon)
+    control = time > horizon
+    weight = np.where(case, weights.weight, 0.0)
+    changed = weight * weights.without_later
+    of_case = np.zeros((2, len(scores)))  # points and pairs with controls
+    of_control = np.zeros((2, len(scores)))  # and with cases, weighted
+    for label in np.unique(fold[case]):
+        cases = np.flatnonzero(case & (fold == label))
+        controls = np.flatnonzero(control & (fold == label))
+        of_case[:, cases] = _points(scores[cases], scores[controls], np.ones(len(controls)))
+        lower, pairs = _points(scores[controls], scores[cases], changed[cases])
+        of_control[:, controls] = pairs - lower, pairs
+    total = []
+    without = []
+    for points, lost in zip(of_case, of_control, strict=True):
+        total.append((weight * points).sum())
+        without.append(weights.sum_without(weight * points, 1, lost))
+    with np.errstate(divide="ignore", invalid="ignore"):  # what does not exist is NaN
+        return float(total[0] / total[1]), without[0] / without[1]
+
+
+def _points(
+    scores: np.ndarray, others: np.ndarray, weight: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Weight of the others whose score is lower, half of it where it is tied, and of all."""
+    order = np.argsort(others)
+    ordered = others[order]
+    below = np.append(0.0, np.cumsum(weight[order]))
+    first = np.searchsorted(ordered, scores - TOLERANCE, side="left")
+    last = np.searchsorted(ordered, scores + TOLERANCE, side="right")
+    return (below[first] + below[last]) / 2, np.full(len(scores), below[-1])
+
+
+def brier_score(
+    risk: np.ndarray, time: np.ndarray, event: np.ndarray, weights: Censoring, horizon: float
+) -> tuple[float, np.ndarray]:
+    """Mean squared distance of predicted risks and what happened up to the horizon.
+
+    Parameters
+    ----------
+    risk, time, event : arrays of shape (n,)
+    weights : Censoring
+        Of these patients.
+    horizon : float
+
+    Returns
+    -------
+    value, without : float and array of shape (n,)
+        NaN if nobody is observed as long.
+    """
+    n = len(time)
+    early = time <= horizon
+    nothing = np.nan, np.full(n, np.nan)
+    if early.all():
+        return nothing
+    cases = np.where(event & early, weights.weight * (1 - risk) ** 2, 0.0)
+    squares = np.where(early, 0.0, risk**2)
+    last = np.argmax(np.where(early, time, -np.inf)) if early.any() else None
+    # 1 / G at the horizon, and its factor without somebody who is observed longer
+    weight = 1.0 if last is None else weights.weight[last]
+    factor = 1.0 if last is None else weights.without_later[last]
+    if not weight > 0:
+        return nothing
+    changed = np.where(early, weights.without_self, factor)
+    controls = weight * squares.sum()
+    value = (cases.sum() + controls) / n
+    left = weights.sum_without(cases, 1) + changed * weight * (squares.sum() - squares)
+    return float(value), left / max(n - 1, 1)

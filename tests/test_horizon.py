@@ -1,0 +1,62 @@
+"""Risk up to a horizon: against scikit-survival, and against patients left out in turn."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sksurv.metrics import brier_score, cumulative_dynamic_auc
+from sksurv.nonparametric import kaplan_meier_estimator
+from sksurv.util import Surv
+from test_uno_and_slope import drawn, left_out
+
+from drocox.heldout import HeldOut
+
+FIGURES = ["auc", "brier", "risk_observed", "risk_predicted", "risk_ratio"]
+
+
+def predicted(seed, n=90):
+    """Patients with a predicted risk."""
+    patients, members = drawn(seed, n)
+    risk = 1 / (1 + np.exp(-patients.scores))
+    return HeldOut(
+        patients.scores, patients.time, patients.event, patients.fold, None, patients.horizon, risk
+    ), members
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_values_are_those_of_scikit_survival(seed):
+    patients, members = predicted(seed)
+    patients = replace(patients, fold=0 * patients.fold)
+    at = patients.horizon
+    y = Surv.from_arrays(patients.event[members], patients.time[members])
+    seen = y.copy()  # what happens later makes no difference, but scikit-survival weights it
+    seen["event"] &= y["time"] <= at
+    auc = cumulative_dynamic_auc(y, seen, patients.scores[members], [at])[1]
+    assert patients.auc(members).value == pytest.approx(auc, rel=1e-12)
+    brier = brier_score(y, seen, 1 - patients.risk[members, None], [at])[1][0]
+    assert patients.brier(members).value == pytest.approx(brier, rel=1e-12)
+    times, alive = kaplan_meier_estimator(y["event"], y["time"])
+    risk = 1 - alive[times <= at][-1]
+    assert patients.risk_observed(members).value == pytest.approx(risk, rel=1e-12)
+    ratio = risk / patients.risk[members].mean()
+    assert patients.risk_ratio(members).value == pytest.approx(ratio, rel=1e-12)
+
+
+@pytest.mark.parametrize("name", FIGURES)
+@pytest.mark.parametrize("seed", range(6))
+def test_values_without_each_patient(seed, name):
+    patients, members = predicted(seed)
+    exact = left_out(name, patients, members)
+    np.testing.assert_allclose(getattr(patients, name)(members).without, exact, rtol=1e-10)
+
+
+def test_beyond_the_last_patient_nothing_is_known():
+    patients, members = predicted(0)
+    late = replace(patients, horizon=patients.time.max() + 1)
+    for name in ("auc", "brier", "risk_observed", "risk_ratio"):
+        assert np.isnan(getattr(late, name)(members).value)
+    early = replace(patients, horizon=0.0)
+    assert early.risk_observed(members).value == 0
+    assert early.brier(members).value == pytest.approx((patients.risk[members] ** 2).mean())
+    dead = replace(patients, event=np.full(90, True), horizon=patients.time.max())
+    assert dead.risk_observed(members).value == 1
