@@ -1,104 +1,73 @@
-"""The landing page: values for sentences, guards of the answer, and the picture of the verdict."""
+"""The landing page: values for sentences, and guards of the answer."""
 
-import matplotlib.pyplot as plt
 import pandas as pd
-from matplotlib.figure import Figure
-from scipy.stats import norm
 
-from drocox import load_runs
 from drocox.bookstyle import guard, say
-from drocox.chapters.sentences import BOTH_READINGS, SHORT, WRITTEN, lost_to_noise
+from drocox.chapters.gaps import decided
+from drocox.chapters.sentences import BOTH_READINGS, SHORT
 from drocox.chapters.should_you_use_it import against_cox, clearly_better, clearly_worse
-from drocox.paper import claims, tables
+from drocox.paper import claims, signed, tables
 
-TITLES = {
-    "as published": "as published (inferred choice)",
-    "stated rule": "the paper's rule",
-    "corrected": "corrected",
-}
-TOLD_THE_GROUPS = ("group weights", "group DRO", "group DRO by regret")
+FIRM = "support age linear"  # the comparison whose gap moves
 
 
-def tell_page(gaps: dict[str, pd.DataFrame]) -> None:
+def tell_page(tables_by_view: dict[str, pd.DataFrame]) -> None:
     """Every number on the page, and the guards of the answer.
 
     Parameters
     ----------
-    gaps : dict of DataFrame
-        Of :func:`leads_in_ci`.
+    tables_by_view : dict of DataFrame
+        Of :func:`gaps_in_both_readings`.
     """
-    league = load_runs("beyond").query("study == 'rivals'")
-    tell_ci(gaps)
+    tell_lowest()
+    tell_gaps(tables_by_view)
     tell_fit(tables.fidelity_cells())
     tell_theory()
-    tell_answer(against_cox_in_both_readings())
-    tell_rivals(league.set_index(["dataset", "method"]))
+    tell_accuracy({view: against_cox(view, "c_index", claims.PAIRS) for view in BOTH_READINGS})
 
 
-def leads_in_ci() -> dict[str, pd.DataFrame]:
-    """Leads of the best DRO variant over the best baseline in CI, in three views.
+def gaps_in_both_readings() -> dict[str, pd.DataFrame]:
+    """Signed gaps of Cox and DRO-COX in fourteen comparisons, corrected, in both readings.
 
     Returns
     -------
     dict of DataFrame
     """
-    return {view: claims.leads(view, metric="ci_percent", pairs=claims.PAIRS) for view in TITLES}
+    return {view: signed.gaps(view) for view in BOTH_READINGS}
 
 
-def draw_verdict(gaps: dict[str, pd.DataFrame]) -> Figure:
-    """CI of the best DRO variant minus that of the best baseline, with intervals.
-
-    Parameters
-    ----------
-    gaps : dict of DataFrame
-        Of :func:`leads_in_ci`.
-
-    Returns
-    -------
-    Figure
-    """
-    names = list(gaps["corrected"].index)
-    figure, axes = plt.subplots(
-        1, 3, figsize=(8.6, 3.6), sharey=True, sharex=True, layout="constrained"
-    )
-    for panel, (view, leads) in zip(axes, gaps.items(), strict=True):
-        for name, (lead, half, _) in leads.iterrows():
-            better = lead > 0
-            colour = "C0" if better else "C1"
-            panel.errorbar(
-                -lead, -names.index(name), xerr=half, fmt="o" if better else "s",
-                color=colour, mfc=colour if better else "none", ms=5,
-            )  # fmt: skip
-        panel.axvline(0, color="0.5", lw=1)
-        ahead = (leads["mean"] > 0).sum()
-        title = f"{TITLES[view]}:\nDRO ahead in {ahead} of {len(leads)}"
-        panel.set_title(title, fontsize="medium")
-    labels = []
-    for name in names:
-        dataset, attribute, model = name.split()
-        labels.append(f"{WRITTEN[dataset]} {attribute}, {model}")
-    axes[0].set_yticks([-y for y in range(len(names))], labels, fontsize="small")
-    axes[1].set_xlabel("difference in CI, percentage points (left: DRO fairer)")
-    return figure
-
-
-def tell_ci(gaps: dict[str, pd.DataFrame]) -> None:
-    """For "A DRO variant has the lowest CI in …" and "within their error".
-
-    Parameters
-    ----------
-    gaps : dict of DataFrame
-        Of :func:`leads_in_ci`.
-    """
+def tell_lowest() -> None:
+    """For the table of how often a DRO variant has the lowest CI."""
     for view, key in SHORT.items():
         say(f"{key}-3", claims.best(view, metric="ci_percent", pairs=claims.MAIN_PAIRS).value)
-    names = list(gaps["corrected"].index)
-    main = [name for name in names if tuple(name.split()[:2]) in claims.MAIN_PAIRS]
-    guard(len(names) == 14, "of fourteen differences")
-    guard(list(gaps["as published"].index) == main, "only where numbers were published")
-    undecided = lost_to_noise(gaps["corrected"])
-    guard(undecided >= 12, "most of fourteen differences are within their error")
-    say("undecided", undecided)
+        of_all = claims.best(view, metric="ci_percent", pairs=claims.PAIRS)
+        say(f"{key}-7", of_all.value if of_all.of == 14 else "–")
+
+
+def tell_gaps(tables_by_view: dict[str, pd.DataFrame]) -> None:
+    """For what DRO-COX moves: one comparison of fourteen, in both readings.
+
+    Parameters
+    ----------
+    tables_by_view : dict of DataFrame
+        Of :func:`gaps_in_both_readings`.
+    """
+    for table in tables_by_view.values():
+        guard(len(table) == 14, "fourteen comparisons")
+        only = decided(table) == decided(table, "together") == [FIRM]
+        guard(only, "in one of fourteen comparisons, SUPPORT (age) with linear models, it moves")
+        firm = table.loc[FIRM]
+        words = firm["alone"] == signed.CLOSER and firm["together"] == signed.MOVED
+        guard(words, "looked at alone it comes closer to equal; over all fourteen it moves")
+    table = tables_by_view["corrected"]
+    firm = table.loc[FIRM]
+    say("firm-cox", f"{firm['theirs']:+.1f}")
+    say("firm-dro", f"{firm['ours']:+.1f}")
+    say("firm-difference", f"{abs(firm['difference']):.1f} ± {firm['difference_half']:.1f}")
+    say("undecided", len(table) - len(decided(table)))
+    others = signed.power(table).drop(FIRM)
+    say("power-most", f"{100 * others['closer_point'].max():.0f}")
+    guard(others["closer_point"].max() < 0.2, "one point that closes would hardly have been seen")
 
 
 def tell_fit(cells: pd.DataFrame) -> None:
@@ -130,51 +99,14 @@ def tell_theory() -> None:
     say("partly", verdicts.count("partly"))
 
 
-def tell_answer(leads: dict[tuple[str, str], pd.DataFrame]) -> None:
-    """For the answer: fairness on one attribute at most, accuracy lost on SUPPORT.
+def tell_accuracy(leads: dict[str, pd.DataFrame]) -> None:
+    """For "lost accuracy on SUPPORT".
 
     Parameters
     ----------
     leads : dict of DataFrame
-        DRO-COX against Cox by view and metric ("ci_percent" and "c_index"), both readings.
+        c-index of DRO-COX minus that of Cox by view, both readings.
     """
-    for view in BOTH_READINGS:
-        ci = leads[view, "ci_percent"]
-        clear = clearly_better(ci) + clearly_worse(ci)
-        attributes = {name.rsplit(" ", 1)[0] for name in clear}
-        guard(attributes <= {"support age"}, "not fairer on any but one of seven attributes")
-        c = leads[view, "c_index"]
-        on_support = [name for name in clearly_worse(c) if name.startswith("support")]
-        guard(len(on_support) == 6 and not clearly_better(c), "lost accuracy on SUPPORT")
-
-
-def against_cox_in_both_readings() -> dict[tuple[str, str], pd.DataFrame]:
-    """What :func:`tell_answer` takes.
-
-    Returns
-    -------
-    dict of DataFrame
-    """
-    return {
-        (view, metric): against_cox(view, metric, claims.PAIRS)
-        for view in BOTH_READINGS
-        for metric in ("ci_percent", "c_index")
-    }
-
-
-def tell_rivals(league: pd.DataFrame) -> None:
-    """For "Rivals who are told the groups did no better".
-
-    Parameters
-    ----------
-    league : DataFrame
-        The study of rivals, by data set and method.
-    """
-    rivals = league.index.unique("method").size - 1
-    strict = norm.ppf(1 - 0.025 / rivals)  # all rivals at once
-    cox = league.xs("Cox", level="method")["ci"].abs()
-    for name in TOLD_THE_GROUPS:
-        told = league.xs(name, level="method")
-        beyond_noise = told["ci_diff"].abs() > strict * told["ci_diff_se"]
-        better = beyond_noise & (told["ci"].abs() < cox)
-        guard(not better.any(), "Rivals who are told the groups did no better")
+    for lead in leads.values():
+        on_support = [name for name in clearly_worse(lead) if name.startswith("support")]
+        guard(len(on_support) == 6 and not clearly_better(lead), "lost accuracy on SUPPORT")

@@ -5,9 +5,11 @@ from functools import cache
 import pytest
 from perturbed import failed, rescaled, told
 
-import drocox
+from drocox.chapters import gaps
 from drocox.chapters import index as chapter
-from drocox.paper import claims, tables
+from drocox.chapters.sentences import BOTH_READINGS
+from drocox.chapters.should_you_use_it import against_cox
+from drocox.paper import claims, signed, tables
 
 
 def check(function, *arguments, variants):
@@ -18,22 +20,42 @@ def check(function, *arguments, variants):
 
 
 @cache
-def gaps():
-    return chapter.leads_in_ci()
+def both_readings():
+    return chapter.gaps_in_both_readings()
 
 
 @pytest.mark.slow
-def test_ci_and_its_figure():
-    fewer = {view: lead.iloc[1:].assign(half=0.0) for view, lead in gaps().items()}
-    all_in_one = dict.fromkeys(gaps(), gaps()["corrected"])
-    values = check("tell_ci", gaps(), variants=[(fewer,), (all_in_one,)])
-    assert values["corrected-3"] == str(
-        claims.best("corrected", metric="ci_percent", pairs=claims.MAIN_PAIRS).value
-    )
-    figure = chapter.draw_verdict(gaps())
-    assert [len(panel.containers) for panel in figure.axes] == [6, 14, 14]
-    for panel, lead in zip(figure.axes, gaps().values(), strict=True):
-        assert f"DRO ahead in {sum(mean > 0 for mean in lead['mean'])} of" in panel.get_title()
+def test_lowest_ci():
+    values = told(chapter, "tell_lowest").values
+    best = claims.best("corrected", metric="ci_percent", pairs=claims.MAIN_PAIRS)
+    assert values["corrected-3"] == str(best.value)
+    assert values["printed-7"] == "–"
+
+
+def other(**columns):
+    return {view: table.assign(**columns) for view, table in both_readings().items()}
+
+
+def test_gaps():
+    fewer = {view: table.iloc[1:] for view, table in both_readings().items()}
+    nothing_moves = other(alone=signed.UNDECIDED, together=signed.UNDECIDED)
+    exact = other(difference_error=1e-3, sum_error=1e-3)
+    variants = [(fewer,), (nothing_moves,), (exact,)]
+    values = check("tell_gaps", both_readings(), variants=variants)
+    assert values["firm-cox"] == "-2.2"
+    assert values["firm-difference"] == "2.0 ± 0.5"
+
+
+def test_figure():
+    table = both_readings()["corrected"]
+    figure = gaps.draw_gaps(table)
+    left, right = figure.axes
+    assert [text.get_text() for text in left.get_yticklabels()][4] == "SUPPORT age, linear"
+    marks = [container.lines[0].get_xdata() for container in right.containers if container.lines[0]]
+    assert [len(mark) for mark in marks] == [13, 1]
+    shown = gaps.show_power(table)
+    assert (shown["1 point closes"] == "").sum() == 1
+    assert shown.loc["SUPPORT age, linear", "difference"] == "−1.96 ± 0.53"
 
 
 @pytest.mark.slow
@@ -52,14 +74,7 @@ def test_theory():
 
 
 @pytest.mark.slow
-def test_the_answer():
-    leads = chapter.against_cox_in_both_readings()
-    sure = {key: lead.assign(half=0.0) for key, lead in leads.items()}
-    check("tell_answer", leads, variants=[(rescaled(sure, -1),)])
-
-
-def test_rivals():
-    league = drocox.load_runs("beyond").query("study == 'rivals'")
-    league = league.set_index(["dataset", "method"])
-    fair = league["ci"].where(league.index.isin(["Cox"], level="method"), 0.0)
-    check("tell_rivals", league, variants=[(league.assign(ci=fair, ci_diff=9.0),)])
+def test_accuracy():
+    leads = {v: against_cox(v, "c_index", claims.PAIRS) for v in BOTH_READINGS}
+    sure = {view: lead.assign(half=0.0) for view, lead in leads.items()}
+    check("tell_accuracy", leads, variants=[(rescaled(sure, -1),)])
