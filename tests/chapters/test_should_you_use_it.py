@@ -6,7 +6,7 @@ from perturbed import failed, rescaled, told
 
 import drocox
 from drocox.chapters import should_you_use_it as chapter
-from drocox.paper import claims, protocol, tables
+from drocox.paper import claims, protocol, signed, tables
 from drocox.paper.prepare import prepare
 
 
@@ -28,11 +28,33 @@ def test_what_alpha_protects():
 def test_evidence():
     leads = chapter.all_leads()
     mirrored = rescaled(leads, -1)
-    sure = {key: lead.assign(half=1e-9, detectable=1e-9) for key, lead in leads.items()}
+    sure = {key: lead.assign(half=1e-9) for key, lead in leads.items()}
     variants = [(mirrored,), (sure,), (rescaled(sure, -1),)]
     values = check("tell_evidence", leads, variants=variants)
     ibs = leads["corrected", "ibs"]["mean"]
     assert values["ibs-behind"] == str(sum(mean < 0 for mean in ibs))
+
+
+def test_gaps():
+    views = ("corrected", "corrected, one setting")
+    gaps = {view: signed.gaps(view) for view in views}
+    nothing = {v: t.assign(alone=signed.UNDECIDED, together=signed.UNDECIDED, difference_p=0.5)
+               for v, t in gaps.items()}  # fmt: skip
+    exact = {v: t.assign(difference_error=1e-3, sum_error=1e-3) for v, t in gaps.items()}
+    values = check("tell_gaps", gaps, variants=[(nothing,), (exact,)])
+    assert values["firm-difference"] == "-1.96 ± 0.53"
+    assert [values["firm-p"], values["firm-sum-p"]] == ["1.5", "0.04"]
+    assert values["detectable"] == "1.0 to 3.3"
+    assert values["needed"] == "4 to 43"
+
+
+def test_groups_of_support():
+    groups = chapter.groups_of_support()
+    values = check("tell_groups", groups, variants=[(-groups,), (groups.assign(half=0.0),)])
+    assert values == {"younger-change": "−2.6 ± 1.0", "older-change": "−0.6 ± 1.0"}
+    gap = signed.gaps("corrected").loc[chapter.FIRM]
+    of_cox = groups.loc["over 65", "Cox"] - groups.loc["65 or younger", "Cox"]
+    assert of_cox == pytest.approx(gap["theirs"])
 
 
 def test_leads_are_differences_of_tables():
@@ -42,8 +64,6 @@ def test_leads_are_differences_of_tables():
     assert lead.loc["support gender linear", "mean"] == pytest.approx(c["DRO-COX"] - c["Cox"])
     values = told(chapter, "tell_support", table).values
     assert values == {"c-cox": f"{c['Cox']:.3f}", "c-dro": f"{c['DRO-COX']:.3f}"}
-    lead = pd.DataFrame({"detectable": [0.5, 1.0]})
-    assert told(chapter, "tell_detectable", lead).values["needed"] == "1 to 4"
 
 
 def test_rivals_and_planted_groups():
