@@ -230,15 +230,88 @@ def asks_number(name: str, right, mistakes: Mapping[str, object]) -> None:
     name, right, mistakes
         As in :func:`exercise` and :func:`judged`.
     """
-    exercise(name)(lambda answer: judged(answer, right, mistakes, atol=5e-3))
+
+    @exercise(name)
+    def judge(answer: object) -> str | None:
+        return judged(answer, right, mistakes, atol=5e-3)
 
 
-def asks_function(name: str, cases, right: Callable, mistakes: Mapping[str, Callable]) -> None:
-    """Register an exercise whose answer is a function.
+class FunctionExercise:
+    """An exercise whose answer is a function: the right one, and the mistakes that are known.
 
     Parameters
     ----------
-    name, cases, right, mistakes
-        As in :func:`exercise` and :func:`judged_function`.
+    name : str
+        As in :func:`exercise`.
+    cases : sequence of tuple
+        Arguments of the calls by which an answer is judged.
+    right : callable
+        The right function; calling the exercise calls it.
+    atol : float
+        Differences up to this do not count.
     """
-    exercise(name)(lambda answer: judged_function(answer, cases, right, mistakes))
+
+    def __init__(self, name: str, cases: Sequence[tuple], right: Callable, atol: float):
+        self.cases = cases
+        self.right = right
+        self.atol = atol
+        self.mistakes: dict[str, Callable] = {}
+        exercise(name)(self.judge)
+
+    def __call__(self, *arguments, **options):
+        return self.right(*arguments, **options)
+
+    def judge(self, answer: object) -> str | None:
+        """What is wrong with an answer.
+
+        Parameters
+        ----------
+        answer : object
+            What the reader gave.
+
+        Returns
+        -------
+        str or None
+        """
+        return judged_function(answer, self.cases, self.right, self.mistakes, atol=self.atol)
+
+    def mistake(self, text: str) -> Callable[[Callable], Callable]:
+        """Register a function that a reader may have written instead.
+
+        Parameters
+        ----------
+        text : str
+            What to say of it.
+
+        Returns
+        -------
+        decorator
+        """
+
+        def register(function: Callable) -> Callable:
+            self.mistakes[text] = function
+            return function
+
+        return register
+
+
+def asks_function(
+    name: str, cases: Sequence[tuple], *, atol: float = 1e-6
+) -> Callable[[Callable], FunctionExercise]:
+    """Register the right answer of an exercise that asks for a function.
+
+    Parameters
+    ----------
+    name, cases, atol
+        As in :class:`FunctionExercise`.
+
+    Returns
+    -------
+    decorator
+        Its result has a decorator :meth:`~FunctionExercise.mistake` for wrong answers.
+    """
+
+    def register(right: Callable) -> FunctionExercise:
+        return FunctionExercise(name, cases, right, atol)
+
+    return register

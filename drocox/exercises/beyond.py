@@ -1,7 +1,5 @@
 """Exercises of part V: exact optima, protected groups, rivals, one's own data."""
 
-from functools import partial
-
 import numpy as np
 from scipy.stats import norm
 
@@ -23,22 +21,34 @@ asks_number(
 )
 
 
-def _bound(F, decrement, M, scale=1.0):
+@asks_function("optimum-bound", [(1.0, 0.5, 1.0), (2.0, 0.2, 3.0), (0.5, 1.0, 1.5)])
+def lower_bound(F, decrement, M, *, scale=1.0):
+    """F less ω(λM)/M², or nothing at all from λM = 1 on."""
     s = decrement * M
-    return F - scale * (s + (1 - s) * np.log1p(-s)) / M**2 if s < 1 else -np.inf
+    if s >= 1:
+        return -np.inf
+    return F - scale * (s + (1 - s) * np.log1p(-s)) / M**2
 
 
-asks_function(
-    "optimum-bound",
-    [(1.0, 0.5, 1.0), (2.0, 0.2, 3.0), (0.5, 1.0, 1.5)],
-    _bound,
-    {
-        "λ²/2 takes too little away": lambda F, g, M: F - g**2 / 2 if g * M < 1 else -np.inf,
-        "ω has still to be divided by M²": lambda F, g, M: _bound(F, g, M, M**2),
-        "a lower bound of the minimum cannot lie above F": partial(_bound, scale=-1.0),
-        "λM of 1 or more proves nothing": lambda F, g, M: _bound(F, min(g, (1 - 1e-12) / M), M),
-    },
-)
+@lower_bound.mistake("λ²/2 takes too little away")
+def _quadratic_bound(F, decrement, M):
+    return F - decrement**2 / 2 if decrement * M < 1 else -np.inf
+
+
+@lower_bound.mistake("ω has still to be divided by M²")
+def _bound_not_divided(F, decrement, M):
+    return lower_bound(F, decrement, M, scale=M**2)
+
+
+@lower_bound.mistake("a lower bound of the minimum cannot lie above F")
+def _bound_above(F, decrement, M):
+    return lower_bound(F, decrement, M, scale=-1.0)
+
+
+@lower_bound.mistake("λM of 1 or more proves nothing")
+def _bound_from_anywhere(F, decrement, M):
+    return lower_bound(F, min(decrement, (1 - 1e-12) / M), M)
+
 
 asks_number(
     "optimum-cvar",
@@ -74,23 +84,38 @@ asks_number(
 )
 
 
-def _edge(losses, event, *, of=None, power=2.0):
-    own = losses[event == 1] if of is None else of(losses)
-    return event.mean() / (1 + (own.std() / own.mean()) ** power)
-
-
 _d = np.array([1, 0, 1, 1, 0, 1, 0])
-asks_function(
-    "alpha-edge",
-    [(_d * losses, _d) for losses in ([2.0, 1, 1, 3, 1, 5, 1], np.arange(7.0) + 1)],
-    _edge,
-    {
-        "this is the share of events, whose losses are not all equal": lambda _, d: d.mean(),
-        "κ is of the events alone; the zeros are counted by e": partial(_edge, of=np.copy),
-        "κ² stands in the formula": partial(_edge, power=1.0),
-        "SD by mean: the unit must cancel": lambda u, d: d.mean() / (1 + u[d == 1].var()),
-    },
-)
+_event_cases = [_d * np.array([2.0, 1, 1, 3, 1, 5, 1]), _d * (np.arange(7.0) + 1)]
+
+
+def _edge_of(losses, event, *, power=2.0):
+    """The share e / (1 + κ²), κ of the losses given."""
+    return event.mean() / (1 + (losses.std() / losses.mean()) ** power)
+
+
+@asks_function("alpha-edge", [(losses, _d) for losses in _event_cases])
+def edge(losses, event):
+    """The share up to which every event has weight."""
+    return _edge_of(losses[event == 1], event)
+
+
+@edge.mistake("this is the share of events, whose losses are not all equal")
+def _share_of_events(losses, event):
+    return event.mean()
+
+
+edge.mistake("κ is of the events alone; the zeros are counted by e")(_edge_of)
+
+
+@edge.mistake("κ² stands in the formula")
+def _edge_without_square(losses, event):
+    return _edge_of(losses[event == 1], event, power=1.0)
+
+
+@edge.mistake("SD by mean: the unit must cancel")
+def _edge_with_a_unit(losses, event):
+    return event.mean() / (1 + losses[event == 1].var())
+
 
 _halves = (IN_A, ~IN_A)
 _means = np.array([_six[half].mean() for half in _halves])
@@ -118,22 +143,34 @@ asks_number(
 )
 
 
-def _regret(common, own, event, codes):
+_common, _own = _d * np.random.default_rng(2).exponential(size=(2, 7))
+_codes = np.array([0, 1, 0, 1, 1, 2, 0])
+
+
+@asks_function("groups-regret", [(_common, _own, _d, _codes)])
+def regret(common, own, event, codes):
+    """What each group loses by the common model, per death."""
     return np.bincount(codes, common - own) / np.bincount(codes, event)
 
 
-_common, _own = _d * np.random.default_rng(2).exponential(size=(2, 7))
-asks_function(
-    "groups-regret",
-    [(_common, _own, _d, np.array([0, 1, 0, 1, 1, 2, 0]))],
-    _regret,
-    {
-        "this is the loss; how much of it can be helped?": lambda u, v, *r: _regret(u, 0 * v, *r),
-        "per death, not per patient": lambda u, v, d, g: _regret(u, v, d**0, g),
-        "the sign: how much more does the common model lose?": lambda u, v, *r: _regret(v, u, *r),
-        "deaths of the group, not of everybody": lambda u, v, d, g: np.bincount(g, u - v) / d.sum(),
-    },
-)
+@regret.mistake("this is the loss; how much of it can be helped?")
+def _loss_for_regret(common, own, event, codes):
+    return regret(common, 0 * own, event, codes)
+
+
+@regret.mistake("per death, not per patient")
+def _regret_per_patient(common, own, event, codes):
+    return regret(common, own, np.ones_like(event), codes)
+
+
+@regret.mistake("the sign: how much more does the common model lose?")
+def _regret_turned(common, own, event, codes):
+    return regret(own, common, event, codes)
+
+
+@regret.mistake("deaths of the group, not of everybody")
+def _regret_per_any_death(common, own, event, codes):
+    return np.bincount(codes, common - own) / event.sum()
 
 
 @exercise("rivals-shrunken")
@@ -145,28 +182,41 @@ def _shrunken(answer):
     return chosen(answer, "cd", wrong)
 
 
-def _within(scores, time, event, fold, *, pairs=np.equal):
-    pairs = pairs(fold[:, None], fold) & (event[:, None] == 1) & (time[:, None] < time)
-    return (pairs & (scores[:, None] > scores)).sum() / pairs.sum()
-
-
-def _mean_of_folds(f, t, d, k):
-    return np.mean([_within(f[k == j], t[k == j], d[k == j], k[k == j]) for j in np.unique(k)])
-
-
 _rng = np.random.default_rng(3)
 _fold = np.array([0] * 4 + [1] * 8)
 _outcome = _rng.permutation(12) + 1.0, _rng.integers(0, 2, 12) | 1 - _fold
-asks_function(
-    "rivals-folds",
-    [(_rng.normal(size=12), *_outcome, _fold)],
-    _within,
-    {
-        "you compare scores of different models": lambda f, t, d, k: _within(f, t, d, 0 * k),
-        "a mean of folds gives pairs of a small fold more say": _mean_of_folds,
-        "these are the pairs across folds": partial(_within, pairs=np.not_equal),
-    },
-)
+
+
+def _concordance_of(pairs, scores, time, event):
+    """Harrell's index of the pairs allowed."""
+    comparable = pairs & (event[:, None] == 1) & (time[:, None] < time)
+    return (comparable & (scores[:, None] > scores)).sum() / comparable.sum()
+
+
+@asks_function("rivals-folds", [(_rng.normal(size=12), *_outcome, _fold)])
+def within_folds(scores, time, event, fold):
+    """Concordance of pairs with the same model."""
+    return _concordance_of(fold[:, None] == fold, scores, time, event)
+
+
+@within_folds.mistake("you compare scores of different models")
+def _all_pairs(scores, time, event, fold):
+    return _concordance_of(np.full((len(fold), len(fold)), True), scores, time, event)
+
+
+@within_folds.mistake("a mean of folds gives pairs of a small fold more say")
+def _mean_of_folds(scores, time, event, fold):
+    of_folds = []
+    for number in np.unique(fold):
+        mine = fold == number
+        of_folds.append(within_folds(scores[mine], time[mine], event[mine], fold[mine]))
+    return np.mean(of_folds)
+
+
+@within_folds.mistake("these are the pairs across folds")
+def _across_folds(scores, time, event, fold):
+    return _concordance_of(fold[:, None] != fold, scores, time, event)
+
 
 _seen, _often = norm.ppf([0.975, 0.8])
 asks_number(
@@ -180,29 +230,58 @@ asks_number(
     },
 )
 
-asks_function(
-    "own-data-size",
-    [(500, 3.0, 0.1), (1000, 2.0, 0.5)],
-    lambda n, a, b: n * (a / b) ** 2,
-    {
-        "the floor does not fall like 1/n, but more slowly": lambda n, a, b: n * a / b,
-        "the root is on the wrong side": lambda n, a, b: n * (a / b) ** 0.5,
-        "a smaller floor needs more patients, not fewer": lambda n, a, b: n * (b / a) ** 2,
-        "this is how many times as many; asked is how many": lambda n, a, b: (a / b) ** 2,
-    },
+
+@asks_function("own-data-size", [(500, 3.0, 0.1), (1000, 2.0, 0.5)])
+def needed_patients(n, floor, wanted):
+    """The noise floor falls like one over the root of n."""
+    return n * (floor / wanted) ** 2
+
+
+@needed_patients.mistake("the floor does not fall like 1/n, but more slowly")
+def _patients_without_square(n, floor, wanted):
+    return n * floor / wanted
+
+
+@needed_patients.mistake("the root is on the wrong side")
+def _patients_by_a_root(n, floor, wanted):
+    return n * (floor / wanted) ** 0.5
+
+
+@needed_patients.mistake("a smaller floor needs more patients, not fewer")
+def _fewer_patients(n, floor, wanted):
+    return n * (wanted / floor) ** 2
+
+
+@needed_patients.mistake("this is how many times as many; asked is how many")
+def _times_as_many(n, floor, wanted):
+    return (floor / wanted) ** 2
+
+
+@asks_function("own-data-jackknife", [(np.array([4.0, 1, 2, 2]),), (np.arange(9.0),)])
+def jackknife_error(without):
+    """Standard error from the values without each patient."""
+    return np.sqrt((len(without) - 1) * np.var(without))
+
+
+jackknife_error.mistake("this is the spread of the left-out values, far smaller than that of Δ")(
+    np.std
 )
 
-asks_function(
-    "own-data-jackknife",
-    [(np.array([4.0, 1, 2, 2]),), (np.arange(9.0),)],
-    lambda x: np.sqrt((len(x) - 1) * np.var(x)),
-    {
-        "this is the spread of the left-out values, far smaller than that of Δ": np.std,
-        "that factor is for the variance of independent values": partial(np.std, ddof=1),
-        "these are not independent values: no division by √n": lambda x: np.std(x) / len(x) ** 0.5,
-        "this is the variance": lambda x: (len(x) - 1) * np.var(x),
-    },
-)
+
+@jackknife_error.mistake("that factor is for the variance of independent values")
+def _sample_deviation(without):
+    return np.std(without, ddof=1)
+
+
+@jackknife_error.mistake("these are not independent values: no division by √n")
+def _error_of_a_mean(without):
+    return np.std(without) / np.sqrt(len(without))
+
+
+@jackknife_error.mistake("this is the variance")
+def _jackknife_variance(without):
+    return (len(without) - 1) * np.var(without)
+
 
 asks_number(
     "own-data-many",

@@ -7,7 +7,7 @@ from sksurv.util import Surv
 
 from drocox import SurvivalData, evaluate, fairness, regularizers
 from drocox.bookstyle import SIX
-from drocox.exercises._core import exercise, judged, judged_function
+from drocox.exercises._core import asks_function, exercise, judged
 from drocox.exercises.survival import EVENT, IN_A, SCORES, TIME
 
 OUTCOME = TIME, EVENT
@@ -42,26 +42,47 @@ def _curves_weights(answer):
     return judged(answer, weights(now), mistakes, atol=5e-3)
 
 
-def _ratio(h, t, e, m, at_risk=None):
-    """Observed over expected events of the members m; ``at_risk`` fills the risk sets."""
-    jumps = e / ((h if at_risk is None else at_risk) * (t >= t[:, None])).sum(1)
-    expected = h * (jumps * (t <= t[:, None])).sum(1)
-    return e[m].sum() / expected[m].sum()
+def _observed_over_expected(hazards, at_risk, time, event, members):
+    """Events of the members, by what hazards and a baseline lead to expect; who fills risk sets."""
+    jumps = event / (at_risk * (time >= time[:, None])).sum(axis=1)
+    expected = hazards * (jumps * (time <= time[:, None])).sum(axis=1)
+    return event[members].sum() / expected[members].sum()
 
 
-@exercise("curves-expected")
-def _curves_expected(answer):
-    one = np.ones(6)
-    mistakes = {
-        "is your baseline from the members alone? Then it is calibrated to them": lambda *a: 1.0,
-        "the baseline alone is for a hazard of 1": lambda h, t, e, m: _ratio(one, t, e, m, h),
-        "your jumps count heads where hazards belong": lambda h, t, e, m: _ratio(h, t, e, m, one),
-        "the censored were at risk as well": lambda h, t, e, m: _ratio(h, t, e, m & e),
-        "upside down: it should grow with the deaths that happened": lambda *a: 1 / _ratio(*a),
-    }
-    tied = np.array([2.0, 3, 5, 5, 9, 9])
-    cases = [(HAZARDS, *OUTCOME, IN_A), (HAZARDS, tied, EVENT, HAZARDS > 1)]
-    return judged_function(answer, cases, _ratio, mistakes)
+_tied = np.array([2.0, 3, 5, 5, 9, 9])
+
+
+@asks_function("curves-expected", [(HAZARDS, *OUTCOME, IN_A), (HAZARDS, _tied, EVENT, HAZARDS > 1)])
+def observed_over_expected(hazards, time, event, members):
+    """Observed over expected events of the members."""
+    return _observed_over_expected(hazards, hazards, time, event, members)
+
+
+@observed_over_expected.mistake(
+    "is your baseline from the members alone? Then it is calibrated to them"
+)
+def _always_calibrated(hazards, time, event, members):
+    return 1.0
+
+
+@observed_over_expected.mistake("the baseline alone is for a hazard of 1")
+def _baseline_alone(hazards, time, event, members):
+    return _observed_over_expected(np.ones_like(hazards), hazards, time, event, members)
+
+
+@observed_over_expected.mistake("your jumps count heads where hazards belong")
+def _heads_at_risk(hazards, time, event, members):
+    return _observed_over_expected(hazards, np.ones_like(hazards), time, event, members)
+
+
+@observed_over_expected.mistake("the censored were at risk as well")
+def _expected_of_the_dead(hazards, time, event, members):
+    return observed_over_expected(hazards, time, event, members & event)
+
+
+@observed_over_expected.mistake("upside down: it should grow with the deaths that happened")
+def _expected_over_observed(hazards, time, event, members):
+    return 1 / observed_over_expected(hazards, time, event, members)
 
 
 @exercise("curves-notice")
@@ -101,20 +122,31 @@ def _fair_hand(answer):
     return _parts(answer, right, {"F_G": of_group, "CI": of_ci}, atol=6e-3)
 
 
-def _slope(f, t, e):
-    return CoxPHSurvivalAnalysis().fit(f[:, None], Surv.from_arrays(e, t)).coef_[0]
+@asks_function("fair-slope", [(factor * SCORES, *OUTCOME) for factor in (0.3, 2.0)], atol=1e-3)
+def calibration_slope(scores, time, event):
+    """The coefficient of a Cox model with the score as its only feature."""
+    model = CoxPHSurvivalAnalysis().fit(scores[:, None], Surv.from_arrays(event, time))
+    return model.coef_[0]
 
 
-@exercise("fair-slope")
-def _fair_slope(answer):
-    mistakes = {
-        "upside down: the factor is what the scores are multiplied by": lambda *a: 1 / _slope(*a),
-        "a standard deviation of 1 is no aim; what of outcomes?": lambda f, t, e: 1 / f.std(),
-        "everybody died in your fit; is event passed on?": lambda f, t, e: _slope(f, t, e | True),
-        "the sign is turned: higher scores mean earlier deaths": lambda *a: -_slope(*a),
-    }
-    cases = [(k * SCORES, *OUTCOME) for k in (0.3, 2.0)]
-    return judged_function(answer, cases, _slope, mistakes, atol=1e-3)
+@calibration_slope.mistake("upside down: the factor is what the scores are multiplied by")
+def _inverse_slope(scores, time, event):
+    return 1 / calibration_slope(scores, time, event)
+
+
+@calibration_slope.mistake("a standard deviation of 1 is no aim; what of outcomes?")
+def _standardised(scores, time, event):
+    return 1 / scores.std()
+
+
+@calibration_slope.mistake("everybody died in your fit; is event passed on?")
+def _slope_without_censoring(scores, time, event):
+    return calibration_slope(scores, time, np.ones_like(event))
+
+
+@calibration_slope.mistake("the sign is turned: higher scores mean earlier deaths")
+def _slope_turned(scores, time, event):
+    return -calibration_slope(scores, time, event)
 
 
 @exercise("fair-zero")
@@ -154,20 +186,35 @@ def _base_hand(answer):
     return _parts(answer, right, known, atol=1e-3)
 
 
-@exercise("base-push")
-def _base_push(answer):
-    def right(h, X, gamma):
-        f = torch.tensor(np.log(h), requires_grad=True)
-        return torch.autograd.grad(regularizers.individual_keya(f.exp(), X, gamma), f)[0].numpy()
+_features = np.array([[2.0, 1.5], [1, 0.75], [0, 2], [1, 0], [-1, 0], [-1, 0.75]])
 
-    mistakes = {
-        "that is the derivative in the hazard, not in the score": lambda h, *a: right(h, *a) / h,
-        "pairs that their distance excuses pull as well": lambda h, X, gamma: right(h, X, 0.0),
-        "twice too much; how often does a pair stand in the sum?": lambda *a: 2 * right(*a),
-        "the sign is turned: raising the highest hazard costs more": lambda *a: -right(*a),
-    }
-    X = np.array([[2.0, 1.5], [1, 0.75], [0, 2], [1, 0], [-1, 0], [-1, 0.75]])
-    return judged_function(answer, [(HAZARDS, X, gamma) for gamma in (0.01, 1.0)], right, mistakes)
+
+@asks_function("base-push", [(HAZARDS, _features, gamma) for gamma in (0.01, 1.0)])
+def push(hazards, X, gamma):
+    """Derivative of the individual penalty in each score."""
+    scores = torch.tensor(np.log(hazards), requires_grad=True)
+    penalty = regularizers.individual_keya(scores.exp(), X, gamma)
+    return torch.autograd.grad(penalty, scores)[0].numpy()
+
+
+@push.mistake("that is the derivative in the hazard, not in the score")
+def _push_of_hazards(hazards, X, gamma):
+    return push(hazards, X, gamma) / hazards
+
+
+@push.mistake("pairs that their distance excuses pull as well")
+def _push_of_all_pairs(hazards, X, gamma):
+    return push(hazards, X, 0.0)
+
+
+@push.mistake("twice too much; how often does a pair stand in the sum?")
+def _push_twice(hazards, X, gamma):
+    return 2 * push(hazards, X, gamma)
+
+
+@push.mistake("the sign is turned: raising the highest hazard costs more")
+def _push_turned(hazards, X, gamma):
+    return -push(hazards, X, gamma)
 
 
 @exercise("base-repair")

@@ -5,7 +5,7 @@ import torch
 
 from drocox.bookstyle import SIX
 from drocox.cox import cox_losses
-from drocox.exercises._core import exercise, judged, judged_function
+from drocox.exercises._core import asks_function, exercise, judged
 
 TIME, EVENT = SIX["time"].to_numpy(), SIX["event"].to_numpy()
 X, IN_A = SIX["x"].to_numpy(), (SIX["group"] == "a").to_numpy()
@@ -30,24 +30,36 @@ def _steps(answer):
     return judged(answer, _curve(ones, at_risk), mistakes, atol=5e-3)
 
 
-def _median(time, event, half=0.5 + 1e-12):
+FEW = np.arange(1.0, 5.0)
+
+
+@asks_function("kaplan-meier-median", [(TIME, EVENT), (FEW, FEW < 3), (FEW, FEW < 2)])
+def median_survival(time, event, *, half=0.5 + 1e-12):
+    """The first day on which the Kaplan-Meier curve is at most one half."""
     days = np.unique(time[event])
     deaths = [(event & (time == day)).sum() for day in days]
     curve = _curve(deaths, [(time >= day).sum() for day in days])
     return min(days[curve <= half], default=np.inf)
 
 
-@exercise("kaplan-meier-median")
-def _medians(answer):
-    few = np.arange(1.0, 5.0)
-    cases = [(TIME, EVENT), (few, few < 3), (few, few < 2)]
-    mistakes = {
-        "a median of all times takes a censoring for a death": lambda t, e: np.median(t),
-        "the dead alone: the others are at risk until they leave": lambda t, e: np.median(t[e]),
-        "what if the curve is one half exactly?": lambda t, e: _median(t, e, 0.5 - 1e-12),
-        "and if the curve never falls to one half?": lambda t, e: min(_median(t, e), t.max()),
-    }
-    return judged_function(answer, cases, _median, mistakes)
+@median_survival.mistake("a median of all times takes a censoring for a death")
+def _median_of_all(time, event):
+    return np.median(time)
+
+
+@median_survival.mistake("the dead alone: the others are at risk until they leave")
+def _median_of_the_dead(time, event):
+    return np.median(time[event])
+
+
+@median_survival.mistake("what if the curve is one half exactly?")
+def _median_below_one_half(time, event):
+    return median_survival(time, event, half=0.5 - 1e-12)
+
+
+@median_survival.mistake("and if the curve never falls to one half?")
+def _median_that_always_is(time, event):
+    return min(median_survival(time, event), time.max())
 
 
 @exercise("log-rank-six")
@@ -103,16 +115,33 @@ def chances(scores, time) -> np.ndarray:
     return at_risk / at_risk.sum(axis=1, keepdims=True)
 
 
-@exercise("cox-loss-gradient")
-def _gradient(answer):
-    cases = [(SCORES, TIME, EVENT), (X, np.array([3.0, 1, 3, 3, 2, 1]), EVENT)]
-    mistakes = {
-        "the sign: it is expected minus observed": lambda f, t, e: e - e @ chances(f, t),
-        "what was observed is missing": lambda f, t, e: e @ chances(f, t),
-        "to be censored is no event: sum over events": lambda f, t, e: chances(f, t).sum(0) - e,
-        "other patients' events count as well": lambda f, t, e: e * (np.diag(chances(f, t)) - 1),
-    }
-    return judged_function(answer, cases, lambda f, t, e: e @ chances(f, t) - e, mistakes)
+TIED = np.array([3.0, 1, 3, 3, 2, 1])
+
+
+@asks_function("cox-loss-gradient", [(SCORES, TIME, EVENT), (X, TIED, EVENT)])
+def gradient(scores, time, event):
+    """Expected minus observed events of each patient."""
+    return event @ chances(scores, time) - event
+
+
+@gradient.mistake("the sign: it is expected minus observed")
+def _gradient_turned(scores, time, event):
+    return event - event @ chances(scores, time)
+
+
+@gradient.mistake("what was observed is missing")
+def _expected_only(scores, time, event):
+    return event @ chances(scores, time)
+
+
+@gradient.mistake("to be censored is no event: sum over events")
+def _sum_over_everybody(scores, time, event):
+    return chances(scores, time).sum(axis=0) - event
+
+
+@gradient.mistake("other patients' events count as well")
+def _own_event_only(scores, time, event):
+    return event * (np.diag(chances(scores, time)) - 1)
 
 
 @exercise("cox-loss-efron")
@@ -156,18 +185,38 @@ def _adam(answer):
     return judged(answer, rate * g / (g + 1e-8), mistakes, atol=2e-6)
 
 
-def _backward(residual, inputs, W1, b1, w2, gate=lambda u: u > 0) -> np.ndarray:
-    return (residual[:, None] * gate(inputs @ W1.T + b1) * w2).T @ inputs
-
-
-@exercise("deep-backprop")
-def _backprop(answer):
+def _network():
+    """Residuals, inputs, and the weights of a network with four units."""
     rng = np.random.default_rng(0)
-    case = tuple(rng.normal(size=size) for size in ((6,), (6, 3), (4, 3), (4,), (4,)))
-    mistakes = {
-        "the weights of a silent unit have no effect": lambda *a: _backward(*a, np.ones_like),
-        "what a unit does to the score depends on w2": lambda *a: _backward(*a[:4], np.ones(4)),
-        "the sum over patients was asked for, not the mean": lambda *a: _backward(*a) / 6,
-        "a rectifier's derivative is 0 or 1": lambda *a: _backward(*a, lambda u: u * (u > 0)),
-    }
-    return judged_function(answer, [case], _backward, mistakes)
+    return tuple(rng.normal(size=size) for size in ((6,), (6, 3), (4, 3), (4,), (4,)))
+
+
+def _backward(residual, inputs, gate, w2):
+    """Sum over patients of residual × gate of a unit × its weight × input."""
+    return (residual[:, None] * gate * w2).T @ inputs
+
+
+@asks_function("deep-backprop", [_network()])
+def backprop(residual, inputs, W1, b1, w2):
+    """Derivatives in the weights of the first layer."""
+    return _backward(residual, inputs, inputs @ W1.T + b1 > 0, w2)
+
+
+@backprop.mistake("the weights of a silent unit have no effect")
+def _backprop_through_silent_units(residual, inputs, W1, b1, w2):
+    return _backward(residual, inputs, np.ones((len(inputs), len(b1))), w2)
+
+
+@backprop.mistake("what a unit does to the score depends on w2")
+def _backprop_without_w2(residual, inputs, W1, b1, w2):
+    return backprop(residual, inputs, W1, b1, np.ones(len(w2)))
+
+
+@backprop.mistake("the sum over patients was asked for, not the mean")
+def _mean_over_patients(residual, inputs, W1, b1, w2):
+    return backprop(residual, inputs, W1, b1, w2) / len(residual)
+
+
+@backprop.mistake("a rectifier's derivative is 0 or 1")
+def _gate_of_the_rectifier_itself(residual, inputs, W1, b1, w2):
+    return _backward(residual, inputs, np.maximum(inputs @ W1.T + b1, 0), w2)

@@ -1,13 +1,12 @@
 """Exercises on DRO-COX and on sample splitting."""
 
 from collections.abc import Mapping
-from functools import partial
 
 import numpy as np
 import torch
 
 import drocox
-from drocox.exercises._core import exercise, judged, judged_function
+from drocox.exercises._core import asks_function, exercise, judged
 from drocox.exercises.survival import EVENT, IN_A, TIME, chances
 
 
@@ -64,26 +63,49 @@ def _newcomer(answer):
     return judged(answer, after - before, mistakes, atol=5e-3)
 
 
-def _gradient(f, time, event, alpha, *, weights=None, rule="paper", company=1.0):
-    shares = chances(f, time)
-    losses = -event * np.log(np.diag(shares))
-    if weights is None:
-        weights = drocox.worst_case_weights(torch.tensor(losses), alpha, rule=rule).numpy()
-    return (weights * event) @ (company * shares - np.eye(len(f)))
+def _weighted_gradient(scores, time, event, weights):
+    """Weighted mean of the gradients of Cox losses."""
+    return (weights * event) @ (chances(scores, time) - np.eye(len(scores)))
 
 
-@exercise("dro-cox-gradient")
-def _dro_gradient(answer):
+def _worst_weights(scores, time, event, alpha, rule):
+    losses = -event * np.log(np.diag(chances(scores, time)))
+    return drocox.worst_case_weights(torch.tensor(losses), alpha, rule=rule).numpy()
+
+
+def _gradient_cases():
     rng = np.random.default_rng(0)
-    time, event = np.array([3.0, 1, 4, 4, 6, 9, 2]), np.array([1, 0, 1, 1, 0, 1, 1])
-    cases = [(rng.normal(size=7), time, event, alpha) for alpha in (0.5, 0.7)]
-    mistakes = {
-        "all have the same say in yours: whom does q favour?": partial(_gradient, weights=1 / 7),
-        "this is the way down; the gradient points up": lambda *case: -_gradient(*case),
-        "the log of the sum depends on the scores as well": partial(_gradient, company=0.0),
-        'weights of another constant; take rule="paper"': partial(_gradient, rule="sharp"),
-    }
-    return judged_function(answer, cases, _gradient, mistakes)
+    time = np.array([3.0, 1, 4, 4, 6, 9, 2])
+    event = np.array([1, 0, 1, 1, 0, 1, 1])
+    return [(rng.normal(size=7), time, event, alpha) for alpha in (0.5, 0.7)]
+
+
+@asks_function("dro-cox-gradient", _gradient_cases())
+def dro_gradient(scores, time, event, alpha):
+    """Gradient of the worst-case risk with the paper's constant."""
+    weights = _worst_weights(scores, time, event, alpha, "paper")
+    return _weighted_gradient(scores, time, event, weights)
+
+
+@dro_gradient.mistake("all have the same say in yours: whom does q favour?")
+def _gradient_of_the_mean(scores, time, event, alpha):
+    return _weighted_gradient(scores, time, event, np.full(len(scores), 1 / len(scores)))
+
+
+@dro_gradient.mistake("this is the way down; the gradient points up")
+def _way_down(scores, time, event, alpha):
+    return -dro_gradient(scores, time, event, alpha)
+
+
+@dro_gradient.mistake("the log of the sum depends on the scores as well")
+def _gradient_without_company(scores, time, event, alpha):
+    return -_worst_weights(scores, time, event, alpha, "paper") * event
+
+
+@dro_gradient.mistake('weights of another constant; take rule="paper"')
+def _gradient_of_another_constant(scores, time, event, alpha):
+    weights = _worst_weights(scores, time, event, alpha, "sharp")
+    return _weighted_gradient(scores, time, event, weights)
 
 
 @exercise("dro-cox-valid")
@@ -115,26 +137,48 @@ def _six(answer):
     return judged(answer, EVENT * np.log(sums), mistakes, atol=5e-3)
 
 
-def _folds(f, time, event, fold, *, own=1.0, company=np.not_equal, at_risk=np.greater_equal):
-    others = company(fold, fold[:, None]) & at_risk(time, time[:, None])
-    return event * (np.log(others @ np.exp(f) + own * np.exp(f)) - f)
-
-
-@exercise("split-folds")
-def _fold_losses(answer):
+def _fold_cases():
     rng = np.random.default_rng(1)
+    time = np.array([2.0, 1, 3, 2, 5, 5])
     event = np.array([1, 1, 0, 1, 1, 1])
-    time, fold = np.array([2.0, 1, 3, 2, 5, 5]), np.array([0, 1, 2, 1, 2, 0])
-    outcome = time, event
-    cases = [(rng.normal(size=6), *outcome, fold), (np.zeros(6), *outcome, np.minimum(fold, 1))]
-    everybody = partial(_folds, own=0.0, company=lambda a, b: a - b < np.inf)
-    mistakes = {
-        "the patient's own term is missing from the sum": partial(_folds, own=0.0),
-        "your company is the patient's own fold, not the others": partial(_folds, company=np.equal),
-        "you compare with everybody: that is the Cox loss": everybody,
-        "is somebody who dies at the same time at risk?": partial(_folds, at_risk=np.greater),
-    }
-    return judged_function(answer, cases, _folds, mistakes)
+    fold = np.array([0, 1, 2, 1, 2, 0])
+    two_folds = np.minimum(fold, 1)
+    return [(rng.normal(size=6), time, event, fold), (np.zeros(6), time, event, two_folds)]
+
+
+def _losses_in_company(scores, event, company):
+    """Minus the log of a patient's share in a company, row by row; 0 for the censored."""
+    return event * (np.log(company @ np.exp(scores)) - scores)
+
+
+@asks_function("split-folds", _fold_cases())
+def fold_losses(scores, time, event, fold):
+    """Compared are those of other folds who are at risk, and the patient."""
+    others = (fold != fold[:, None]) & (time >= time[:, None])
+    return _losses_in_company(scores, event, others + np.eye(len(fold)))
+
+
+@fold_losses.mistake("the patient's own term is missing from the sum")
+def _own_term_missing(scores, time, event, fold):
+    others = (fold != fold[:, None]) & (time >= time[:, None])
+    return _losses_in_company(scores, event, others)
+
+
+@fold_losses.mistake("your company is the patient's own fold, not the others")
+def _own_fold(scores, time, event, fold):
+    same = (fold == fold[:, None]) & (time >= time[:, None])
+    return _losses_in_company(scores, event, same + np.eye(len(fold)))
+
+
+@fold_losses.mistake("you compare with everybody: that is the Cox loss")
+def _everybody(scores, time, event, fold):
+    return _losses_in_company(scores, event, time >= time[:, None])
+
+
+@fold_losses.mistake("is somebody who dies at the same time at risk?")
+def _without_ties(scores, time, event, fold):
+    others = (fold != fold[:, None]) & (time > time[:, None])
+    return _losses_in_company(scores, event, others + np.eye(len(fold)))
 
 
 @exercise("split-company")

@@ -54,19 +54,32 @@ asks_number(
     },
 )
 
-asks_function(
-    "worst-case-share",
-    [(0.1,), (0.3,), (0.5,)],
-    lambda a: dro.dual_constant(a, rule="paper") ** -2,
-    {
-        "the radius of Proposition 2; the paper's C has more": lambda a: 1 / (1 + (1 / a - 1) ** 2),
-        "alpha itself is what the sharp radius protects; the paper's is larger": lambda a: a,
-        "1/C: the share goes with the square of the constant": lambda a: (
-            1 / dro.dual_constant(a, rule="paper")
-        ),
-        "this is one over the radius: solve for the share again": lambda a: (1 / a - 1) ** -2 / 2,
-    },
-)
+
+@asks_function("worst-case-share", [(0.1,), (0.3,), (0.5,)])
+def protected_share(alpha):
+    """One over the square of the paper's constant."""
+    return dro.dual_constant(alpha, rule="paper") ** -2
+
+
+@protected_share.mistake("the radius of Proposition 2; the paper's C has more")
+def _share_by_the_definition(alpha):
+    return 1 / (1 + (1 / alpha - 1) ** 2)
+
+
+@protected_share.mistake("alpha itself is what the sharp radius protects; the paper's is larger")
+def _share_by_the_sharp_radius(alpha):
+    return alpha
+
+
+@protected_share.mistake("1/C: the share goes with the square of the constant")
+def _share_without_square(alpha):
+    return 1 / dro.dual_constant(alpha, rule="paper")
+
+
+@protected_share.mistake("this is one over the radius: solve for the share again")
+def _inverse_radius(alpha):
+    return (1 / alpha - 1) ** -2 / 2
+
 
 _c = dro.dual_constant(0.3, rule="sharp")
 asks_number(
@@ -81,29 +94,56 @@ asks_number(
     },
 )
 
-asks_function(
-    "dual-weights",
-    [(LOSSES, 0.4), (OTHERS, 0.9), (OTHERS, -0.5)],
-    lambda x, eta: _share(_over(x, eta)),
-    {
-        "they do not sum to one: divide by their sum": _over,
-        "patients below η get negative weight: cut at 0 first": lambda x, eta: _share(x - eta),
-        "all above η weigh the same; those farther up weigh more": lambda x, e: _share(x > e),
-        "proportional to the loss, not to how far it is above η": lambda x, e: _share(x * (x > e)),
-    },
-)
 
-asks_function(
-    "dual-eta",
-    [(LOSSES, 1.6), (LOSSES, 1.2), (OTHERS, 2.0), (OTHERS, 1.3)],
-    lambda x, c: dro.optimal_eta(torch.tensor(x), c).item(),
-    {
-        "this is η with everybody active: look for the k that fits": lambda x, c: _eta(x, c, 1),
-        "this is the risk, not the threshold": lambda x, c: x @ _share(_over(x, _eta(x, c))),
-        "the square of C belongs in C²k/n - 1": lambda x, c: _eta(x, np.sqrt(c)),
-        "the largest loss is η only if C² is n or more": lambda x, c: x.max(),
-    },
-)
+@asks_function("dual-weights", [(LOSSES, 0.4), (OTHERS, 0.9), (OTHERS, -0.5)])
+def dual_weights(losses, eta):
+    """Weights in proportion to what is above the threshold."""
+    return _share(_over(losses, eta))
+
+
+dual_weights.mistake("they do not sum to one: divide by their sum")(_over)
+
+
+@dual_weights.mistake("patients below η get negative weight: cut at 0 first")
+def _weights_not_cut(losses, eta):
+    return _share(losses - eta)
+
+
+@dual_weights.mistake("all above η weigh the same; those farther up weigh more")
+def _weights_all_alike(losses, eta):
+    return _share(losses > eta)
+
+
+@dual_weights.mistake("proportional to the loss, not to how far it is above η")
+def _weights_of_whole_losses(losses, eta):
+    return _share(losses * (losses > eta))
+
+
+@asks_function("dual-eta", [(LOSSES, 1.6), (LOSSES, 1.2), (OTHERS, 2.0), (OTHERS, 1.3)])
+def best_eta(losses, c):
+    """The threshold of the dual."""
+    return dro.optimal_eta(torch.tensor(losses), c).item()
+
+
+@best_eta.mistake("this is η with everybody active: look for the k that fits")
+def _eta_of_everybody(losses, c):
+    return _eta(losses, c, passes=1)
+
+
+@best_eta.mistake("this is the risk, not the threshold")
+def _risk_for_eta(losses, c):
+    return losses @ _share(_over(losses, _eta(losses, c)))
+
+
+@best_eta.mistake("the square of C belongs in C²k/n - 1")
+def _eta_without_square(losses, c):
+    return _eta(losses, np.sqrt(c))
+
+
+@best_eta.mistake("the largest loss is η only if C² is n or more")
+def _largest_loss(losses, c):
+    return losses.max()
+
 
 _ten = torch.tensor([2.0] * 4 + [0.0] * 6, dtype=torch.float64)
 _censored = dro.worst_case_weights(_ten, 0.5, rule="sharp")[4:].sum().item()
@@ -118,26 +158,52 @@ asks_number(
     },
 )
 
-asks_function(
-    "who-effective-size",
-    [(_share(OTHERS),), (_share(LOSSES),), (np.full(5, 0.2),)],
-    lambda q: 1 / np.sum(q**2),
-    {
-        "this counts who has any weight, however little": np.count_nonzero,
-        "this is its inverse: the more even the weights, the smaller": lambda q: q @ q,
-        "the largest weight alone does not tell how the others share": lambda q: 1 / q.max(),
-        "this is n over the effective size, the C² of these weights": lambda q: len(q) * (q @ q),
-    },
-)
 
-asks_function(
-    "who-needed-alpha",
-    [(5000, 500), (5000, 31), (100, 100)],
-    lambda n, m: 1 / (1 + np.sqrt((n / m - 1) / 2)),
-    {
-        "right for the sharp constant, C² = 1/alpha; the paper's is asked": lambda n, m: m / n,
-        "the factor 2 of the constant is missing": lambda n, m: 1 / (1 + np.sqrt(n / m - 1)),
-        "the square root is missing": lambda n, m: 1 / (1 + (n / m - 1) / 2),
-        "this is C², not alpha": lambda n, m: n / m,
-    },
-)
+@asks_function("who-effective-size", [(_share(OTHERS),), (_share(LOSSES),), (np.full(5, 0.2),)])
+def effective_size(q):
+    """How many patients of equal weight there would have to be."""
+    return 1 / np.sum(q**2)
+
+
+effective_size.mistake("this counts who has any weight, however little")(np.count_nonzero)
+
+
+@effective_size.mistake("this is its inverse: the more even the weights, the smaller")
+def _sum_of_squares(q):
+    return q @ q
+
+
+@effective_size.mistake("the largest weight alone does not tell how the others share")
+def _size_of_the_largest(q):
+    return 1 / q.max()
+
+
+@effective_size.mistake("this is n over the effective size, the C² of these weights")
+def _constant_of_weights(q):
+    return len(q) * (q @ q)
+
+
+@asks_function("who-needed-alpha", [(5000, 500), (5000, 31), (100, 100)])
+def needed_alpha(n, m):
+    """The paper's label at which m of n patients can have all weight."""
+    return 1 / (1 + np.sqrt((n / m - 1) / 2))
+
+
+@needed_alpha.mistake("right for the sharp constant, C² = 1/alpha; the paper's is asked")
+def _alpha_of_the_sharp_constant(n, m):
+    return m / n
+
+
+@needed_alpha.mistake("the factor 2 of the constant is missing")
+def _alpha_without_the_two(n, m):
+    return 1 / (1 + np.sqrt(n / m - 1))
+
+
+@needed_alpha.mistake("the square root is missing")
+def _alpha_without_root(n, m):
+    return 1 / (1 + (n / m - 1) / 2)
+
+
+@needed_alpha.mistake("this is C², not alpha")
+def _squared_constant(n, m):
+    return n / m
