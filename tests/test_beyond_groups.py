@@ -10,7 +10,7 @@ from scipy import optimize
 
 import drocox
 from drocox import heldout
-from drocox.beyond import described, groups
+from drocox.beyond import censoring, described, groups
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +42,7 @@ def _without_derivatives(function, d):
     return point, function(point)
 
 
-@pytest.mark.parametrize("family", described.FAMILIES)
+@pytest.mark.parametrize("family", list(groups.TOLD_FAMILIES))
 def test_groups_are_few_large_and_told_for_anybody(patients, family):
     half = patients.subset(slice(0, 300))
     found = described.found_groups(half, family)
@@ -53,6 +53,17 @@ def test_groups_are_few_large_and_told_for_anybody(patients, family):
     backwards = patients.subset(np.arange(600)[::-1])
     for group, mask in zip(found.values(), masks, strict=True):
         assert (group(backwards)[::-1] == mask).all()
+
+
+def test_groups_of_each_attribute_overlap_and_small_ones_are_left_out(patients):
+    rank = np.arange(600)
+    codes = {"site": np.where(rank < 30, 2, rank % 2), "old": (rank % 3 == 0).astype(int)}
+    data = drocox.SurvivalData("two", patients.X, patients.time, patients.event, codes)
+    told = described.found_groups(data, "attributes")
+    assert list(told) == ["site = 0", "site = 1", "old = 0", "old = 1"]
+    assert (told["site = 1"](data) == (codes["site"] == 1)).all()
+    assert (told["old = 1"](data.subset(rank[::-1])) == (codes["old"] == 1)[::-1]).all()
+    assert sum(group(data).sum() for group in told.values()) == 600 + 570
 
 
 def test_small_intersections_are_left_out(patients):
@@ -200,6 +211,60 @@ def test_planted_patients_are_what_the_design_says():
         assert np.abs(coef - truth).max() < 0.25
         early = data.event[minority].mean() - data.event[~minority].mean()
         assert np.sign(round(early, 1)) == np.sign(level)
+
+
+@pytest.mark.parametrize("design", list(groups.DESIGNS))
+def test_censoring_leaves_the_share_of_deaths_that_is_asked_for(design):
+    n = 40_000
+    minority = np.arange(n) < 0.2 * n
+    for events in (0.8, 0.45, 0.15):
+        rate = groups.censoring_rate(design, 0.2, events)
+        data = groups.planted(design, minority, 1.0, seed=3, rate=rate)
+        assert data.event.mean() == pytest.approx(events, abs=0.01)
+    as_in_the_study = groups.planted(design, minority, 1.0, seed=3).event.mean()
+    expected = groups.share_of_events(design, 0.2, groups.CENSORING)
+    assert as_in_the_study == pytest.approx(expected, abs=0.01)
+    assert groups.censoring_rate(design, 0.2, 1.0) == 0
+
+
+def test_censoring_ends_the_follow_up_and_changes_nothing_else():
+    minority = np.arange(500) < 100
+    followed = groups.planted("other", minority, 1.0, seed=4, rate=0.0)
+    assert followed.event.all()
+    before = followed
+    for rate in (0.5, 5.0):
+        data = groups.planted("other", minority, 1.0, seed=4, rate=rate)
+        assert data.X.equals(followed.X)
+        assert (data.time[data.event] == followed.time[data.event]).all()
+        assert (data.time[~data.event] < followed.time[~data.event]).all()
+        assert before.event[data.event].all()  # whoever is seen to die now was before
+        before = data
+
+
+def test_cvar_is_left_out_where_it_is_cox(patients):
+    few = groups.planted("other", np.arange(600) < 120, 1.0, seed=6, rate=3.0)
+    X = np.array(few.X)
+    share = few.event.mean()
+    fitted = groups.fits(few, X, [share / 2, share])
+    models = {(name, alpha): coef for name, alpha, coef in fitted}
+    assert next(iter(models)) == ("Cox", 1.0)
+    assert ("CVaR", share / 2) in models and ("CVaR", share) not in models
+    cvar = drocox.solver.minimise(X, drocox.risk_sets(few.time, few.event), share, rule="cvar")
+    assert np.allclose(cvar.coef, models["Cox", 1.0], atol=1e-4)
+
+
+@pytest.mark.slow
+def test_each_share_of_seen_deaths_is_a_job_with_one_yardstick():
+    names = {"-".join(map(str, job.values())) for job in censoring.jobs()}
+    assert len(names) == len(censoring.jobs())
+    tables = {seen: censoring.rows("other-early", seen, 1) for seen in (1.0, 0.3)}
+    for seen, table in tables.items():
+        assert list(table["method"][:2]) == ["Cox", "DRO-COX"]
+        assert table["events"].iloc[0] == pytest.approx(seen * censoring.COHORT, rel=0.06)
+        same = table["c_minority"] == table["c_minority_followed"]
+        assert same.all() == (seen == 1.0)
+        assert table["q_minority"].notna().sum() == len(censoring.PLANTED_ALPHAS)
+    assert tables[0.3].equals(censoring.rows("other-early", 0.3, 1))
 
 
 @pytest.mark.slow

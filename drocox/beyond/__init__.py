@@ -7,7 +7,7 @@ registers their store, ``beyond``, with :mod:`drocox.paper.work`. Each study is 
 
 from drocox.paper import work
 
-STUDIES = ("protection", "groups", "rivals")
+STUDIES = ("protection", "groups", "censoring", "rivals")
 
 work.register(
     "beyond",

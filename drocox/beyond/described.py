@@ -1,7 +1,8 @@
 r"""Groups that covariates describe: found by a search, served by an adversary who must say whom.
 
-Groups are found on some patients and can then be told for any others. Three families: the
-intersections of the named attributes, the leaves of a tree on discordance, clusters of covariates.
+Groups are found on some patients and can then be told for any others. Four families: the groups of
+each named attribute, their intersections, the leaves of a tree on discordance, clusters of
+covariates.
 
 The robust Cox model lets an adversary weigh *patients*, after seeing their outcomes. Here he may
 weigh *groups* only, which covariates describe:
@@ -38,6 +39,18 @@ Group = Callable[[SurvivalData], np.ndarray]  # tells who is a member
 
 
 # Groups ---------------------------------------------------------------------------------------
+
+
+def _attributes(part: SurvivalData, share: float) -> dict[str, Group]:
+    """The groups of each named attribute."""
+    groups = {}
+    for attribute, codes in part.groups.items():
+        for code, name in enumerate(part.group_labels[attribute]):
+            if np.mean(codes == code) >= share:
+                groups[name] = lambda data, attribute=attribute, code=code: (
+                    data.groups[attribute] == code
+                )
+    return groups
 
 
 def _named(part: SurvivalData, share: float) -> dict[str, Group]:
@@ -88,7 +101,7 @@ def _clusters(part: SurvivalData, share: float) -> dict[str, Group]:
     return found
 
 
-FAMILIES = {"named": _named, "leaves": _leaves, "clusters": _clusters}
+FAMILIES = {"attributes": _attributes, "named": _named, "leaves": _leaves, "clusters": _clusters}
 
 
 def found_groups(
@@ -100,11 +113,12 @@ def found_groups(
     ----------
     part : SurvivalData
         The patients on whom groups are found; take others to judge a model by them.
-    family : {"leaves", "named", "clusters"}
-        Leaves of a tree on the discordance of a Cox model, worst first; intersections of the named
-        attributes; clusters of covariates by k-means.
+    family : {"leaves", "attributes", "named", "clusters"}
+        Leaves of a tree on the discordance of a Cox model, worst first; the groups of each named
+        attribute, which overlap; intersections of the named attributes; clusters of covariates by
+        k-means.
     share : float
-        Smallest share of a group. There are at most five.
+        Smallest share of a group. Of intersections, leaves and clusters there are at most five.
 
     Returns
     -------

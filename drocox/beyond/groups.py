@@ -1,21 +1,30 @@
-"""Groups nobody named, a study: whom do models serve that nobody could tell them about?
+r"""Groups nobody named, a study: whom do models serve that nobody could tell them about?
 
 First patients are invented, with a minority planted among them that is different in one of five
 ways; then real patients of the paper's three data sets, in groups that a third of them found.
 Linear models with an adversary over patients, and the answers of :mod:`drocox.beyond.described` to
 groups that are told, judged within the groups.
+
+Invented patients die with hazard :math:`h = e^f` and are censored with hazard :math:`r`, so that
+patient i's death is seen with probability :math:`h_i / (h_i + r)`. The scores :math:`f` of either
+kind are normal of variance 1, about 0 or about the minority's level :math:`b`: the share of deaths
+that are seen is, with :math:`Z` standard normal and :math:`s` the minority's share,
+
+.. math:: (1 - s) \, E \sigma(Z - \log r) + s \, E \sigma(Z + b - \log r), \qquad
+          \sigma(z) = \frac{1}{1 + e^{-z}} .
 """
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pandas as pd
 import torch
+from scipy import optimize, special
 
 from drocox import heldout, intervals
 from drocox.accuracy import concordance_index
-from drocox.beyond.described import FAMILIES, SHARE, by_group, found_groups, group_dro, own_effects
+from drocox.beyond.described import FAMILIES, by_group, found_groups, group_dro, own_effects
 from drocox.cox import cox_losses, risk_sets
 from drocox.data import SurvivalData
 from drocox.dro import worst_case_weights
@@ -41,9 +50,63 @@ DESIGNS = {
 }
 NAMES = [f"x{j + 1}" for j in range(8)] + ["marker"]
 TEST_PATIENTS = 5_000  # of either kind, on whom a model is evaluated
+CENSORING = 0.5  # hazard of being censored, where nothing else is said
+NODES = 80  # of the quadrature over normal scores
 
 
-def planted(design: str, minority: np.ndarray, marker: float, seed) -> SurvivalData:
+def share_of_events(design: str, share: float, rate: float) -> float:
+    """Expected share of patients whose death is seen.
+
+    Parameters
+    ----------
+    design : str
+        A key of :data:`DESIGNS`.
+    share : float
+        Of the minority.
+    rate : float
+        Hazard of being censored.
+
+    Returns
+    -------
+    float
+    """
+    if rate == 0:
+        return 1.0
+    nodes, weights = np.polynomial.hermite_e.hermegauss(NODES)
+    weights = weights / weights.sum()
+    level = DESIGNS[design][2]
+    majority = weights @ special.expit(nodes - np.log(rate))
+    minority = weights @ special.expit(nodes + level - np.log(rate))
+    return (1 - share) * majority + share * minority
+
+
+def censoring_rate(design: str, share: float, events: float) -> float:
+    """Hazard of being censored with which a given share of deaths is seen.
+
+    Parameters
+    ----------
+    design : str
+    share : float
+        Of the minority.
+    events : float in (0, 1]
+        Share of patients whose death is seen; 1 is no censoring.
+
+    Returns
+    -------
+    float
+    """
+    if events == 1:
+        return 0.0
+
+    def too_many(log_rate: float) -> float:
+        return share_of_events(design, share, np.exp(log_rate)) - events
+
+    return float(np.exp(optimize.brentq(too_many, -15, 15)))
+
+
+def planted(
+    design: str, minority: np.ndarray, marker: float, seed, rate: float = CENSORING
+) -> SurvivalData:
     """Invented patients: eight standard normal features, and a marker that hints at the minority.
 
     Parameters
@@ -54,55 +117,65 @@ def planted(design: str, minority: np.ndarray, marker: float, seed) -> SurvivalD
     marker : float
         By how many standard deviations the mean of the marker is higher in the minority.
     seed : int or sequence of int
+        With the same seed, features and deaths are the same at every rate of censoring.
+    rate : float
+        Hazard of being censored, the same for all; 0 follows everybody until death.
 
     Returns
     -------
     SurvivalData
-        Exponential times, censored by exponential times of rate 1/2; ``minority`` is its only
-        attribute in ``groups``.
+        Exponential times, censored by exponential times; ``minority`` is its only attribute in
+        ``groups``.
     """
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((len(minority), len(NAMES)))
     X[:, -1] += marker * minority
     features, effect, level = DESIGNS[design]
-    own = effect * X[:, features].sum(axis=1) + level
-    f = np.where(minority, own, 0.5 * X[:, :4].sum(axis=1))
+    of_minority = effect * X[:, features].sum(axis=1) + level
+    f = np.where(minority, of_minority, 0.5 * X[:, :4].sum(axis=1))
     death = rng.exponential(np.exp(-f))
-    censored = rng.exponential(2.0, len(f))
+    mean_follow_up = 1 / rate if rate > 0 else np.inf
+    censored = rng.exponential(1.0, len(f)) * mean_follow_up
     outcomes = np.minimum(death, censored), death <= censored
     frame = pd.DataFrame(X, columns=NAMES)
     return SurvivalData(design, frame, *outcomes, {"minority": minority.astype(int)})
 
 
-def fits(train: SurvivalData, X, alpha: float) -> Iterator[tuple[str, np.ndarray]]:
-    """Certified optima with an adversary over patients: name and coefficients.
+def fits(train: SurvivalData, X, alphas: Sequence[float]) -> Iterator[tuple]:
+    """Certified optima with an adversary over patients: name, alpha and coefficients.
 
     Parameters
     ----------
     train : SurvivalData
     X : array of shape (n, d)
         Its scaled features.
-    alpha : float
-        Share to protect.
+    alphas : sequence of float
+        Shares to protect.
 
     Returns
     -------
-    iterator of (str, array)
+    iterator of (str, float, array)
+        Cox first, with alpha 1. CVaR is left out where alpha is at least the share of events: then
+        it is Cox.
     """
     risk = risk_sets(train.time, train.event)
     half = heldout.assign_folds(train.event, 2, seed=0) == 0
-    settings = {
-        "Cox": (1.0, "sharp", None),
-        "DRO-COX": (alpha, "sharp", None),
-        "DRO-COX, paper's C": (alpha, "paper", None),
-        "DRO-COX (SPLIT)": (alpha, "sharp", half),
-        "CVaR": (alpha, "cvar", None),
-    }
-    for name, (level, rule, first) in settings.items():
-        found = minimise(X, risk, level, rule=rule, first=first)
-        if found.gap > 1e-6 or found.separated:
-            raise RuntimeError(f"{name} is not certified: gap {found.gap:.1e}")
-        yield name, found.coef
+
+    def certified(alpha: float, rule: str, first: np.ndarray | None) -> np.ndarray:
+        solution = minimise(X, risk, alpha, rule=rule, first=first)
+        if solution.gap > 1e-6 or solution.separated:
+            raise RuntimeError(
+                f"rule {rule}, alpha {alpha} is not certified: gap {solution.gap:.1e}"
+            )
+        return solution.coef
+
+    yield "Cox", 1.0, certified(1.0, "sharp", None)
+    for alpha in alphas:
+        yield "DRO-COX", alpha, certified(alpha, "sharp", None)
+        yield "DRO-COX, paper's C", alpha, certified(alpha, "paper", None)
+        yield "DRO-COX (SPLIT)", alpha, certified(alpha, "sharp", half)
+        if alpha < train.event.mean():  # else it is Cox
+            yield "CVaR", alpha, certified(alpha, "cvar", None)
 
 
 def _group_fits(X, Z, train: SurvivalData, groups: list, words: str) -> Iterator[tuple]:
@@ -111,7 +184,8 @@ def _group_fits(X, Z, train: SurvivalData, groups: list, words: str) -> Iterator
     ``groups`` holds the masks of the members among both.
     """
     time, event = train.time, train.event
-    members, others = (np.array(part) for part in zip(*groups, strict=True))
+    members = np.array([inside for inside, _ in groups])
+    others = np.array([inside for _, inside in groups])
     for name, regret in (("loss", False), ("regret", True)):
         coef = group_dro(X, time, event, members, regret=regret)
         yield f"{name}, {words}", X @ coef, Z @ coef
@@ -119,37 +193,93 @@ def _group_fits(X, Z, train: SurvivalData, groups: list, words: str) -> Iterator
     yield f"own, {words}", by_group(X, members) @ coef, by_group(Z, others) @ coef
 
 
+def seed_of(design: str, share: float, n: int, marker: float, draw: int) -> list[int]:
+    """Seed of the patients of a draw; with a 1 more at its end, of those who judge.
+
+    Parameters
+    ----------
+    design : str
+    share : float
+    n : int
+    marker : float
+    draw : int
+
+    Returns
+    -------
+    list of int
+    """
+    return [list(DESIGNS).index(design), round(100 * share), n, round(10 * marker), draw]
+
+
+def minority_alone(train: SurvivalData, X) -> np.ndarray:
+    """Coefficients of a Cox model that is fitted to the minority only.
+
+    Parameters
+    ----------
+    train : SurvivalData
+    X : array of shape (n, d)
+        Its scaled features.
+
+    Returns
+    -------
+    array of shape (d,)
+    """
+    inside = train.groups["minority"] == 1
+    return minimise(X[inside], risk_sets(train.time[inside], train.event[inside]), 1).coef
+
+
 def _planted_rows(design: str, share: float, n: int, marker: float, draw: int) -> pd.DataFrame:
     """All methods on one draw of a planted minority, judged on fresh patients of either kind."""
-    seed = [list(DESIGNS).index(design), round(100 * share), n, round(10 * marker), draw]
+    seed = seed_of(design, share, n, marker, draw)
     minority = np.arange(n) < round(share * n)
     kinds = np.arange(2 * TEST_PATIENTS) < TEST_PATIENTS
     train = planted(design, minority, marker, seed)
     test = planted(design, kinds, marker, [*seed, 1])
     X, Z = scaled_features(train, test)
-    models = [(name, X @ coef, Z @ coef) for name, coef in fits(train, X, share)]
-    found = [(leaf(train), leaf(test)) for leaf in found_groups(train, share=share).values()]
-    models += _group_fits(X, Z, train, [(minority, kinds), (~minority, ~kinds)], "known")
-    models += _group_fits(X, Z, train, found, "found")
-    own = minimise(X[minority], risk_sets(train.time[minority], train.event[minority]), 1).coef
-    models.append(("minority alone", X @ own, Z @ own))
+    models = [(name, X @ coef, Z @ coef) for name, _, coef in fits(train, X, [share])]
+    drawn = {"design": design, "share": share, "n": n, "marker": marker, "draw": draw}
+    drawn["seen"] = train.event.mean()
+    if (share, n) == TOLD_SIZE:
+        known = [(minority, kinds), (~minority, ~kinds)]
+        leaves = [(leaf(train), leaf(test)) for leaf in found_groups(train, share=share).values()]
+        models += _group_fits(X, Z, train, known, "known")
+        models += _group_fits(X, Z, train, leaves, "found")
+        drawn["purity"] = max(minority[inside].mean() for inside, _ in leaves)
+    coef = minority_alone(train, X)
+    models.append(("minority alone", X @ coef, Z @ coef))
     rows = []
     for name, f_train, f in models:
         row = {"method": name, "sd": f.std()}
-        if name == "DRO-COX":  # whom the adversary picks
-            losses = cox_losses(torch.from_numpy(f_train), train.time, train.event)
-            q = worst_case_weights(losses, share, rule="sharp").numpy()
-            early = train.time <= np.quantile(train.time[train.event], 0.2)
-            row |= {"q_minority": q[minority].sum(), "q_first_fifth": q[early].sum()}
+        if name == "DRO-COX":
+            row |= weight_of(train, f_train, share)
         expected = heldout.expected_events(train, f_train, f, test.time)
         for kind, inside in (("minority", kinds), ("majority", ~kinds)):
             row[f"c_{kind}"] = concordance_index(f[inside], test.time[inside], test.event[inside])
             row[f"oe_{kind}"] = test.event[inside].sum() / expected[inside].sum()
         rows.append(row)
-    drawn = {"design": design, "share": share, "n": n, "marker": marker, "draw": draw}
-    return pd.DataFrame(rows).assign(
-        **drawn, purity=max(minority[mask].mean() for mask, _ in found)
-    )
+    return pd.DataFrame(rows).assign(**drawn)
+
+
+def weight_of(train: SurvivalData, scores: np.ndarray, alpha: float) -> dict[str, float]:
+    """Whom the adversary picks: his weight on the minority, and on the first fifth of deaths.
+
+    Parameters
+    ----------
+    train : SurvivalData
+    scores : array of shape (n,)
+    alpha : float
+        Of the ball with the sharp constant.
+
+    Returns
+    -------
+    dict
+        ``q_minority`` and ``q_first_fifth``.
+    """
+    losses = cox_losses(torch.from_numpy(scores), train.time, train.event)
+    q = worst_case_weights(losses, alpha, rule="sharp").numpy()
+    early = train.time <= np.quantile(train.time[train.event], 0.2)
+    inside = train.groups["minority"] == 1
+    return {"q_minority": q[inside].sum(), "q_first_fifth": q[early].sum()}
 
 
 # Real patients --------------------------------------------------------------------------------
@@ -191,32 +321,40 @@ CRITERIA["calibration"] = heldout.HeldOut.calibration
 def _intervals(name: str, values, without, forward=np.asarray, back=np.asarray) -> dict:
     """Columns: values of several groups, with intervals that hold for all of them at once."""
     covariance, df = intervals.jackknife(forward(without).T)
-    critical, _ = intervals.simultaneous(covariance, df.min())  # the groups are of like size
+    critical, _ = intervals.simultaneous(covariance, df)
     half = critical * np.sqrt(np.diag(covariance))
     ends = {name: 0.0, f"{name}_low": -half, f"{name}_high": half}
     return {column: back(forward(values) + by) for column, by in ends.items()}
 
 
-def _judge(judged: dict[str, heldout.HeldOut], members: dict[str, np.ndarray]) -> pd.DataFrame:
-    """All methods in the groups of one family, with intervals, and what they gain over Cox."""
+def _judge(
+    judged: dict[tuple[str, float | None], heldout.HeldOut], members: dict[str, np.ndarray]
+) -> pd.DataFrame:
+    """All models in the groups of one family, with intervals, and what they gain over Cox.
+
+    Models are told by method and alpha (None: it has none). Intervals hold for the groups of the
+    family at once: not for several families, nor for several models.
+    """
     tables = []
     of_cox = {}
-    for method, scored in judged.items():
+    for (method, alpha), scored in judged.items():
         table = {"method": method, "group": list(members)}
+        table["alpha"] = np.nan if alpha is None else alpha
         table["patients"] = [mask.sum() for mask in members.values()]
         table["events"] = [scored.event[mask].sum() for mask in members.values()]
         for name, metric in CRITERIA.items():
-            found = [metric(scored, mask) for mask in members.values()]
-            values, without = (np.array(part) for part in zip(*found, strict=True))
+            estimates = [metric(scored, mask) for mask in members.values()]
+            values = np.array([value for value, _ in estimates])
+            without = np.array([left for _, left in estimates])
             table |= _intervals(name, values, without, *heldout.SCALES.get(name, ()))
-            cox = of_cox.setdefault(name, (values, without))  # which comes first
-            table |= _intervals(f"{name}_gain", values - cox[0], without - cox[1])
+            cox_values, cox_without = of_cox.setdefault(name, (values, without))  # it comes first
+            table |= _intervals(f"{name}_gain", values - cox_values, without - cox_without)
         tables.append(pd.DataFrame(table))
     return pd.concat(tables)
 
 
 def _real_rows(dataset: str, third: int) -> pd.DataFrame:
-    """All methods on two thirds of a data set, cross-fitted; the other third found the groups."""
+    """All models on two thirds of a data set, cross-fitted; the other third found the groups."""
     data = load_dataset(dataset)
     finds = heldout.assign_folds(data.event, 3, seed=0) == third - 1
     rest = data.subset(~finds)
@@ -226,15 +364,19 @@ def _real_rows(dataset: str, third: int) -> pd.DataFrame:
     for k in range(5):
         train, test = rest.subset(fold != k), rest.subset(fold == k)
         X, Z = scaled_features(train, test)
-        models = [(name, X @ coef, Z @ coef) for name, coef in fits(train, X, SHARE)]
-        for family, groups in families.items():
-            masks = [(group(train), group(test)) for group in groups.values()]
-            models += _group_fits(X, Z, train, masks, family)
-        for name, f_train, f in models:
-            scores[name][:, fold == k] = f, heldout.expected_events(train, f_train, f, test.time)
+        models = []
+        for name, alpha, coef in fits(train, X, REAL_ALPHAS):
+            models.append((name, alpha, X @ coef, Z @ coef))
+        for family in TOLD_FAMILIES:
+            masks = [(group(train), group(test)) for group in families[family].values()]
+            for name, f_train, f in _group_fits(X, Z, train, masks, family):
+                models.append((name, None, f_train, f))
+        for name, alpha, f_train, f in models:
+            expected = heldout.expected_events(train, f_train, f, test.time)
+            scores[name, alpha][:, fold == k] = f, expected
     judged = {
-        name: heldout.HeldOut(f, rest.time, rest.event, fold, expected)
-        for name, (f, expected) in scores.items()
+        model: heldout.HeldOut(f, rest.time, rest.event, fold, expected)
+        for model, (f, expected) in scores.items()
     }
     tables = [_judge(judged, {"everybody": fold >= 0}).assign(family="everybody")]
     for family, groups in families.items():
@@ -247,6 +389,9 @@ def _real_rows(dataset: str, third: int) -> pd.DataFrame:
 
 SIZES = [(0.2, 1_000, 1.0), (0.2, 4_000, 1.0), (0.2, 50_000, 1.0)]  # share, n, marker
 SIZES += [(0.1, 4_000, 1.0), (0.05, 4_000, 1.0), (0.2, 4_000, 3.0)]
+TOLD_SIZE = (0.2, 4_000)  # share and n of the draws in which groups are told to some models
+REAL_ALPHAS = (0.1, 0.2, 0.5)  # shares that models of real patients protect
+TOLD_FAMILIES = ("named", "leaves", "clusters")  # families that are told to some models
 
 
 def jobs() -> list[dict]:

@@ -74,7 +74,7 @@ def study(name: str) -> ModuleType:
 
     Parameters
     ----------
-    name : {"protection", "groups", "rivals"}
+    name : {"protection", "groups", "censoring", "rivals"}
 
     Returns
     -------
