@@ -1,26 +1,26 @@
 // What a reader would complain about. Each function gives a list, empty if all is well.
 ({
-  // TeX that MathJax should have turned into a picture.
+  // TeX that should have been set as a formula.
   leftover() {
     const found = [];
     const walk = document.createTreeWalker(document.querySelector("article"), NodeFilter.SHOW_TEXT);
     while (walk.nextNode()) {
       const node = walk.currentNode;
-      if (node.parentElement.closest("pre, code, script, style, mjx-container, title")) continue;
+      if (node.parentElement.closest("pre, code, script, style, .katex, title")) continue;
       if (/\\\(|\\\[|\$\$|\\[a-z]{3,}|\$[^$\s][^$]*\$/.test(node.textContent))
         found.push(node.textContent.trim().slice(0, 80));
     }
     return found;
   },
 
-  // Formulas without a picture, with an error in it, or with an empty one.
+  // Formulas that were not set, are empty, or show an error.
   formulas() {
     const places = [...document.querySelectorAll("article .math")];
     const bad = places.filter((p) => {
-      const picture = p.querySelector("mjx-container svg");
-      return !picture || (p.offsetParent && !picture.getBoundingClientRect().width);
+      const formula = p.querySelector(".katex-html");
+      return !formula || (p.offsetParent && !formula.getBoundingClientRect().width);
     });
-    bad.push(...document.querySelectorAll('[data-mml-node="merror"], [data-mjx-error]'));
+    bad.push(...document.querySelectorAll(".katex-error"));
     return bad.map((e) => e.textContent.slice(0, 80));
   },
 
@@ -64,7 +64,7 @@
     const kinds = ["p", "li", "td", "th", "h1", "h2", "h3", "a", "figcaption", "label", "output", ".paper"];
     const found = new Set();
     for (const e of document.querySelectorAll(kinds.map((kind) => "article " + kind).join())) {
-      if (!e.textContent.trim() || !e.offsetParent || e.closest(".headerlink, mjx-container, pre")) continue;
+      if (!e.textContent.trim() || !e.offsetParent || e.closest(".headerlink, .katex, pre")) continue;
       const [low, high] = [numbers(getComputedStyle(e).color), ground(e)].map(luminance).sort((a, b) => a - b);
       const contrast = (high + 0.05) / (low + 0.05);
       if (contrast < 4.5) found.add(`${e.tagName} ${contrast.toFixed(2)} ${e.textContent.trim().slice(0, 50)}`);
@@ -74,7 +74,7 @@
 
   // Boxes that scroll and cannot be reached by keyboard.
   unreachable() {
-    return [...document.querySelectorAll("article .output, article pre, article .wide-picture, article .pst-scrollable-table-container")]
+    return [...document.querySelectorAll("article .output, article pre, article .wide-picture, article .katex-display, article .pst-scrollable-table-container")]
       .filter((e) => ["auto", "scroll"].includes(getComputedStyle(e).overflowX))
       .filter((e) => e.scrollWidth > e.clientWidth + 1 && e.tabIndex < 0 && !e.querySelector("[tabindex='0']"))
       .map((e) => e.outerHTML.slice(0, 120));
@@ -90,7 +90,7 @@
   paper() {
     const seen = (e) => e.checkVisibility({ visibilityProperty: true });
     const all = (what) => [...document.querySelectorAll(what)];
-    const cut = all("article .output, article pre, article .wide-picture, article mjx-container").filter(
+    const cut = all("article .output, article pre, article .wide-picture, article .katex-display").filter(
       (e) => seen(e) && getComputedStyle(e).overflowX !== "visible" && e.scrollWidth > e.clientWidth + 2,
     );
     const low = all("article .output").filter((e) => seen(e) && getComputedStyle(e).maxHeight !== "none");

@@ -1,13 +1,14 @@
 """Every page in headless Chromium as readers see it: on desk and phone, by day and by night."""
 
 import functools
+import gzip
 import http.server
 import re
 import shutil
 import sys
 import threading
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 import nbformat
 import pytest
@@ -28,6 +29,7 @@ FLAGS = [
     "--disable-sync",
     "--no-first-run",
 ]
+PACKED = {".png", ".woff2"}
 SCREENS = {"desktop": (1280, 900), "phone": (390, 844)}
 PAPER = {"width": 718, "height": 1047}  # A4 in pixels, without margins of 1 cm
 PAGES = [page.relative_to(ROOT).with_suffix(".html").as_posix() for page in golden.pages()]
@@ -108,7 +110,7 @@ def visit(screen, site):
     def go(address):
         screen.goto(site + address)
         screen.add_style_tag(content="* { transition: none !important }")  # colours at once
-        screen.evaluate("() => window.MathJax?.startup?.promise")
+        screen.evaluate("() => document.fonts.ready.then(() => null)")
         return screen
 
     go.trouble = trouble
@@ -176,6 +178,35 @@ def idle_sliders(page):
             if figure.evaluate(looks) == before:
                 idle.append(control.evaluate("e => e.closest('label').textContent"))
     return idle
+
+
+def test_the_landing_page_is_light(visit, built):
+    """Compressed as servers do it; fonts and PNGs are compressed already."""
+    addresses = []
+    page = visit("book/notation.html")
+    page.on("response", lambda response: addresses.append(urlsplit(response.url).path))
+    visit("book/index.html").wait_for_load_state("networkidle")
+    files = {built / unquote(address).lstrip("/") for address in addresses}
+    weight = sum(
+        file.stat().st_size if file.suffix in PACKED else len(gzip.compress(file.read_bytes()))
+        for file in files
+    )
+    assert 100_000 < weight < 600_000
+
+
+def test_a_first_visit_has_its_colours_before_any_script_of_the_theme(chromium, site):
+    context = chromium.new_context(color_scheme="dark")
+    page = context.new_page()
+    page.route("**/pydata-sphinx-theme.js*", lambda route: route.abort())
+    page.goto(site + "book/index.html", wait_until="domcontentloaded")
+    assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+    context.close()
+
+
+def test_formulas_are_no_stops_of_the_tab_key(visit):
+    page = visit("book/method/dual.html")
+    reached = page.locator("article .katex :is([tabindex], a, button)").count()
+    assert page.locator("article .katex").count() > 100 and reached == 0
 
 
 def test_search_works_without_a_server_of_its_own(visit):

@@ -193,6 +193,26 @@ def width(picture):
     return float(found.group(1)) if found else 0.0
 
 
+# The theme decides late whether a first visit is dark; until then the page would be white.
+COLOURS = """
+if (document.documentElement.dataset.theme === "auto")
+  document.documentElement.dataset.theme =
+    matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
+"""
+
+
+def lighten(app, error):
+    """On build-finished. Drop what pages would load in vain.
+
+    The theme draws its icons with a font; its script of 1.5 MB is for icons that pages add.
+    """
+    scripts = Path(app.outdir, "_static", "scripts")
+    if error is None and scripts.exists():
+        (scripts / "fontawesome.js").write_text("", encoding="utf8")
+        for source_map in scripts.glob("*.map"):
+            source_map.unlink()
+
+
 def configure(app, config):
     """On config-inited. The order of search results, and the version in the footer."""
     config.html_search_scorer = str(ROOT / "book" / "_static" / "scorer.js")
@@ -204,7 +224,9 @@ def configure(app, config):
 def setup(app):
     """Called by Sphinx."""
     app.add_search_language(SearchWithGreek)
+    app.add_js_file(None, body=COLOURS, priority=0)
     app.connect("config-inited", configure)
+    app.connect("build-finished", lighten)
     app.connect("doctree-resolved", mark, priority=900)
     app.connect("html-page-context", describe, priority=900)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -102,10 +102,9 @@ class Site:
         return f"../{path}#{parts.fragment}" if parts.fragment else f"../{path}"
 
     def head(self, title):
-        """Styles and formulas of the built pages, without the scripts of their menus."""
+        """Styles of the built pages, without the scripts of their menus."""
         soup = self.soup("book/index")
         kept = soup.select("link[rel=stylesheet]")
-        kept += [s for s in soup.select("head script") if "mathjax" in str(s).lower()]
         style = f"<style>{SHEET.read_text(encoding='utf8')}</style>"
         title = f"<meta charset='utf-8'><title>{html.escape(title)}</title>"
         return title + "".join(map(str, kept)) + style
@@ -211,7 +210,7 @@ def printer(site):
             page = browser.new_page(color_scheme="light")
             page.set_default_timeout(0)  # a whole book takes minutes
             page.goto(source.as_uri())
-            page.evaluate("MathJax.startup.promise.then(() => document.fonts.ready)")
+            page.evaluate("document.fonts.ready.then(() => null)")
             pdf = page.pdf(**PAPER)
             if page.query_selector(".contents"):  # now it is known which chapter is where
                 page.evaluate(FILL, page_numbers(pdf))

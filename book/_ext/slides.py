@@ -19,6 +19,7 @@ import tarfile
 from pathlib import Path
 from string import Template
 
+import formulas
 import nbformat
 import plain
 from markdown_it import MarkdownIt
@@ -115,9 +116,8 @@ def sections(text, chapters):
 
 
 def tex(content, options):
-    """A formula as MathJax wants it."""
-    left, right = (r"\[", r"\]") if options["display_mode"] else (r"\(", r"\)")
-    return left + html.escape(content) + right
+    """A formula, set."""
+    return formulas.typeset(content, options["display_mode"])
 
 
 def reveal(target):
@@ -150,4 +150,4 @@ def write(root, target):
     )
     (target / "index.html").write_text(page, encoding="utf8")
     reveal(target)
-    shutil.copy(root / "book" / "_static" / "mathjax" / "tex-svg-full.js", target)
+    shutil.copytree(formulas.KATEX, target / "katex", dirs_exist_ok=True)

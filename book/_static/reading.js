@@ -1,7 +1,8 @@
 // What a style sheet cannot do for reading: boxes that scroll can be reached by keyboard and show where there is more,
 // a page is printed in dark ink on white, and buttons have the names that one sees on them.
 (() => {
-  const BOXES = ".output.text_html:has(table), .pst-scrollable-table-container, .wide-picture, .bd-article pre";
+  const BOXES =
+    ".output.text_html:has(table), .pst-scrollable-table-container, .wide-picture, .bd-article pre, .katex-display";
 
   function look(box) {
     const wide = box.scrollWidth > box.clientWidth + 1;
@@ -9,7 +10,6 @@
     const edge = box.scrollLeft + box.clientWidth;
     box.classList.toggle("more-left", wide && box.scrollLeft > 1 && !box.querySelector("table"));
     box.classList.toggle("more-right", wide && edge < box.scrollWidth - 1);
-    if (box.localName === "mjx-container") return; // MathJax lets the keyboard reach its formulas
     if (!scrolls) return ["tabindex", "role", "aria-label"].forEach((name) => box.removeAttribute(name));
     box.tabIndex = 0;
     const words = box.querySelector("caption")?.textContent || box.querySelector("img")?.alt;
@@ -29,7 +29,6 @@
 
   function start() {
     watch(BOXES);
-    window.MathJax?.startup?.promise?.then(() => watch("div.math > mjx-container"));
     document
       .querySelectorAll(".search-button-field, details.hide > summary")
       .forEach((button) => button.removeAttribute("aria-label"));
