@@ -7,7 +7,7 @@ registers their store, ``beyond``, with :mod:`drocox.paper.work`. Each study is 
 
 from drocox.paper import work
 
-STUDIES = ("protection", "groups", "censoring", "rivals")
+STUDIES = ("protection", "groups", "censoring", "rivals", "many", "controls")
 
 work.register(
     "beyond",

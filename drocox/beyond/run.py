@@ -74,7 +74,7 @@ def study(name: str) -> ModuleType:
 
     Parameters
     ----------
-    name : {"protection", "groups", "censoring", "rivals"}
+    name : {"protection", "groups", "censoring", "rivals", "many", "controls"}
 
     Returns
     -------

@@ -276,7 +276,11 @@ def add_commands(command: Callable[..., argparse.ArgumentParser]) -> None:
     add("--protocol", default="as_published", **names("protocol", known_stores(), "as_published"))
     add("--dataset", **datasets)
     studies = [name for work in WORK.values() for name in work.methods if name not in METHODS]
-    add("--method", nargs="+", **names("method", [*METHODS, *studies], "all; last 3 with beyond"))
+    add(
+        "--method",
+        nargs="+",
+        **names("method", [*METHODS, *studies], f"all; last {len(studies)} with beyond"),
+    )
     add("--repeats", nargs="+", choices=REPEATS, help="from 1 to 10 (default: all)", **number)
     add("--jobs", help="worker processes (default: one per core)", **number)
     add("--scheduler", metavar="ADDRESS", help="dask scheduler, e.g. tcp://host:8786")
