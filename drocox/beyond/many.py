@@ -26,7 +26,7 @@ number of splits.
 
 import tomllib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
@@ -585,6 +585,152 @@ def _accuracy(train: Patients, judged: Patients, X, X_out, coef) -> tuple[float,
     return brier, float(minimise(scores[:, None], judged.risk, 1).coef[0])
 
 
+@dataclass(frozen=True)
+class Half:
+    """One model, learned on one half and judged on the other."""
+
+    values: np.ndarray  # of the contrasts
+    moves: np.ndarray  # how they move without each patient of the half that judges
+    products: np.ndarray  # of each attribute: A's gap under Cox times B's
+    brier: float
+    slope: float
+    certificate: float
+
+
+def judge(
+    a: Patients, b: Patients, learned: Learned, settings: Sequence[Setting]
+) -> dict[Setting, Half]:
+    """Models of half A on half B.
+
+    Parameters
+    ----------
+    a, b : Patients
+    learned : Learned
+        What A has decided.
+    settings : sequence of Setting
+        Of the models, Cox first; those that were not learned are left out.
+
+    Returns
+    -------
+    dict of Setting to Half
+    """
+    contrasts = Contrasts(tuple(b.attributes))
+    X, X_out = scaled_features(a.data, b.data)
+    codes = codes_of(b, learned.cuts)
+    worst = [
+        None if group is None else group.members(b.covariates) for group in learned.worst.values()
+    ]
+    inside = np.array(list(learned.gaps.values()))
+    cox_values, cox_moves = np.empty(0), np.empty(0)
+    out = {}
+    for setting in settings:
+        if setting not in learned.models:
+            continue
+        solution = learned.models[setting]
+        scores = scores_of(X_out, solution.coef)
+        held = HeldOut(scores, b.data.time, b.data.event, np.zeros(len(b), int))
+        values, moves = figures(held, codes, worst)
+        if setting == COX:
+            cox_values, cox_moves = values, moves
+        brier, slope = _accuracy(a, b, X, X_out, solution.coef)
+        out[setting] = Half(
+            values=contrasts.of(values, cox_values, learned.signs),
+            moves=contrasts.of(moves, cox_moves, learned.signs),
+            products=inside * values[1 : 1 + len(inside)],
+            brier=brier,
+            slope=slope,
+            certificate=solution.gap,
+        )
+    return out
+
+
+@dataclass
+class Results:
+    """One model on all halves of a data set."""
+
+    halves: list[Half] = field(default_factory=list)
+    values: list[np.ndarray] = field(default_factory=list)  # of each split
+    variances: list[np.ndarray] = field(default_factory=list)  # likewise
+
+    def add(self, rows: Sequence[np.ndarray], both: Sequence[Half]) -> None:
+        """Take in one split.
+
+        Parameters
+        ----------
+        rows : two int arrays
+            Patients that judge in each half.
+        both : two Half
+        """
+        self.halves += both
+        self.values.append(np.mean([half.values for half in both], axis=0))
+        moves = np.empty((sum(map(len, rows)), len(both[0].values)))
+        for some, half in zip(rows, both, strict=True):
+            moves[some] = half.moves
+        self.variances.append(split_variance(moves))
+
+    def row(self, contrasts: Contrasts) -> dict[str, float]:
+        """Means over the splits, and their errors (``..._se``).
+
+        Parameters
+        ----------
+        contrasts : Contrasts
+
+        Returns
+        -------
+        dict of str to float
+        """
+        value = dict(zip(contrasts.names, _mean(self.values), strict=True))
+        error = dict(zip(contrasts.names, np.sqrt(_mean(self.variances)), strict=True))
+        slopes = [half.slope for half in self.halves if not np.isnan(half.slope)]
+        products = np.mean([half.products for half in self.halves], axis=0)
+        return {
+            **value,
+            **{f"{name}_se": one for name, one in error.items()},
+            **{
+                f"product_{name}": one
+                for name, one in zip(contrasts.attributes, products, strict=True)
+            },
+            "ibs": float(np.mean([half.brier for half in self.halves])),
+            "slope": float(np.median(slopes)) if slopes else np.nan,
+            "certificate": max(half.certificate for half in self.halves),
+        }
+
+
+OF_ATTRIBUTE = ("gap", "closing", "closing_se", "guard", "guard_se")
+AFTER = (  # the same in all rows of a model, after the columns that every study would have
+    "joint_closing",
+    "joint_closing_se",
+    "joint_guard",
+    "joint_guard_se",
+    "worst_dro",
+    "worst_dro_diff",
+    "worst_dro_diff_se",
+    "certificate",
+)
+
+
+def _row(setting: Setting, own: dict, cox: dict, attribute: str) -> dict:
+    """One row: a model, and an attribute or none."""
+    row = {
+        "attribute": attribute,
+        "c": own["c"],
+        "c_se": own["c_se"],
+        "c_diff": own["c_diff"],
+        "c_diff_se": own["c_diff_se"],
+    }
+    for name in OF_ATTRIBUTE:
+        kind, _, error = name.partition("_")
+        key = f"{kind}_{attribute}_{error}" if error else f"{kind}_{attribute}"
+        row[name] = own.get(key, np.nan)
+    for name in ("worst_own", "worst_own_diff", "worst_own_diff_se", "ibs", "slope", *AFTER):
+        row[name] = own[name]
+    row["product"] = own.get(f"product_{attribute}", np.nan)
+    row["product_cox"] = cox.get(f"product_{attribute}", np.nan)
+    # at a kink, or away from an exact optimum, the last digits depend on the platform
+    exact = own["certificate"] <= EXACT and setting.rule != "cvar"
+    return row | {"moved": 0.0 if exact else np.nan}
+
+
 def study(
     patients: Patients,
     settings: Sequence[Setting] = SETTINGS,
@@ -606,103 +752,38 @@ def study(
     DataFrame
         The rows of :func:`rows`.
     """
-    n = len(patients)
-    contrasts = Contrasts(tuple(patients.attributes))
-    values = {setting: [] for setting in settings}
-    variances = {setting: [] for setting in settings}
-    products = {setting: [] for setting in settings}  # A's gap under Cox times B's
-    others = {setting: [] for setting in settings}  # Brier score, slope, gap of the optimum
-    inside = []
+    results: dict[Setting, Results] = {}
+    inside = []  # of each half: Cox's c-index and gap inside, and the alpha that was chosen
     for split in splits:
-        value = {setting: [] for setting in settings}
-        moves = {setting: np.full((n, len(contrasts.names)), np.nan) for setting in settings}
+        both = []
+        judging = []
         for rows_a, rows_b in halves(patients.data.event, split):
             a = patients.subset(rows_a)
-            b = patients.subset(rows_b)
             learned = learn(a, settings, split)
-            X, X_out = scaled_features(a.data, b.data)
-            codes = codes_of(b, learned.cuts)
-            worst = [
-                None if group is None else group.members(b.covariates)
-                for group in learned.worst.values()
-            ]
-            gaps = np.array(list(learned.gaps.values()))
-            primary = [abs(learned.gaps[name]) for name in PRIMARY if name in learned.gaps]
-            mean_gap = np.mean(primary) if primary else np.nan
-            inside.append((learned.c, mean_gap, learned.tuned))
-            of_cox = None
-            for setting in settings:
-                if setting not in learned.models:
-                    continue
-                solution = learned.models[setting]
-                scores = scores_of(X_out, solution.coef)
-                held = HeldOut(scores, b.data.time, b.data.event, np.zeros(len(b), int))
-                own = figures(held, codes, worst)
-                if setting == COX:
-                    of_cox = own
-                value[setting].append(contrasts.of(own[0], of_cox[0], learned.signs))
-                moves[setting][rows_b] = contrasts.of(own[1], of_cox[1], learned.signs)
-                products[setting].append(gaps * own[0][1 : 1 + len(gaps)])
-                brier, slope = _accuracy(a, b, X, X_out, solution.coef)
-                others[setting].append((brier, slope, solution.gap))
-        for setting in settings:
-            if value[setting]:
-                values[setting].append(np.mean(value[setting], axis=0))
-                variances[setting].append(split_variance(moves[setting]))
-    out = []
-    sizes = {
-        "patients": n,
-        "events": int(patients.data.event.sum()),
-        "features": patients.data.X.shape[1],
-    }
+            both.append(judge(a, patients.subset(rows_b), learned, settings))
+            judging.append(rows_b)
+            gaps = [abs(learned.gaps[name]) for name in PRIMARY if name in learned.gaps]
+            inside.append([learned.c, np.mean(gaps) if gaps else np.nan, learned.tuned])
+        for setting in both[0]:
+            result = results.setdefault(setting, Results())
+            result.add(judging, [half[setting] for half in both])
     inside_c, inside_gap, chosen = _mean(inside)
-    for setting in settings:
-        if not values[setting]:
-            continue
-        mean = dict(zip(contrasts.names, _mean(values[setting]), strict=True))
-        error = dict(zip(contrasts.names, np.sqrt(_mean(variances[setting])), strict=True))
-        product = np.mean(products[setting], axis=0)
-        of_cox = np.mean(products[COX], axis=0)
-        brier, slope, certificate = np.array(others[setting]).T
+    contrasts = Contrasts(tuple(patients.attributes))
+    of_model = {setting: result.row(contrasts) for setting, result in results.items()}
+    out = []
+    for setting, values in of_model.items():
         model = {
             "method": setting.method,
             "alpha": chosen if setting == TUNED else setting.alpha,
             "rule": setting.rule,
             "penalty": setting.penalty,
-            **sizes,
+            "patients": len(patients),
+            "events": int(patients.data.event.sum()),
+            "features": patients.data.X.shape[1],
         }
-        last = {
-            "ibs": brier.mean(),
-            "slope": np.nan if np.isnan(slope).all() else np.nanmedian(slope),
-            "joint_closing": mean["joint_closing"],
-            "joint_closing_se": error["joint_closing"],
-            "joint_guard": mean["joint_guard"],
-            "joint_guard_se": error["joint_guard"],
-            "worst_dro": mean["worst_dro"],
-            "worst_dro_diff": mean["worst_dro_diff"],
-            "worst_dro_diff_se": error["worst_dro_diff"],
-            "inside_c": inside_c,
-            "inside_gap": inside_gap,
-            "certificate": certificate.max(),
-            # at a kink, or far from an exact optimum, the last digits depend on the platform
-            "moved": 0.0 if certificate.max() <= EXACT and setting.rule != "cvar" else np.nan,
-        }
-        for j, attribute in enumerate(contrasts.attributes or ("",)):
-            row = model | {"attribute": attribute}
-            row |= {"c": mean["c"], "c_se": error["c"]}
-            row |= {"c_diff": mean["c_diff"], "c_diff_se": error["c_diff"]}
-            row["gap"] = mean.get(f"gap_{attribute}", np.nan)
-            for kind in ("closing", "guard"):
-                row[kind] = mean.get(f"{kind}_{attribute}", np.nan)
-                row[f"{kind}_se"] = error.get(f"{kind}_{attribute}", np.nan)
-            row["worst_own"] = mean["worst_own"]
-            row["worst_own_diff"] = mean["worst_own_diff"]
-            row["worst_own_diff_se"] = error["worst_own_diff"]
-            row |= last
-            row["product"] = product[j] if attribute else np.nan
-            row["product_cox"] = of_cox[j] if attribute else np.nan
-            out.append(row)
-    return pd.DataFrame(out)
+        for attribute in contrasts.attributes or ("",):
+            out.append(model | _row(setting, values, of_model[COX], attribute))
+    return pd.DataFrame(out).assign(inside_c=inside_c, inside_gap=inside_gap)
 
 
 # The study as jobs ----------------------------------------------------------------------------
