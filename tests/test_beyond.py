@@ -1,6 +1,8 @@
 """Studies beyond the paper: theorems by independent solvers, fits by literal losses, runs."""
 
 import re
+from dataclasses import replace
+from itertools import permutations
 
 import numpy as np
 import pandas as pd
@@ -9,8 +11,14 @@ import torch
 from scipy import optimize
 
 from drocox import cox_losses, dro_risk, dual_constant, risk_sets, worst_case_weights
-from drocox.beyond import STUDIES, protection, rivals, run
+from drocox.accuracy import concordance_index
+from drocox.beyond import STUDIES, methods, protection, rivals, run
+from drocox.beyond.free import free_baseline
 from drocox.beyond.protection import nominal_alpha, protected_share
+from drocox.beyond.weighted_gap import weighted_gap
+from drocox.choosing import choose
+from drocox.data import SurvivalData
+from drocox.heldout import HeldOut, default_horizon
 from drocox.paper import provenance, store, sweep
 from drocox.paper.protocol import Stack
 from drocox.paper.work import Unit
@@ -111,22 +119,34 @@ def test_above_its_threshold_a_ball_weighs_everyone_and_is_mean_and_deviation():
 # Rivals.
 
 
+def part_of(X, time, event, codes):
+    frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(X.shape[1])])
+    return methods.Part(SurvivalData("few", frame, time, event, {"g": codes}), X, seed=0)
+
+
 def test_weighted_and_penalised_cox_minimise_what_they_say():
     X, time, event = patients()
     weights = np.random.default_rng(1).random(40)
 
-    def literal(theta):
-        return weights @ literal_losses(X @ theta, time, event) + 0.15 * theta @ theta
+    def weighted(theta):
+        return weights @ literal_losses(X @ theta, time, event)
 
-    found = rivals.weighted_cox(X, risk_sets(time, event), weights, 0.3)
-    best = optimize.minimize(literal, np.zeros(2), method="BFGS")
+    found = methods.weighted_cox(X, risk_sets(time, event), weights)
+    best = optimize.minimize(weighted, np.zeros(2), method="BFGS")
     np.testing.assert_allclose(found, best.x, atol=1e-4)
-    assert literal(found) <= best.fun + 1e-10
+    assert weighted(found) <= best.fun + 1e-10
+
+    def ridge(theta):
+        return literal_losses(X @ theta, time, event).sum() / event.sum() + 0.15 * theta @ theta
+
+    part = part_of(X, time, event, np.arange(40) % 2)
+    best = optimize.minimize(ridge, np.zeros(2), method="BFGS").x
+    np.testing.assert_allclose(methods.fit(part, "ridge Cox", 0.3, "g"), best, atol=1e-4)
 
 
 def test_a_free_baseline_is_certified_and_no_other_solver_finds_less():
     X, time, event = patients(n=25, seed=4)
-    coef, risk, below = rivals.free_baseline(X, time, event, 0.6)
+    coef, risk, below = free_baseline(X, time, event, 0.6)
     assert -1e-9 < risk - below < 1e-6
     times = np.unique(time[event])
     c = dual_constant(0.6, rule="sharp")
@@ -166,53 +186,213 @@ def test_for_fixed_weights_the_best_free_baseline_is_a_case_weighted_cox_model()
 
 
 def test_the_papers_rule():
-    assert rivals.choose([0.7, 0.66, 0.6], [3, 2, 1], plain=0.69) == 1  # the last ranks too badly
-    assert rivals.choose([0.7, 0.71], [2, 2], plain=0.7) == 1  # a tie: the larger c-index
-    assert rivals.choose([0.7, 0.7], [2, 2], plain=0.7) == 0  # the first
-    assert rivals.choose([0.5, 0.6], [1, 2], plain=0.8) == 1  # nobody is eligible
+    assert choose([0.7, 0.66, 0.6], [3, 2, 1], plain=0.69) == 1  # the last ranks too badly
+    assert choose([0.7, 0.71], [2, 2], plain=0.7) == 1  # a tie: the larger c-index
+    assert choose([0.7, 0.7], [2, 2], plain=0.7) == 0  # the first
+    assert choose([0.5, 0.6], [1, 2], plain=0.8) == 1  # nobody is eligible
 
 
 def test_every_patient_is_tested_once_a_repeat_and_never_trained_on():
-    from drocox import load_dataset
-
-    data = load_dataset("seer")
+    folds = methods.prepared_folds("seer", False)[0]
     tested = []
-    for fold in range(rivals.FOLDS):
-        rows, train, inner, test = rivals.parts(data, "race", 0, fold)
-        assert len(train.data) + len(rows) == len(data) == 4024 and len(test.data) == len(rows)
-        assert len(inner[1].data) == pytest.approx(0.25 * len(train.data), abs=4)
-        assert len(inner[0].data) + len(inner[1].data) == len(train.data)
+    for fold in folds:
+        train, test = fold.train, fold.test
+        assert len(train.data) + len(fold.rows) == 4024 and len(test.data) == len(fold.rows)
+        fit, validate = fold.inner
+        assert len(validate.data) == pytest.approx(0.25 * len(train.data), abs=4)
+        assert len(fit.data) + len(validate.data) == len(train.data)
         assert not set(train.data.X.index) & set(test.data.X.index)
+        assert not set(fit.data.X.index) & set(validate.data.X.index)
         np.testing.assert_allclose(train.X.std(axis=0), 1)  # scaled by the training part
-        tested.extend(rows)
+        tested.extend(fold.rows)
     assert sorted(tested) == list(range(4024))
+    for attribute in ("age", "race"):  # evenly by the groups of all attributes
+        shares = [fold.test.data.groups[attribute].mean() for fold in folds]
+        assert np.ptp(shares) < 0.005
 
 
 def test_a_shrunken_cox_model_has_the_ranks_of_cox_and_the_spread_of_dro_cox():
-    from drocox import load_dataset
-
-    _, train, inner, _ = rivals.parts(load_dataset("seer"), "race", 0, 0)
-    cox, shrunken, robust = (
-        train.X @ rivals.fit_tuned(train, inner, name)[0]
-        for name in ("Cox", "shrunken Cox", "DRO-COX")
-    )
-    assert np.corrcoef(cox, shrunken)[0, 1] == pytest.approx(1)
-    assert shrunken.std() == pytest.approx(robust.std())
+    fold = methods.prepared_folds("seer", False)[0][0]
+    scores = {}
+    for name in ("Cox", "shrunken Cox", "DRO-COX"):
+        scores[name] = fold.train.X @ methods.fit_tuned(fold, name, "race")[0]
+    assert np.corrcoef(scores["Cox"], scores["shrunken Cox"])[0, 1] == pytest.approx(1)
+    assert scores["shrunken Cox"].std() == pytest.approx(scores["DRO-COX"].std())
 
 
 def test_group_weights_weigh_events_of_the_groups():
     X, time, event = patients()
-    codes = (np.arange(40) % 2).astype(int)
-    frame = pd.DataFrame(X, columns=["a", "b"])
-    data = rivals.SurvivalData("few", frame, time, event, {"g": codes})
-    part = rivals.Part(data, X, codes, 0)
+    codes = np.arange(40) % 2
 
     def literal(theta):
         losses = literal_losses(X @ theta, time, event)
         return sum(w * losses[event & (codes == g)].mean() for g, w in ((0, 0.9), (1, 0.1)))
 
     best = optimize.minimize(literal, np.zeros(2), method="BFGS").x
-    np.testing.assert_allclose(rivals._weighted(part, (0.1,))[0], best, atol=1e-4)
+    part = part_of(X, time, event, codes)
+    np.testing.assert_allclose(methods.fit(part, "group weights", 0.1, "g"), best, atol=1e-4)
+
+
+def test_interactions_give_the_second_group_effects_of_its_own():
+    X, time, event = patients(n=200)
+    codes = np.arange(200) % 2
+    part = part_of(X, time, event, codes)
+    wide = part.features(methods.CROSSED, "g")
+    np.testing.assert_array_equal(wide[:, 2:4], X * codes[:, None])
+    np.testing.assert_array_equal(wide[:, 4], codes)
+    assert part.features("Cox", "g") is part.X
+
+    def literal(theta):
+        mean = literal_losses(wide @ theta, time, event).mean()
+        return mean + methods.SLIGHT / 2 * theta @ theta
+
+    best = optimize.minimize(literal, np.zeros(5), method="BFGS").x
+    np.testing.assert_allclose(methods.fit(part, methods.CROSSED, 1.0, "g"), best, atol=1e-3)
+
+
+def test_what_does_not_depend_on_the_attribute_is_fitted_once():
+    X, time, event = patients()
+    part = part_of(X, time, event, np.arange(40) % 2)
+    part.data.groups["h"] = (np.arange(40) < 20).astype(int)
+    for method in ("DRO-COX", methods.CROSSED):
+        methods.fit(part, method, 0.5, "g")
+        methods.fit(part, method, 0.5, "h")
+    told = [key for key in part.fits if key[2] is not None]
+    assert len(part.fits) == 3 and {key[2] for key in told} == {"g", "h"}
+
+
+def test_cox_is_stopped_where_its_validation_c_index_is_nearest_to_that_of_dro_cox():
+    inner = methods.prepared_folds("seer", False)[0][0].inner
+    train, val = inner
+
+    def c_index(method, setting):
+        scores = val.X @ methods.fit(train, method, setting, "race")
+        return concordance_index(scores, val.data.time, val.data.event)
+
+    wanted = c_index("DRO-COX", methods.tune(inner, "DRO-COX", "race"))
+    apart = [abs(c_index(methods.STOPPED, steps) - wanted) for steps in methods.FINE_STEPS]
+    steps = methods.tune(inner, methods.STOPPED, "race")
+    assert apart[methods.FINE_STEPS.index(steps)] == min(apart)
+
+
+def test_age_in_years_takes_the_place_of_a_cut():
+    plain = methods.prepared_folds("support", False)[0][0]
+    years = methods.prepared_folds("support", True)[0][0]
+    np.testing.assert_array_equal(plain.rows, years.rows)
+    assert set(plain.train.data.X["age>65"]) == {0.0, 1.0}
+    assert ((years.train.data.X["age>65"] > 65) == plain.train.data.X["age>65"]).all()
+
+
+# Judging rivals.
+
+
+def scored_patients(n=120, seed=0):
+    X, time, event = patients(n=n, d=1, seed=seed)
+    rng = np.random.default_rng(seed)
+    fold = rng.integers(0, 2, n)
+    scores = np.round(X[:, 0] - 0.1 * time, 1)  # some are tied
+    return HeldOut(scores, time, event, fold, rng.random(n)), rng.integers(0, 2, n)
+
+
+def without(held_out, codes, k):
+    rows = np.arange(len(codes)) != k
+    return held_out.subset(rows), codes[rows]
+
+
+def literal_weighted_gap(held_out, codes, at=None):
+    """Pair by pair; ``at``: whose censoring curves and horizon are taken."""
+    whole, of_whole = at or (held_out, codes)
+    horizon = default_horizon(whole.time, whole.event)
+    points, pairs = np.zeros((2, 2))
+    for i, j in permutations(range(len(codes)), 2):
+        t, s = held_out.time[i], held_out.time[j]
+        counts = held_out.event[i] and t < horizon and held_out.fold[i] == held_out.fold[j]
+        if counts and (s > t or (s == t and not held_out.event[j])):
+            weight = 1.0
+            for g in (codes[i], codes[j]):
+                own = of_whole == g
+                weight /= censoring_curve(whole.time[own], whole.event[own], t)
+            apart = held_out.scores[i] - held_out.scores[j]
+            for g in (codes[i], codes[j]):
+                points[g] += weight * (np.sign(apart) + 1) / 2
+                pairs[g] += weight
+    fractions = points / pairs
+    return fractions[1] - fractions[0]
+
+
+def censoring_curve(time, event, at):
+    """Share not censored up to a time, factor by factor; events leave before the censored."""
+    share = 1.0
+    for t in np.unique(time[~event & (time <= at)]):
+        at_risk = ((time > t) | ((time == t) & ~event)).sum()
+        share *= 1 - (~event & (time == t)).sum() / at_risk
+    return share
+
+
+def test_the_weighted_gap_is_that_of_a_loop_over_pairs_and_so_without_a_patient():
+    held_out, codes = scored_patients(n=60)
+    found = weighted_gap(held_out, codes)
+    assert found.value == pytest.approx(literal_weighted_gap(held_out, codes))
+    for k in (0, 7, 31):
+        left = literal_weighted_gap(*without(held_out, codes, k), at=(held_out, codes))
+        assert found.without[k] == pytest.approx(left)
+
+
+@pytest.mark.slow
+def test_censoring_makes_a_gap_that_weights_take_away():
+    rng = np.random.default_rng(0)
+    n = 12_000
+    codes = np.arange(n) % 2
+    f = rng.standard_normal(n)
+    death = rng.exponential(np.exp(-f))
+    lost = rng.exponential(np.where(codes == 1, 0.2, 10.0))  # at rates 5 and 0.1
+    time = np.minimum(death, lost)
+    folds = np.arange(n) // 2_000  # small matrices of pairs
+    held_out = HeldOut(f, time, death <= lost, folds)
+    early = HeldOut(f, time, death <= lost, folds)
+    plain = held_out.concordance(codes == 1).value - held_out.concordance(codes == 0).value
+    assert abs(plain) > 0.01
+    assert abs(weighted_gap(early, codes).value) < 0.5 * abs(plain)
+
+
+def test_figures_of_repeats_are_averaged_and_compared_on_the_same_patients():
+    held_out, codes = scored_patients()
+    other, _ = scored_patients(seed=1)
+    other = replace(held_out, scores=other.scores)
+    worst = np.arange(120) < 50
+    ours = rivals.mean_figures([rivals.figures(held_out, codes, worst)] * 2)
+    theirs = rivals.figures(other, codes, worst)
+    row = rivals.compared(ours, theirs)
+    ci = 100 * (held_out.concordance(codes == 1).value - held_out.concordance(codes == 0).value)
+    assert row["ci"] == pytest.approx(ci) == pytest.approx(row["cf_1"] - row["cf_0"])
+    assert row["ci_sum"] == pytest.approx(row["ci"] + theirs["ci"].value)
+    assert row["own_0"] == pytest.approx(100 * held_out.subset(codes == 0).c_index(
+        np.full((codes == 0).sum(), True)).value)  # fmt: skip
+    assert row["oe_1"] == pytest.approx(
+        held_out.event[codes == 1].sum() / held_out.expected[codes == 1].sum()
+    )
+    # the jackknife, by leaving out one patient after another
+    values = []
+    for k in range(120):
+        left, some = without(held_out, codes, k)
+        rest, _ = without(other, codes, k)
+        gaps = [one.concordance(some == 1).value - one.concordance(some == 0).value
+                for one in (left, rest)]  # fmt: skip
+        values.append(100 * (gaps[0] + gaps[1]))
+    error = np.sqrt(119 * np.var(values))
+    assert row["ci_sum_se"] == pytest.approx(error, rel=1e-6)
+    same = rivals.compared(ours, ours)
+    assert same["c_diff"] == 0 and same["c_diff_se"] == 0
+
+
+@pytest.mark.slow
+def test_a_rival_has_a_row_for_each_attribute():
+    rows = rivals.rows("seer", "DRO-COX, sharp 0.5")
+    assert list(rows["attribute"]) == ["age", "race"] and (rows["against"] == "Cox").all()
+    assert rows["c"].nunique() == 1  # one model, whatever the attribute
+    plain = rivals.rows("seer", "Cox")
+    np.testing.assert_allclose(rows["ci"] - plain["ci"], rows["ci_diff"])
+    np.testing.assert_allclose(rows["own_1"] - plain["own_1"], rows["own_1_diff"])
 
 
 # Runs.
@@ -286,7 +466,8 @@ def test_jobs_have_names_of_their_own():
     assert {job.study for job in jobs} == set(STUDIES)
     few = list(run.stacks("beyond", ["seer"], ["protection"], [1]))
     assert [job.job for job in few] == ["seer-1"]
-    assert len(protection.jobs()) == 30 and len(rivals.jobs()) == 3 * len(rivals.METHODS)
+    assert len(protection.jobs()) == 30
+    assert len(rivals.jobs()) == 3 * len(methods.METHODS) - 2  # ages of FLC are in years
 
 
 def test_a_row_that_says_nothing_of_its_stability_is_compared(tiny):

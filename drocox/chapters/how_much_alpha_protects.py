@@ -10,12 +10,14 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from drocox.beyond.protection import MAIN_ATTRIBUTE, nominal_alpha, protected_share
+from drocox.beyond.protection import nominal_alpha, protected_share
 from drocox.bookstyle import guard, say
 from drocox.chapters.sentences import with_minus
 from drocox.paper import claims
+from drocox.paper.comparisons import MAIN_PAIRS
 from drocox.paper.protocol import ALPHAS
 
+MAIN_ATTRIBUTE = dict(MAIN_PAIRS)  # by data set
 CVAR_SHARES = (0.1, 0.2, 0.3, 0.4, 0.5)  # at which the two adversaries are compared
 CI_SHARES = (0.02, 0.05, 0.1, 0.2, 0.5)  # at which CI is compared with Cox's
 SHOWN = [  # rows of the table of models

@@ -51,6 +51,23 @@ def load_dataset(name: str) -> SurvivalData:
     return SurvivalData(name, X, time, event, groups, {a: CODING["labels"][a] for a in groups})
 
 
+def measured(name: str, expression: str) -> np.ndarray:
+    """A measurement of a data set's file that is no feature, such as age in years.
+
+    Parameters
+    ----------
+    name : {"flc", "support", "seer"}
+    expression : str
+        In the columns of the file.
+
+    Returns
+    -------
+    array of shape (n,)
+        In the row order of :func:`load_dataset`.
+    """
+    return _coded(_rows(name), expression).to_numpy(dtype=float)
+
+
 def dataset_summary() -> pd.DataFrame:
     """Describe the three data sets: sizes, missing values, groups, origin, terms.
 

@@ -379,4 +379,7 @@ def rows_of(runs: pd.DataFrame, stack: Unit) -> pd.DataFrame:
     """
     keys = pd.Series({k: v for k, v in vars(stack).items() if v is not None})
     rows = runs[(runs[keys.index] == keys).all(axis=1)].reset_index(drop=True)
-    return rows if WORK[stack.protocol].uniform else rows.dropna(axis=1, how="all")
+    if WORK[stack.protocol].uniform:
+        return rows
+    empty = rows.isna() | (rows == "")  # columns of other studies
+    return rows.loc[:, ~empty.all()]

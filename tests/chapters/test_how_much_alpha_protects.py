@@ -6,8 +6,9 @@ import pytest
 from perturbed import failed, told
 
 import drocox
-from drocox.beyond.protection import MAIN_ATTRIBUTE, protected_share
+from drocox.beyond.protection import protected_share
 from drocox.chapters import how_much_alpha_protects as chapter
+from drocox.chapters.how_much_alpha_protects import MAIN_ATTRIBUTE
 from drocox.paper.protocol import ALPHAS
 
 RULES = ["paper", "definition", "sharp", "cvar"]
