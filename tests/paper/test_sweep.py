@@ -163,7 +163,11 @@ def test_methods_that_the_protocol_lacks_are_refused_with_those_it_has(tmp_path)
     for protocol, methods, expected in (
         ("forensic", ["Deep DRO-COX (SPLIT)", "Cox"], "'Cox'; choose one of: Deep DRO-COX (SPLIT)"),
         ("corrected", ["Cox", "rivals"], "'rivals'; choose one of: Cox, Cox_I(Keya)"),
-        ("beyond", ["rivals", "Cox"], "'Cox'; choose one of: protection, groups, censoring, rivals, many"),
+        (
+            "beyond",
+            ["rivals", "Cox"],
+            "'Cox'; choose one of: protection, groups, censoring, rivals, many",
+        ),
     ):
         with pytest.raises(ValueError, match=re.escape(f"method of {protocol} {expected}")):
             sweep.sweep(protocol, methods=methods, out=tmp_path, progress=False)

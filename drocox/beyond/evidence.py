@@ -1,0 +1,460 @@
+"""What the study on many data sets says: its preregistered analysis, from stored rows.
+
+The rows are those of :mod:`drocox.beyond.many` (study "many") and of :mod:`drocox.beyond.controls`
+(study "controls"); the mathematics is that of :mod:`drocox.beyond.pooled`. Every number of the
+chapter is made here, so that other pages can quote it.
+"""
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from drocox.beyond.many import ATTRIBUTES, COX, DRO, PRIMARY, REGISTERED, SETTINGS, Setting
+from drocox.beyond.pooled import Pooled, Share, holm, moderated, pool, share_closed
+
+SMALLEST_ERROR = 0.01  # points: an error below it is set to it
+LARGEST_CERTIFICATE = 1e-4  # relative gap of a model that is analysed
+FEWEST_DATA_SETS = 5  # that are pooled in an exploratory row
+HARMLESS = -0.5  # points of c-index that the next data set loses at most, with 95 %
+PLANTED = (0.0, 0.5, 1.0, 2.0)
+SWAPS = 200
+
+
+class Outcome(NamedTuple):
+    """A column of the rows, and the margin within which it does not matter."""
+
+    column: str
+    margin: float
+    words: str
+
+
+PRIMARIES = {
+    "c": Outcome("c_diff", 0.5, "c-index"),
+    "closing": Outcome("joint_closing", 1.0, "closing of the gap"),
+    "worst": Outcome("worst_own_diff", 1.0, "worst group"),
+}
+SECONDS = {  # what a claim needs besides
+    "guard": Outcome("joint_guard", 1.0, "guard"),
+    "worst of DRO-COX": Outcome("worst_dro_diff", 1.0, "worst group of DRO-COX"),
+}
+
+
+def of_model(runs: pd.DataFrame, setting: Setting = DRO) -> pd.DataFrame:
+    """Rows of one model, as far as its optima are certified.
+
+    Parameters
+    ----------
+    runs : DataFrame
+        Rows of the study.
+    setting : Setting
+
+    Returns
+    -------
+    DataFrame
+    """
+    rows = runs[runs["method"] == setting.method]
+    if not np.isnan(setting.alpha):  # where alpha is tuned it is a mean
+        rows = rows[np.isclose(rows["alpha"], setting.alpha)]
+    same_rule = rows["rule"].fillna("") == setting.rule
+    same_penalty = np.isclose(rows["penalty"], setting.penalty)
+    certified = rows["certificate"] <= LARGEST_CERTIFICATE
+    return rows[same_rule & same_penalty & certified]
+
+
+def effects(
+    runs: pd.DataFrame, column: str, setting: Setting = DRO, *, which: str = "included"
+) -> pd.DataFrame:
+    """One effect per data set.
+
+    Parameters
+    ----------
+    runs : DataFrame
+        Rows of the study.
+    column : str
+        Of an outcome that is the same for all attributes of a data set.
+    setting : Setting
+    which : {"included", "beside"}
+        Data sets that count, or those that suggested the contrast.
+
+    Returns
+    -------
+    DataFrame
+        ``effect`` and ``se`` by data set; those without the outcome are left out.
+    """
+    rows = of_model(runs, setting).drop_duplicates("dataset").set_index("dataset")
+    rows = rows[rows.index.isin(list(REGISTERED[which]))]
+    se = rows[f"{column}_se"].clip(lower=SMALLEST_ERROR)
+    return pd.DataFrame({"effect": rows[column], "se": se}).dropna().sort_index()
+
+
+def pooled(runs: pd.DataFrame, column: str, setting: Setting = DRO) -> Pooled:
+    """The mean effect over the data sets that count.
+
+    Parameters
+    ----------
+    runs : DataFrame
+        Rows of the study.
+    column : str
+    setting : Setting
+
+    Returns
+    -------
+    Pooled
+    """
+    rows = effects(runs, column, setting)
+    return pool(rows["effect"], rows["se"])
+
+
+def _described(result: Pooled, margin: float) -> dict:
+    """A mean with its intervals, as a row of a table."""
+    low, high = result.interval()
+    low90, high90 = result.interval(0.9)
+    predicted_low, predicted_high = result.prediction()
+    return {
+        "data_sets": result.k,
+        "mean": result.mean,
+        "low": low,
+        "high": high,
+        "low90": low90,
+        "high90": high90,
+        "predicted_low": predicted_low,
+        "predicted_high": predicted_high,
+        "tau": np.sqrt(result.tau2),
+        "p": result.p,
+        "margin": margin,
+        "equivalent": result.equivalent(margin),
+    }
+
+
+def primary_table(runs: pd.DataFrame) -> pd.DataFrame:
+    """The three primary outcomes, with Holm's p-values, and what claims need besides.
+
+    Parameters
+    ----------
+    runs : DataFrame
+        Rows of the study.
+
+    Returns
+    -------
+    DataFrame
+        A row for each outcome; ``p_holm`` for the primary ones only.
+    """
+    table = {
+        name: _described(pooled(runs, outcome.column), outcome.margin)
+        for name, outcome in (PRIMARIES | SECONDS).items()
+    }
+    frame = pd.DataFrame(table).T.infer_objects()
+    frame.loc[list(PRIMARIES), "p_holm"] = holm(frame.loc[list(PRIMARIES), "p"].astype(float))
+    return frame
+
+
+class Claims(NamedTuple):
+    """What the preregistration allows to be said."""
+
+    c_differs: bool
+    closes: bool
+    moves: bool  # closing without guard: perhaps past equality
+    worst_gains: bool
+    harmless: bool
+    bound: float  # the next data set's c-index changes by more than this, with 95 %
+
+
+def claims(runs: pd.DataFrame) -> Claims:
+    """The preregistered claims.
+
+    Parameters
+    ----------
+    runs : DataFrame
+        Rows of the study.
+
+    Returns
+    -------
+    Claims
+    """
+    table = primary_table(runs)
+    significant = table["p_holm"] < 0.05
+    above = table["mean"] > 0
+    sure = table["low"] > 0
+    closing = bool(significant["closing"] and above["closing"])
+    bound = pooled(runs, PRIMARIES["c"].column).lower_bound()
+    return Claims(
+        c_differs=bool(significant["c"]),
+        closes=closing and bool(sure["guard"]),
+        moves=closing and not sure["guard"],
+        worst_gains=bool(significant["worst"] and above["worst"] and sure["worst of DRO-COX"]),
+        harmless=bool(bound > HARMLESS),
+        bound=float(bound),
+    )
+
+
+def share_of_gap(runs: pd.DataFrame, setting: Setting = DRO) -> Share:
+    """The share of Cox's gaps by sex and age that closes.
+
+    Parameters
+    ----------
+    runs : DataFrame
+        Rows of the study.
+    setting : Setting
+
+    Returns
+    -------
+    Share
+    """
+    rows = of_model(runs, setting)
+    counts = rows["dataset"].isin(list(REGISTERED["included"])) & rows["attribute"].isin(PRIMARY)
+    sums = rows[counts].groupby("dataset")[["product_cox", "product"]].sum()
+    return share_closed(sums["product_cox"], sums["product"])
+
+
+def by_attribute(runs: pd.DataFrame, setting: Setting = DRO) -> pd.DataFrame:
+    """Closing and guard of each attribute alone, pooled where it can be.
+
+    Parameters
+    ----------
+    runs : DataFrame
+        Rows of the study.
+    setting : Setting
+
+    Returns
+    -------
+    DataFrame
+        Rows (attribute, outcome).
+    """
+    rows = of_model(runs, setting)
+    rows = rows[rows["dataset"].isin(list(REGISTERED["included"]))]
+    table = {}
+    for attribute in ATTRIBUTES:
+        some = rows[rows["attribute"] == attribute]
+        for name in ("closing", "guard"):
+            if len(some) >= FEWEST_DATA_SETS:
+                se = some[f"{name}_se"].clip(lower=SMALLEST_ERROR)
+                table[attribute, name] = _described(pool(some[name], se), 1.0)
+    return pd.DataFrame(table).T.infer_objects()
+
+
+def label(setting: Setting) -> str:
+    """Name of a model on the page.
+
+    Parameters
+    ----------
+    setting : Setting
+
+    Returns
+    -------
+    str
+    """
+    if setting.method == "ridge Cox":
+        return f"ridge Cox, penalty {setting.penalty:g}"
+    if np.isnan(setting.alpha):
+        return "DRO-COX, paper, α tuned"
+    rule = f", {setting.rule}" if setting.rule in ("sharp", "paper") else ""
+    return f"{setting.method}{rule}, α = {setting.alpha:g}"
+
+
+def all_models(runs: pd.DataFrame) -> pd.DataFrame:
+    """Every model against Cox on the three outcomes: exploratory but for the first.
+
+    Parameters
+    ----------
+    runs : DataFrame
+        Rows of the study.
+
+    Returns
+    -------
+    DataFrame
+        Rows (model, outcome).
+    """
+    table = {}
+    for setting in SETTINGS:
+        for name, outcome in PRIMARIES.items():
+            if setting != COX and len(effects(runs, outcome.column, setting)) >= FEWEST_DATA_SETS:
+                result = pooled(runs, outcome.column, setting)
+                table[label(setting), name] = _described(result, outcome.margin)
+    return pd.DataFrame(table).T.infer_objects()
+
+
+def accuracy_table(runs: pd.DataFrame) -> pd.DataFrame:
+    """Brier scores and calibration slopes, with data sets as the unit.
+
+    Parameters
+    ----------
+    runs : DataFrame
+        Rows of the study.
+
+    Returns
+    -------
+    DataFrame
+        By model: ``ibs_diff``, the mean difference to Cox times 100, with its 95 % interval
+        (Student's t over data sets); ``slope``, its median, and quartiles.
+    """
+    cox = of_model(runs, COX).drop_duplicates("dataset").set_index("dataset")["ibs"]
+    table = {}
+    for setting in SETTINGS:
+        rows = of_model(runs, setting).drop_duplicates("dataset").set_index("dataset")
+        rows = rows[rows.index.isin(list(REGISTERED["included"]))]
+        difference = 100 * (rows["ibs"] - cox[rows.index])
+        k = len(difference)
+        half = stats.t.ppf(0.975, k - 1) * difference.std(ddof=1) / np.sqrt(k)
+        quartiles = rows["slope"].quantile([0.25, 0.5, 0.75])
+        table[label(setting) if setting != COX else "Cox"] = {
+            "ibs_diff": difference.mean(),
+            "low": difference.mean() - half,
+            "high": difference.mean() + half,
+            "slope": quartiles[0.5],
+            "slope_25": quartiles[0.25],
+            "slope_75": quartiles[0.75],
+        }
+    return pd.DataFrame(table).T
+
+
+MODERATORS = {
+    "log events per feature": lambda rows: np.log(rows["events"] / rows["features"]),
+    "share of events": lambda rows: rows["events"] / rows["patients"],
+    "log patients": lambda rows: np.log(rows["patients"]),
+    "c-index of Cox": lambda rows: rows["inside_c"],
+    "gap of Cox": lambda rows: rows["inside_gap"],
+}
+
+
+def moderator_table(runs: pd.DataFrame) -> pd.DataFrame:
+    """How the primary outcomes change with one standard deviation of each moderator.
+
+    Parameters
+    ----------
+    runs : DataFrame
+        Rows of the study.
+
+    Returns
+    -------
+    DataFrame
+        Rows (moderator, outcome): ``slope``, its 95 % interval and p-value, ``data_sets``.
+    """
+    facts = of_model(runs).drop_duplicates("dataset").set_index("dataset")
+    table = {}
+    for moderator, value in MODERATORS.items():
+        known = value(facts).dropna()
+        for name, outcome in PRIMARIES.items():
+            rows = effects(runs, outcome.column)
+            rows = rows[rows.index.isin(known.index)]
+            result = moderated(rows["effect"], rows["se"], known[rows.index])
+            low, high = result.interval()
+            row = {"slope": result.mean, "low": low, "high": high, "p": result.p}
+            table[moderator, name] = row | {"data_sets": result.k}
+    return pd.DataFrame(table).T
+
+
+# Controls -------------------------------------------------------------------------------------
+
+
+def permuted_draws(controls: pd.DataFrame) -> list[Pooled]:
+    """Pooled closings with labels that mean nothing.
+
+    Parameters
+    ----------
+    controls : DataFrame
+        Rows of the controls.
+
+    Returns
+    -------
+    list of Pooled
+        One for each draw.
+    """
+    rows = controls[controls["kind"] == "permuted"]
+    out = []
+    for _, draw in rows.groupby("draw"):
+        se = draw["joint_closing_se"].clip(lower=SMALLEST_ERROR)
+        out.append(pool(draw["joint_closing"], se))
+    return out
+
+
+def swapped_draws(runs: pd.DataFrame, column: str, draws: int = SWAPS) -> list[Pooled]:
+    """Pooled effects when the two models' names are swapped on a random half of the data sets.
+
+    Parameters
+    ----------
+    runs : DataFrame
+        Rows of the study.
+    column : str
+    draws : int
+
+    Returns
+    -------
+    list of Pooled
+    """
+    rows = effects(runs, column)
+    signs = np.random.default_rng(0).choice([-1.0, 1.0], size=(draws, len(rows)))
+    return [pool(sign * rows["effect"], rows["se"]) for sign in signs]
+
+
+def rejections(draws: list[Pooled], planted: float = 0.0) -> float:
+    """Share of draws whose mean differs from 0 at 5 %, with an effect added to all data sets.
+
+    An effect that all data sets share changes the mean and nothing else.
+
+    Parameters
+    ----------
+    draws : list of Pooled
+    planted : float
+        In points.
+
+    Returns
+    -------
+    float
+    """
+    moved = [replace(draw, mean=draw.mean + planted) for draw in draws]
+    return float(np.mean([draw.p < 0.05 for draw in moved]))
+
+
+def power_table(runs: pd.DataFrame, controls: pd.DataFrame) -> pd.DataFrame:
+    """Shares of rejections without an effect, and with effects planted.
+
+    Parameters
+    ----------
+    runs, controls : DataFrame
+        Rows of the study and of its controls.
+
+    Returns
+    -------
+    DataFrame
+        By outcome, a column for each planted effect.
+    """
+    draws = {
+        "c": swapped_draws(runs, PRIMARIES["c"].column),
+        "closing": permuted_draws(controls),
+        "worst": swapped_draws(runs, PRIMARIES["worst"].column),
+    }
+    return pd.DataFrame(
+        {name: {one: rejections(null, one) for one in PLANTED} for name, null in draws.items()}
+    ).T
+
+
+def coverage_table(controls: pd.DataFrame) -> pd.DataFrame:
+    """How often intervals of invented patients contain the mean over draws.
+
+    Parameters
+    ----------
+    controls : DataFrame
+        Rows of the controls.
+
+    Returns
+    -------
+    DataFrame
+        Rows (design, outcome): ``covered``, the share; ``ratio``, the root mean square of the
+        errors by the standard deviation of the estimates; ``draws``.
+    """
+    rows = controls[controls["kind"] == "coverage"]
+    table = {}
+    for design, some in rows.groupby("dataset"):
+        for name, outcome in PRIMARIES.items():
+            known = some[[outcome.column, f"{outcome.column}_se"]].dropna()
+            value = known[outcome.column]
+            se = known[f"{outcome.column}_se"]
+            table[design, name] = {
+                "covered": ((value - value.mean()).abs() <= 1.96 * se).mean(),
+                "ratio": np.sqrt((se**2).mean()) / value.std(ddof=1),
+                "draws": len(known),
+            }
+    return pd.DataFrame(table).T

@@ -1,0 +1,117 @@
+"""The preregistered analysis: from rows with known effects to claims, and back."""
+
+import numpy as np
+import pytest
+import synthetic_many
+
+from drocox.beyond import evidence, many
+from drocox.beyond.pooled import pool
+
+
+@pytest.fixture(scope="module")
+def runs():
+    return synthetic_many.study()
+
+
+def test_one_effect_per_data_set(runs):
+    included = many.REGISTERED["included"]
+    c = evidence.effects(runs, "c_diff")
+    assert list(c.index) == sorted(included)
+    closing = evidence.effects(runs, "joint_closing")
+    labelled = [name for name in included if set(included[name]["attributes"]) & set(many.PRIMARY)]
+    assert list(closing.index) == sorted(labelled)
+    beside = evidence.effects(runs, "c_diff", which="beside")
+    assert sorted(beside.index) == sorted(many.REGISTERED["beside"])
+    assert (evidence.effects(runs, "c_diff", many.COX)["se"] == 0.01).all()
+
+
+def test_what_is_not_certified_is_left_out(runs):
+    rows = runs.copy()
+    bad = (rows["dataset"] == "zinc") & (rows["method"] == "DRO-COX")
+    rows.loc[bad, "certificate"] = 1e-3
+    assert "zinc" not in evidence.effects(rows, "c_diff").index
+    assert "zinc" in evidence.effects(rows, "c_diff", many.COX).index
+
+
+def test_primary_table(runs):
+    table = evidence.primary_table(runs)
+    assert list(table.index) == [*evidence.PRIMARIES, *evidence.SECONDS]
+    rows = evidence.effects(runs, "worst_own_diff")
+    expected = pool(rows["effect"], rows["se"])
+    assert table.loc["worst", "mean"] == expected.mean
+    assert (table.loc["worst", "low"], table.loc["worst", "high"]) == expected.interval()
+    p = table.loc[list(evidence.PRIMARIES), "p"].to_numpy(float)
+    assert table["p_holm"].iloc[0] >= p[0]
+    assert table["p_holm"].iloc[3:].isna().all()
+
+
+@pytest.mark.parametrize(
+    ("effects", "expected"),
+    [
+        ({"c_diff": 0.0, "joint_closing": 0.0, "worst_own_diff": 0.0}, (False, False, False, True)),
+        ({"c_diff": -2.0, "joint_closing": 2.0, "worst_own_diff": 2.0}, (True, True, True, False)),
+        (
+            {"c_diff": 0.0, "joint_closing": -2.0, "worst_own_diff": -2.0},
+            (False, False, False, True),
+        ),
+    ],
+)
+def test_claims(effects, expected):
+    found = evidence.claims(synthetic_many.study(effects, tau=0.0, seed=1))
+    assert (found.c_differs, found.closes, found.worst_gains, found.harmless) == expected
+
+
+def test_closing_without_guard_moves():
+    rows = synthetic_many.study({"c_diff": 0.0, "joint_closing": 2.0, "worst_own_diff": 2.0})
+    rows["joint_guard"] -= 2.0
+    rows["worst_dro_diff"] -= 2.0
+    found = evidence.claims(rows)
+    assert found.moves and not found.closes and not found.worst_gains
+
+
+def test_tables_have_every_model(runs):
+    models = evidence.all_models(runs)
+    assert len(models) == 3 * (len(many.SETTINGS) - 1)
+    first = evidence.primary_table(runs)
+    assert models.loc[(evidence.label(many.DRO), "c"), "mean"] == first.loc["c", "mean"]
+    accuracy = evidence.accuracy_table(runs)
+    assert len(accuracy) == len(many.SETTINGS)
+    assert accuracy.loc["Cox", "ibs_diff"] == 0
+    assert len(set(map(evidence.label, many.SETTINGS))) == len(many.SETTINGS)
+    attributes = evidence.by_attribute(runs)
+    assert set(attributes.index.get_level_values(0)) == {"sex", "age"}  # too few know race
+
+
+def test_share(runs):
+    assert evidence.share_of_gap(runs).value == pytest.approx(0.2)
+
+
+def test_moderators(runs):
+    table = evidence.moderator_table(runs)
+    assert len(table) == 3 * len(evidence.MODERATORS)
+    rows = runs.copy()
+    rows["c_diff"] = 0.05 * (rows["inside_c"] - 70) + 0 * rows["c_diff"]
+    strong = evidence.moderator_table(rows).loc[("c-index of Cox", "c")]
+    assert strong["low"] > 0
+    kept = evidence.effects(rows, "c_diff").index
+    spread = rows.drop_duplicates("dataset").set_index("dataset")["inside_c"][kept].std(ddof=1)
+    assert strong["slope"] == pytest.approx(0.05 * spread)
+
+
+def test_planted_effects():
+    runs = synthetic_many.study({"c_diff": 0.0, "joint_closing": 0.0, "worst_own_diff": 0.0})
+    power = evidence.power_table(runs, synthetic_many.controls())
+    assert list(power.columns) == list(evidence.PLANTED)
+    assert (power[0.0] < 0.1).all()
+    assert (power[2.0] == 1).all()
+    rows = evidence.effects(runs, "c_diff")
+    draws = evidence.swapped_draws(runs, "c_diff", draws=20)
+    signs = np.random.default_rng(0).choice([-1.0, 1.0], size=(20, len(rows)))
+    again = [pool(sign * rows["effect"] + 0.5, rows["se"]).p < 0.05 for sign in signs]
+    assert evidence.rejections(draws, 0.5) == np.mean(again)
+
+
+def test_coverage():
+    table = evidence.coverage_table(synthetic_many.controls(draws=2000))
+    assert table["covered"].between(0.93, 0.97).all()
+    assert table["ratio"].between(0.9, 1.1).all()
