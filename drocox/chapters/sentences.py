@@ -164,21 +164,6 @@ def interval_width() -> float:
     return float(student.ppf(0.975, 9) * (1 / 10 + claims.TESTED_PER_LEARNED["corrected"]) ** 0.5)
 
 
-def lost_to_noise(lead: pd.DataFrame) -> int:
-    """Comparisons whose 95 % interval contains 0.
-
-    Parameters
-    ----------
-    lead : DataFrame
-        Of :func:`drocox.paper.claims.leads`.
-
-    Returns
-    -------
-    int
-    """
-    return int((lead["mean"].abs() <= lead["half"]).sum())
-
-
 def keep_unpublished(exhibit: str, view: str, table: pd.DataFrame) -> None:
     """Lay out one of T5 to T15, whose printed numbers are not known.
 

@@ -7,7 +7,7 @@ import pytest
 from perturbed import failed, told
 
 from drocox.chapters import claims as chapter
-from drocox.paper import claims
+from drocox.paper import claims, signed
 
 pytestmark = pytest.mark.slow  # the ledger needs all tables in all views
 
@@ -59,11 +59,10 @@ def test_readings_and_exceptions():
     check("tell_exceptions", wide, variants=[(other,)])
 
 
-def test_undecided_comparisons():
-    metric = "CI, tuned by CI"
-    rows = pd.DataFrame(
-        [("corrected", metric, 1, 0), ("corrected, one setting", metric, 1, 1)],
-        columns=["view", "metric", "clearly", "clearly behind"],
-    )
-    values = check("tell_clear", rows, variants=[(rows.assign(clearly=9),)])
-    assert values == {"undecided": "13", "undecided-one": "12"}
+def test_words():
+    counts = {view: signed.gaps(view)["alone"].value_counts() for view in claims.IN_ORDER[2:]}
+    rows = pd.DataFrame(counts).T.reindex(columns=signed.WORDS).fillna(0).astype(int)
+    one_sided = rows.assign(**{signed.FARTHER: 0})
+    mirrored = rows.assign(**{signed.UNDECIDED: 14 - rows[signed.UNDECIDED]})
+    values = check("tell_words", rows, variants=[(one_sided,), (mirrored,)])
+    assert values == {"undecided": "13", "undecided-one": "13"}

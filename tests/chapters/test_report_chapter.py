@@ -4,11 +4,12 @@ from functools import cache
 
 import pandas as pd
 import pytest
-from perturbed import failed, rescaled, told
+from perturbed import failed, told
 
 from drocox import dual_constant
 from drocox.chapters import report as chapter
-from drocox.paper import claims, protocol, store, tables
+from drocox.chapters.sentences import BOTH_READINGS
+from drocox.paper import claims, protocol, signed, store, tables
 
 
 @cache
@@ -41,10 +42,15 @@ def test_counts_and_verdicts():
     values = told(chapter, "tell_counts", ledger()).values
     best = claims.best("corrected", metric="ci_percent", pairs=claims.PAIRS)
     assert values["corrected-ci_percent-7"] == str(best.value)
-    lead = claims.leads("corrected", metric="ci_percent", pairs=claims.PAIRS)
-    other = ledger().assign(undecided=True), rescaled(lead, 1).assign(half=0.0)
-    values = check("tell_verdicts", ledger(), lead, variants=[other])
+    values = check("tell_verdicts", ledger(), variants=[(ledger().assign(undecided=True),)])
     assert values["protects"] == f"{100 / dual_constant(0.1, rule='paper') ** 2:.1f}"
+
+
+def test_gaps():
+    gaps = {view: signed.gaps(view) for view in BOTH_READINGS}
+    nothing = {view: table.assign(alone=signed.UNDECIDED) for view, table in gaps.items()}
+    values = check("tell_gaps", gaps, variants=[(nothing,)])
+    assert [values["undecided"], values["firm"]] == ["13", "-1.96 ± 0.53"]
 
 
 def test_costs():
