@@ -7,10 +7,12 @@ import pandas as pd
 import pytest
 from perturbed import failed, shuffled, told
 from scipy.stats import spearmanr
+from scipy.stats import t as student
 
 from drocox.chapters import alpha as chapter
-from drocox.paper import claims, protocol, store, tables
+from drocox.paper import claims, protocol, signed, store, tables
 
+EXTRA = {"as_published": 1 / 10, "corrected": 1 / 10 + 0.2 / 0.8}  # Nadeau and Bengio
 RANGES = {"flc": (0.1, 0.3), "support": (0.3, 0.5), "seer": (0.1, 0.3)}
 
 
@@ -51,7 +53,7 @@ def changes(column, ranges):
             values = repeats(name, dataset, column)
             d = values[high] - values[low]
             rows[name.replace("_", " "), dataset] = {
-                "change": d.mean(), "paired SE": d.std() / 10**0.5, "repeats > 0": (d > 0).sum()
+                "change": d.mean(), "SE": d.std() * EXTRA[name] ** 0.5, "repeats > 0": (d > 0).sum()
             }  # fmt: skip
     return pd.DataFrame(rows).T
 
@@ -78,8 +80,12 @@ def test_claims_and_gains():
     values = told(chapter, "tell_claims").values
     assert values["C9-corrected"] == f"{claims.JUDGES['C9']('corrected').value} of 3"
     gains = changes("test_c_index", RANGES)
-    others = [(mixed(seed), -gains) for seed in range(3)]
-    check("tell_gains", alpha(), gains, variants=others)
+    falling = gains.assign(change=-gains["change"], **{"repeats > 0": 0})
+    others = [(mixed(seed), falling) for seed in range(3)]
+    values = check("tell_gains", alpha(), gains, variants=others)
+    assert values["gains-in-errors"] == "3.3, 8.6, 4.0"
+    naive = gains.assign(SE=gains["SE"] * 2)
+    assert failed(chapter, "tell_gains", (alpha(), naive))
 
 
 def correlations():
@@ -142,23 +148,29 @@ def test_test_parts():
 
 
 def test_against_cox():
-    width = chapter.student.ppf(0.975, 9) * np.sqrt(1 / 10 + 0.2 / 0.8)
+    width = student.ppf(0.975, 9) * EXTRA["corrected"] ** 0.5
+    runs = store.load_runs("corrected").query("method == 'Cox' and learning_rate == 0.01")
     gaps = {}
     for dataset in chapter.DATASETS:
-        for name in ("c_index", "ci_percent_age"):
-            column = f"test_{name}"
-            runs = store.load_runs("corrected").query(
-                "dataset == @dataset and method == 'Cox' and learning_rate == 0.01"
-            )
-            cox = runs.set_index("repeat")[column]
-            d = repeats("corrected", dataset, column).sub(cox, axis=0)
-            gaps[dataset, name] = pd.DataFrame({"mean": d.mean(), "half": width * d.std()})
-    mirrored = {key: gap.assign(mean=-gap["mean"]) for key, gap in gaps.items()}
+        cox = runs[runs["dataset"] == dataset].set_index("repeat")["test_c_index"]
+        d = repeats("corrected", dataset, "test_c_index").sub(cox, axis=0)
+        gaps[dataset, "c_index"] = pd.DataFrame({"mean": d.mean(), "half": width * d.std()})
     sure = {key: gap.assign(mean=9.0, half=1e-9) for key, gap in gaps.items()}
-    values = check("tell_against_cox", gaps, variants=[(mirrored,), (sure,)])
-    assert float(values["support-p"]) < 0.05
+    check("tell_against_cox", gaps, variants=[(sure,)])
+
+
+def test_gaps_by_alpha():
+    table = chapter.gaps_by_alpha(store.load_runs("corrected"))
+    robust = repeats("corrected", "support", "test_ci_signed_age")[0.5]
+    assert table.loc["support 0.5", "ours"] == pytest.approx(robust.mean())
+    nothing = table.assign(alone=signed.UNDECIDED, together=signed.UNDECIDED, ours=-1.0)
+    values = check("tell_gaps_by_alpha", table, variants=[(nothing,)])
+    assert values["support-half-difference"] == "1.99 ± 0.55"
+    assert len(chapter.draw_gaps_by_alpha(table).axes) == 3
+    assert chapter.show_gaps_by_alpha(table).loc["SUPPORT, α = 0.5", "alone"] == signed.CLOSER
 
 
 def test_a_model_that_has_barely_started():
     runs = store.load_runs("corrected")
-    check("tell_stopped", runs, variants=[(runs.assign(learning_rate=0.0001),)])
+    trained = runs[runs["learning_rate"] == 0.01].assign(learning_rate=0.0001)
+    check("tell_stopped", runs, variants=[(trained,)])
