@@ -109,7 +109,15 @@ def _split(rows: np.ndarray, event: np.ndarray, share: float, seed: int):
     return train_test_split(rows, test_size=share, stratify=event[rows], random_state=seed)
 
 
-def prepare(protocol: str, dataset: str, repeat: int, n2_share=None, sides=None) -> Prepared:
+def prepare(
+    protocol: str,
+    dataset: str,
+    repeat: int,
+    n2_share: float | None = None,
+    sides: int | None = None,
+    *,
+    data: SurvivalData | None = None,
+) -> Prepared:
     """Split, order and scale the data of one repeat.
 
     Parameters
@@ -120,13 +128,17 @@ def prepare(protocol: str, dataset: str, repeat: int, n2_share=None, sides=None)
         1 to 10; seeds the splits.
     n2_share, sides : float, int, optional
         For SPLIT: the share of the training part in D2, and how many sides are trained on.
+    data : SurvivalData, optional
+        All patients, in the order in which they are split, instead of those of ``dataset`` as the
+        protocol has them: stacked as published, else in the order of the file.
 
     Returns
     -------
     Prepared
     """
     procedure = PROCEDURES[protocol]
-    data = _whole(dataset, procedure.stacked)
+    if data is None:
+        data = _whole(dataset, procedure.stacked)
     rest, test = _split(np.arange(len(data)), data.event, 0.2, procedure.test_seed or repeat)
     rows = [*_split(rest, data.event, 0.2, repeat), test]
     in_first = None if n2_share is None else _split(rows[0], data.event, n2_share, repeat)[0]

@@ -295,6 +295,17 @@ def test_scaling_is_fitted_on_training_rows():
         np.testing.assert_array_equal(ready.baseline_X, raw if sides == 2 else ready.X[0])
 
 
+def test_other_patients_can_be_prepared():
+    whole = preparation.stacked(drocox.load_dataset("seer"))
+    usual = prepare("as_published", "seer", 1)
+    same = prepare("as_published", "seer", 1, data=whole)
+    for theirs, mine in zip(usual.X, same.X, strict=True):
+        np.testing.assert_array_equal(theirs, mine)
+    fewer = whole.subset(np.arange(len(whole)) % 2 == 0)
+    halved = prepare("as_published", "seer", 1, data=fewer)
+    assert len(halved.train) + len(halved.val) + len(halved.test) == len(fewer)
+
+
 def test_corrected_features_know_nothing_of_test_rows(monkeypatch):
     data, before = drocox.load_dataset("flc"), prepare("corrected", "flc", 1)
     published = prepare("as_published", "flc", 1)
