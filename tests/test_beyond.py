@@ -250,6 +250,17 @@ def test_interactions_give_the_second_group_effects_of_its_own():
     np.testing.assert_allclose(methods.fit(part, methods.CROSSED, 1.0, "g"), best, atol=1e-3)
 
 
+def test_cvar_beyond_the_share_of_events_is_fitted_as_cox():
+    X, time, event = patients()
+    part = part_of(X, time, event, np.arange(40) % 2)
+    cox = methods.fit(part, "Cox", 1.0, "g")
+    beyond = methods.fit(part, "CVaR", event.mean() + 0.01, "g")
+    np.testing.assert_array_equal(beyond, cox)
+    solved = minimise(X, part.risk, event.mean() + 0.01, rule="cvar").coef
+    np.testing.assert_allclose(beyond, solved, atol=1e-6)
+    assert np.abs(methods.fit(part, "CVaR", 0.5 * event.mean(), "g") - cox).max() > 1e-3
+
+
 def test_what_does_not_depend_on_the_attribute_is_fitted_once():
     X, time, event = patients()
     part = part_of(X, time, event, np.arange(40) % 2)

@@ -206,6 +206,13 @@ def _exact(
     return found.coef
 
 
+def _cvar(part: Part, X, alpha, members) -> np.ndarray:
+    """CVaR, which is Cox from the share of events on: the censored have loss 0."""
+    if alpha >= part.data.event.mean():
+        return _exact(part, X, 1.0, members)
+    return _exact(part, X, alpha, members, rule="cvar")
+
+
 def _ridge(part: Part, X, penalty, members) -> np.ndarray:
     """Cox with a penalty per event."""
     return _exact(part, X, 1.0, members, penalty=penalty * part.data.event.mean())
@@ -263,7 +270,6 @@ class Method:
 
 _PAPER = partial(_exact, rule="paper")
 _SPLIT = partial(_exact, split=True)
-_CVAR = partial(_exact, rule="cvar")
 _SLIGHT = partial(_exact, penalty=SLIGHT)
 STOPPED = "Cox stopped at equal c-index"
 CROSSED = "Cox with interactions"
@@ -280,8 +286,8 @@ METHODS: Mapping[str, Method] = {
     "group weights": Method(_weighted, WEIGHTS, told=True),
     "group DRO": Method(_group_dro, told=True),
     "group DRO by regret": Method(partial(_group_dro, regret=True), told=True),
-    "CVaR": Method(_CVAR, ALPHAS),
-    "CVaR 0.5": Method(_CVAR, (GENTLE,)),
+    "CVaR": Method(_cvar, ALPHAS),
+    "CVaR 0.5": Method(_cvar, (GENTLE,)),
     "DRO-COX, sharp": Method(_exact, ALPHAS, stable=True),
     "DRO-COX, sharp 0.5": Method(_exact, (GENTLE,), stable=True),
     "DRO-COX": Method(_PAPER, ALPHAS, stable=True),
