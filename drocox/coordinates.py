@@ -8,8 +8,11 @@ which rounds nothing, so that neither squares nor sums leave the range of floati
 With the correlation matrix :math:`C = V \Lambda V^T` of columns that have standard deviations
 :math:`D`, and the directions :math:`V_1` that have variance, :math:`B = D^{-1} V_1
 \Lambda_1^{-1/2}`. Other directions change no score and are left out: constant columns have
-coefficient 0, and copies of a column share its coefficient. With a ridge penalty it matters how
-they share it. The coefficients with the smallest :math:`\lVert\theta\rVert` among those with
+coefficient 0, and copies of a column share its coefficient. Columns whose difference has less than
+1e-11 of their variance count as copies. Two columns that share an outlier of more than 10^6
+standard deviations may therefore do so, too, however different they are otherwise, and no bound
+knows of models that tell them apart: clip such outliers. With a ridge penalty it matters how copies
+share a coefficient. The coefficients with the smallest :math:`\lVert\theta\rVert` among those with
 :math:`V_1^T D \theta = u` are :math:`\theta = Q R^{-T} u`, where :math:`D V_1 = QR`. Then the
 coordinates are turned and shrunk once more, so that not the covariance :math:`I` but :math:`I +
 \lambda B^T B` is the unit matrix: a heavily penalised direction is not seen as a steep one.

@@ -177,7 +177,9 @@ def minimise(
     Parameters
     ----------
     X : array of shape (n, d)
-        Features, in any units.
+        Features, in any units. Columns that differ by less than 1e-11 of their variance are taken
+        for copies, and the bound is that of models that do so: clip an outlier of more than 10^6
+        standard deviations that two columns share.
     risk : RiskSets
         The outcomes, ``risk_sets(time, event)``, with strata or without.
     alpha : float in (0, 1]

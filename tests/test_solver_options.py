@@ -219,6 +219,34 @@ def test_outliers_are_certified_or_told(far, rule, who):
         assert found.gap <= 1e-6 or found.separated
 
 
+@pytest.mark.parametrize(
+    "far",
+    [
+        1e4,
+        1e6,
+        pytest.param(
+            1e8,
+            marks=pytest.mark.xfail(
+                strict=True, reason="columns that differ by 1e-11 of their variance count as copies"
+            ),
+        ),
+    ],
+)
+@pytest.mark.parametrize("alpha", [1, 0.3])
+def test_columns_that_share_an_outlier_are_no_copies(far, alpha):
+    """Their difference, as a column of its own, has the same models and so the same minimum."""
+    Z, time, event = made_up(80, 3)
+    Z[7, :2] = far
+    apart = Z.copy()
+    apart[:, 0] -= Z[:, 1]
+    risk = drocox.risk_sets(time, event)
+    found = minimise(Z, risk, alpha)
+    expected = minimise(apart, risk, alpha)
+    assert expected.gap <= 1e-9 and not expected.separated
+    assert found.bound <= expected.risk + 1e-9
+    assert found.risk == pytest.approx(expected.risk, abs=1e-9)
+
+
 def test_an_outlier_does_not_stop_the_start_from_a_sample(monkeypatch):
     """The sample's optimum may put an outlier's score out of range."""
     Z, time, event = made_up(400, 2)
