@@ -16,8 +16,16 @@ from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator
 
 import drocox
 from drocox.bookstyle import guard, say
-from drocox.chapters.sentences import ALL_VIEWS, SHORT, by_method, dashed, keep, within_one_sd
-from drocox.paper import claims, protocol, selection, store, tables
+from drocox.chapters.sentences import (
+    ALL_VIEWS,
+    BOTH_READINGS,
+    SHORT,
+    by_method,
+    dashed,
+    keep,
+    within_one_sd,
+)
+from drocox.paper import claims, protocol, selection, signed, store, tables
 from drocox.paper.prepare import prepare
 
 MAIN_EXHIBITS = {"t2": "FLC (age)", "t3": "SUPPORT (gender)", "t4": "SEER (race)"}
@@ -29,8 +37,8 @@ FAMILY = {
     "SPLIT": ("C2", "^"),
 }  # colour and marker
 OWN_METRIC = {"_I(": "f_i", "_G(": "f_g", "_cap(": "f_cap"}  # of a penalty
-# the leads of DRO-COX in the six main comparisons, for :func:`drocox.paper.claims.leads`
-CI_OF_DRO_COX = {"metric": "ci_percent", "pairs": claims.MAIN_PAIRS, "ours": claims.DRO_COX}
+# DRO-COX against the best baseline in the six main comparisons: :func:`drocox.paper.signed.gaps`
+AGAINST_BEST = {"pairs": claims.MAIN_PAIRS, "theirs": claims.BASELINE}
 Tables = dict[tuple[str, str], pd.DataFrame]
 
 
@@ -318,15 +326,18 @@ def tell_counts(counts: pd.DataFrame) -> None:
     guard(abs(wins[0] - wins[1]) <= 6, "it costs nothing and gains nothing")
 
 
-def tell_lowest_ci(gaps: dict[str, dict[str, tuple[float, float]]], lead: pd.DataFrame) -> None:
+def tell_lowest_ci(
+    gaps: dict[str, dict[str, tuple[float, float]]], moved: dict[str, pd.DataFrame]
+) -> None:
     """For observation 1: which comparisons change sides, and by which rule rows come back.
 
     Parameters
     ----------
     gaps : dict
         Of :func:`ci_of_dro_and_baseline`.
-    lead : DataFrame
-        Leads of DRO-COX, corrected, of :func:`drocox.paper.claims.leads`.
+    moved : dict of DataFrame
+        By view: signed gaps of DRO-COX and of the best baseline, of
+        :func:`drocox.paper.signed.gaps`.
     """
     ahead = {
         view: [name for name, (ours, baseline) in pairs.items() if ours < baseline]
@@ -358,8 +369,14 @@ def tell_lowest_ci(gaps: dict[str, dict[str, tuple[float, float]]], lead: pd.Dat
     guard(ahead["corrected"] == left, "Corrected, repeat by repeat, two leads are left")
     by = [gaps["corrected"][name][1] - gaps["corrected"][name][0] for name in ahead["corrected"]]
     say("ahead-by", " and ".join(f"{points:.2f}" for points in by))
-    within = (lead["mean"].abs() < lead["half"]).all()
-    guard(within, "None of the six differences can be told from 0")
+    for view in BOTH_READINGS:
+        within = (moved[view]["alone"] == signed.UNDECIDED).all()
+        guard(within, "Corrected, none of the six signed differences can be told from 0")
+    stated = moved["stated rule"]
+    one = list(stated.index[stated["alone"] == signed.CLOSER]) == ["support gender linear"]
+    guard(one, "by the stated rule SUPPORT (gender), linear, can, on that one test set")
+    of_support = stated.loc["support gender linear"]
+    say("stated-lead", f"{of_support['difference']:.2f} ± {of_support['difference_half']:.2f}")
 
 
 def other_tables() -> Tables:
@@ -421,6 +438,8 @@ def tell_kept(every: Tables, counts: pd.DataFrame) -> None:
         say(f"kept-{SHORT[view]}", f"{100 * share.min():.1f} %")
     models = set(missed.index.get_level_values(2))  # corrected
     guard(models == {"nonlinear"}, "corrected: nonlinear ones")
+    for view in ("one setting", "corrected, one setting"):
+        say(f"kept-{SHORT[view]}", f"{100 * kept_c_index(every, view).min():.1f} %")
 
 
 def tell_often(often: pd.DataFrame) -> None:
@@ -563,20 +582,21 @@ def tell_front(times: pd.Series) -> None:
     say("front-dro", " and ".join(str(times[method]) for method in claims.DRO["linear"]))
 
 
-def tell_luck(lead: pd.DataFrame, comparisons: list[str]) -> None:
+def tell_luck(table: pd.DataFrame, comparisons: list[str]) -> None:
     """For the exercise "lower, or luckily lower?".
 
     Parameters
     ----------
-    lead : DataFrame
-        By comparison: the printed lead of DRO-COX, and mean and half of ours, corrected.
+    table : DataFrame
+        By comparison: the printed lead of DRO-COX, and our signed gaps, corrected.
     comparisons : list of str
-        What the printed leads belong to: "FLC (age), linear" is "flc age linear" in ``lead``.
+        What the printed leads belong to: "FLC (age), linear" is "flc age linear" in ``table``.
     """
     names = [re.sub("[(),]", "", name).lower() for name in comparisons]
-    guard(names == list(lead.index), "the printed leads stand beside ours")
-    within = (lead["mean"].abs() < lead["half"]).all()
+    guard(names == list(table.index), "the printed leads stand beside ours")
+    half = table["difference_half"]
+    within = (table["difference"].abs() < half).all()
     guard(within, "None is larger than the half-width of its 95 % interval")
-    guard((lead["printed"] < lead["half"]).all(), "The printed leads are smaller than that too")
-    say("lucky-printed", f"{lead['printed'].min():.2f} to {lead['printed'].max():.2f}")
-    say("lucky-half", f"{lead['half'].min():.2f} to {lead['half'].max():.2f}")
+    guard((table["printed"] < half).all(), "The printed leads are smaller than that too")
+    say("lucky-printed", f"{table['printed'].min():.2f} to {table['printed'].max():.2f}")
+    say("lucky-half", f"{half.min():.2f} to {half.max():.2f}")

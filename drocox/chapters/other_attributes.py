@@ -6,8 +6,16 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from drocox.bookstyle import guard, say
-from drocox.chapters.sentences import ALL_VIEWS, by_method, dashed, judged, keep_unpublished
-from drocox.paper import claims, protocol, tables
+from drocox.chapters.gaps import comparison, decided
+from drocox.chapters.sentences import (
+    ALL_VIEWS,
+    by_method,
+    dashed,
+    judged,
+    keep_unpublished,
+    with_minus,
+)
+from drocox.paper import claims, protocol, signed, tables
 
 VIEWS = claims.IN_ORDER[2:]  # those that judge T5 to T8
 FOUR_FAIR = ["f_i", "f_g", "f_cap", "ci_percent"]
@@ -118,22 +126,45 @@ def tell_findings(counts: pd.DataFrame) -> None:
     say("kept-stated", counts["stated rule", "T5–T8"].iloc[1])
 
 
-def tell_leads(lowest: pd.DataFrame, lead: pd.DataFrame) -> None:
-    """For "Who has the best CI, and by how much?".
+def show_lowest(lowest: pd.DataFrame, table: pd.DataFrame) -> pd.DataFrame:
+    """Who has the lowest CI, and what signed gaps say of DRO-COX against Cox, as text.
 
     Parameters
     ----------
     lowest : DataFrame of str
         Comparison by view: the method with the lowest CI.
-    lead : DataFrame
-        Leads of the best DRO variant, of :func:`drocox.paper.claims.leads`.
+    table : DataFrame
+        Of :func:`drocox.paper.signed.gaps`.
+
+    Returns
+    -------
+    DataFrame of str
     """
-    decided = lead.index[lead["mean"].abs() > lead["half"]]
-    say("decided", len(decided))
-    say("detectable", f"{lead['detectable'].min():.1f} to {lead['detectable'].max():.1f}")
-    one = list(decided) == ["support age linear"]
-    guard(one, "the interval excludes 0: SUPPORT (age), linear")
-    guard((lead["mean"][decided] > 0).all(), "in favour of DRO")
+    columns = {view: list(lowest.loc[table.index, view]) for view in lowest}
+    for name in ("difference", "sum"):
+        values = zip(table[name], table[f"{name}_half"], strict=True)
+        columns[name] = [with_minus(f"{mean:+.2f} ± {half:.2f}") for mean, half in values]
+    columns["DRO-COX"] = list(table["alone"])
+    return pd.DataFrame(columns, [comparison(name) for name in table.index])
+
+
+def tell_lowest(lowest: pd.DataFrame, table: pd.DataFrame) -> None:
+    """For "Who has the lowest CI, and is it closer to equal?".
+
+    Parameters
+    ----------
+    lowest, table
+        As in :func:`show_lowest`.
+    """
+    moved = decided(table)
+    say("decided", len(moved))
+    guard(moved == ["support age linear"], "In one of the eight the difference excludes 0")
+    word = table.loc["support age linear", "alone"]
+    guard(word == signed.CLOSER, "SUPPORT (age), linear, closer to equal if looked at alone")
+    power = signed.power(table)
+    detectable = power["detectable"]
+    say("detectable", f"{detectable.min():.1f} to {detectable.max():.1f}")
+    say("power-most", f"{100 * power['closer_point'].max():.0f}")
     by_dro = lowest.apply(lambda winners: winners.str.contains("DRO"))
     lost = lowest.loc[~by_dro["corrected"], "corrected"]
     guard(len(lost) == 5, "The five that DRO does not win")

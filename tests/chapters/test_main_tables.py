@@ -4,11 +4,11 @@ from functools import cache
 
 import pandas as pd
 import pytest
-from perturbed import failed, rescaled, shuffled, told
+from perturbed import failed, shuffled, told
 
 from drocox.chapters import main_tables as chapter
 from drocox.chapters.sentences import ALL_VIEWS
-from drocox.paper import claims, protocol, tables
+from drocox.paper import claims, protocol, signed, tables
 
 
 @cache
@@ -80,19 +80,19 @@ def test_groups_are_those_of_the_data():
 def test_main_comparisons():
     wide = chapter.wide_means(found())
     gaps = chapter.ci_of_dro_and_baseline(wide)
-    lead = claims.leads("corrected", **chapter.CI_OF_DRO_COX)
-    for (ours, baseline), mean in zip(gaps["corrected"].values(), lead["mean"], strict=True):
-        assert baseline - ours == pytest.approx(mean)
+    views = ("stated rule", "corrected", "corrected, one setting")
+    moved = {view: signed.gaps(view, **chapter.AGAINST_BEST) for view in views}
+    other = {view: table.assign(alone=signed.FARTHER) for view, table in moved.items()}
     assert chapter.show_gaps(gaps).data.count("<tr>") == 7
 
     def mixed(seed):
         wide_of_others = shuffled(wide, seed)
-        return chapter.ci_of_dro_and_baseline(wide_of_others), rescaled(lead, -30, 1)
+        return chapter.ci_of_dro_and_baseline(wide_of_others), other
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(chapter.selection, "rule_of", lambda *_: "test CI")
-        by_rule = failed(chapter, "tell_lowest_ci", (gaps, lead))
-    sentences = set(told(chapter, "tell_lowest_ci", gaps, lead).held)
+        by_rule = failed(chapter, "tell_lowest_ci", (gaps, moved))
+    sentences = set(told(chapter, "tell_lowest_ci", gaps, moved).held)
     assert by_rule | failed(chapter, "tell_lowest_ci", mixed(0), mixed(1)) == sentences
     printed = tables.published_table("t2").query("method == 'DRO-COX' and metric == 'ci_percent'")
     assert gaps["printed"]["FLC (age), linear"][0] == printed["mean"].item()
@@ -117,6 +117,7 @@ def test_kept_accuracy_and_penalties():
     kept = chapter.kept_c_index(every(), "corrected")
     assert kept["support", "race", "nonlinear"] == pytest.approx(share)
     assert values["kept-corrected"] == f"{100 * kept.min():.1f} %"
+    assert values["kept-corrected-one"] == "93.0 %"
 
     wide = chapter.wide_means(found())
     result = told(chapter, "tell_penalties", wide, counts())
@@ -146,9 +147,9 @@ def test_ranks_front_and_luck():
     times = pd.Series([3, 6, 6, 2, 1, 4, 2, 5], methods)
     values = check("tell_front", times, variants=[(times - 1,)])
     assert values["front-dro"] == "2 and 5"
-    lead = claims.leads("corrected", **chapter.CI_OF_DRO_COX).assign(printed=0.1)
-    wider = lead.assign(mean=30.0, printed=30.0)
-    check("tell_luck", lead, names, variants=[(wider, names[::-1])])
+    table = signed.gaps("corrected", **chapter.AGAINST_BEST).assign(printed=0.1)
+    wider = table.assign(difference=30.0, printed=30.0)
+    check("tell_luck", table, names, variants=[(wider, names[::-1])])
 
 
 def test_the_figure_has_a_panel_per_view_and_data_set():

@@ -5,7 +5,7 @@ import pytest
 from perturbed import failed, rescaled, shuffled, told
 
 from drocox.chapters import other_attributes as chapter
-from drocox.paper import claims, protocol, tables
+from drocox.paper import claims, protocol, signed, tables
 
 OTHERS = [pair for pair in claims.PAIRS if pair not in claims.MAIN_PAIRS]
 
@@ -55,11 +55,16 @@ def lowest_ci():
     return pd.DataFrame(lowest)
 
 
-def test_leads():
+def test_lowest():
     lowest = lowest_ci()
-    lead = claims.leads("corrected", **claims.COMPARISON_OF["C4"])
-    others = lowest.replace({"DRO-COX": "Cox_I(Keya)"})
-    check("tell_leads", lowest, lead, variants=[(others, rescaled(lead, -1)), (others, lead * 0)])
+    others = [pair for pair in claims.PAIRS if pair not in claims.MAIN_PAIRS]
+    table = signed.gaps("corrected", pairs=others)
+    nobody = lowest.replace({"DRO-COX": "Cox_I(Keya)"})
+    nothing = table.assign(alone=signed.UNDECIDED)
+    values = check("tell_lowest", lowest, table, variants=[(nobody, nothing)])
+    assert values["decided"] == "1"
+    shown = chapter.show_lowest(lowest, table)
+    assert shown.loc["SUPPORT age, linear", "DRO-COX"] == signed.CLOSER
 
 
 def test_race_and_price():
