@@ -31,7 +31,7 @@ check: lint  ## Lint, then run the quick tests of the package: for people at wor
 
 test: lint  ## Lint, then run all tests and re-execute all notebooks (ARGS="-k dual" for some)
 	$(PYTEST) $(NBVAL) --nbval-current-env --nbval-cell-timeout=300 \
-	  -n $(JOBS) --dist loadfile tests book $(ARGS)
+	  -n $(JOBS) --dist loadfile --no-loadscope-reorder tests book $(ARGS)
 
 lab: $(VENV)/.lab  ## Open the chapters as notebooks in JupyterLab (installed the first time)
 	cd book && ../$(BIN)/jupyter lab $(ARGS)

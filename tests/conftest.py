@@ -23,6 +23,39 @@ settings.register_profile("explore", max_examples=1000, **slow_start)
 settings.load_profile("repeatable")
 
 
+# What takes longest comes first, so that at the end no worker is left alone with a long file: the
+# build of the book, stores and sweeps, long chapters; browser and course when the book is built.
+LONGEST_FIRST = (
+    "tests/test_book.py",
+    "tests/paper/test_store.py",
+    "book/verdict/differences.ipynb",
+    "tests/paper/test_sweep.py",
+    "tests/test_solver.py",
+    "book/method/dro-cox.ipynb",
+    "book/experiments/split-experiments.ipynb",
+    "book/experiments/tuned-by-fa.ipynb",
+    "tests/test_browser.py",
+    "book/method/split.ipynb",
+    "tests/test_course.py",
+    "book/verdict/claims.ipynb",
+    "book/verdict/uncertainty.ipynb",
+    "book/foundations/fair-baselines.ipynb",
+    "book/method/who-gets-the-weight.ipynb",
+    "book/foundations/deep-cox.ipynb",
+    "tests/paper/test_claims.py",
+    "tests/test_estimator.py",
+    "tests/paper/test_reproduction.py",
+    "tests/paper/test_wheel.py",
+    "tests/chapters/test_uncertainty.py",
+    "tests/chapters/test_differences.py",
+    "book/experiments/other-attributes.ipynb",
+    "book/verdict/should-you-use-it.ipynb",
+    "book/experiments/main-tables.ipynb",
+    "book/experiments/alpha.ipynb",
+    "book/experiments/protocol.ipynb",
+)
+
+
 def pytest_configure(config):
     config.addinivalue_line(
         "markers", "reproduction: trains as the paper did and compares with the published row"
@@ -35,6 +68,12 @@ def pytest_generate_tests(metafunc):
         values = mark.args[1] if len(mark.args) > 1 else mark.kwargs["argvalues"]
         if isinstance(values, (set, frozenset)):
             raise pytest.UsageError(f"{metafunc.definition.nodeid}: parametrise over a sorted list")
+
+
+def pytest_collection_modifyitems(items):
+    """Long files first; workers take files in this order."""
+    place = {name: number for number, name in enumerate(LONGEST_FIRST)}
+    items.sort(key=lambda item: place.get(item.nodeid.split("::")[0], len(place)))
 
 
 @pytest.fixture(scope="session")
