@@ -131,6 +131,44 @@ def tell_when(effects: pd.DataFrame, flc: Trained) -> None:
     say("who-max-cox", f"{flc.losses[COX].max().item():.2f}")
 
 
+def tell_who(flc: Trained) -> None:
+    """What makes a loss of the Cox model large, and who has weight against it.
+
+    Parameters
+    ----------
+    flc : Trained
+    """
+    event = flc.data.event
+    years = flc.data.time / DAYS_PER_YEAR
+    age = flc.data.X["age"].to_numpy()
+    loss = flc.losses[COX].numpy()[event]
+    when = flc.when[event]
+    who = loss - when
+    with_who = np.corrcoef(loss, who)[0, 1]
+    with_when = np.corrcoef(loss, when)[0, 1]
+    guard(who.var() > 5 * when.var(), "the variance of who is many times that of when")
+    guard(with_who > 0.9 and with_when < 0.3, "a loss goes with who, hardly with when")
+    say("who-var-who", f"{who.var():.2f}")
+    say("who-var-when", f"{when.var():.3f}")
+    say("who-corr-who", f"{with_who:.2f}")
+    say("who-corr-when", f"{with_when:.2f}")
+
+    chosen = _weights(flc.losses[COX], SMALL) > 0
+    earliest = event & (flc.data.time <= np.quantile(flc.data.time[event], 0.1))
+    early_and_chosen = (earliest & chosen).sum()
+    guard(event[chosen].all(), "who has weight died")
+    guard(age[chosen].max() <= 65, "the patients with weight are all 65 or younger")
+    spread = np.ptp(years[chosen]) / np.ptp(years[event])
+    guard(spread > 0.5, "they die early and late")
+    guard(early_and_chosen < earliest.sum() / 5, "of the earliest tenth only few have weight")
+    say("who-chosen", int(chosen.sum()))
+    say("who-chosen-oldest", f"{age[chosen].max():.0f}")
+    say("who-chosen-first", f"{years[chosen].min():.2f}")
+    say("who-chosen-last", f"{years[chosen].max():.1f}")
+    say("who-early-n", int(earliest.sum()))
+    say("who-early-chosen", int(early_and_chosen))
+
+
 def draw_when(flc: Trained) -> Figure:
     r"""Losses of those who died against time, of the Cox model and of DRO-COX; who has weight.
 

@@ -54,6 +54,21 @@ def test_weight_of_the_earliest_deaths(flc):
     assert chapter.weight_of_earliest(flc, 1.0) == pytest.approx(q[event].sum())
 
 
+def test_what_makes_a_loss_large_is_told_and_held(flc, told):
+    chapter.tell_who(flc)
+    event = flc.data.event
+    loss = flc.losses[-1].numpy()[event]
+    sizes = [(flc.data.time >= t).sum() for t in flc.data.time[event]]
+    surprise = loss - np.log(sizes)
+    assert told["who-corr-who"] == f"{np.corrcoef(loss, surprise)[0, 1]:.2f}"
+    q = drocox.worst_case_weights(flc.losses[-1], 0.1, rule="paper").numpy()
+    assert told["who-chosen"] == (q > 0).sum()
+    assert int(told["who-chosen-oldest"]) == flc.data.X["age"].to_numpy()[q > 0].max()
+    flat = SimpleNamespace(**{**vars(flc), "losses": flc.losses[1:2]})  # after training
+    with pytest.raises(AssertionError, match="many times"):
+        chapter.tell_who(flat)
+
+
 def test_losses_are_drawn_with_the_line_of_the_risk_sets(flc):
     event, time = flc.data.event, flc.data.time
     for axes, model in zip(chapter.draw_when(flc).axes, (-1, 0), strict=True):
