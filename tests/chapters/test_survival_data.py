@@ -1,10 +1,12 @@
 """Drawings and values of the chapter on survival data."""
 
 import numpy as np
+import pandas as pd
 import pytest
-from lifelines import KaplanMeierFitter
+from lifelines import CoxPHFitter, KaplanMeierFitter
+from scipy import stats
 
-from drocox import load_dataset
+from drocox import SurvivalData, load_dataset
 from drocox.bookstyle import SIX
 from drocox.chapters import survival_data as chapter
 
@@ -57,7 +59,7 @@ def five_years():
                 who = codes == code
                 fit = KaplanMeierFitter().fit(data.time[who], data.event[who])
                 survival[name, attribute, code] = fit.predict(5 * years)
-    chi2["support", "gender"] = 10.0
+    chi2 |= {("support", "gender"): 5.0, ("flc", "gender"): 3.8, ("support", "race"): 3.7}
     return survival, chi2
 
 
@@ -74,6 +76,49 @@ def test_the_table_of_five_years(five_years):
     chapter.tell_five_years(table)
     with pytest.raises(AssertionError, match="age divides all three"):
         chapter.tell_five_years(table.assign(**{"χ²": 1.0}))
+    clear = table["χ²"].where(table["χ²"] != 5.0, 8.0)
+    with pytest.raises(AssertionError, match="of the others none passes"):
+        chapter.tell_five_years(table.assign(**{"χ²": clear}))
+    far = table["χ²"].where(table["χ²"] != 3.7, 1.0)
+    with pytest.raises(AssertionError, match="just miss"):
+        chapter.tell_five_years(table.assign(**{"χ²": far}))
+
+
+def test_seven_tests_have_one_bar():
+    assert stats.chi2.sf(chapter.CHI2_ONE, 1) == pytest.approx(0.05, abs=1e-3)
+    assert stats.chi2.sf(chapter.CHI2_SEVEN, 1) == pytest.approx(0.05 / 7, abs=1e-4)
+
+
+def test_leaving_is_tested_as_lifelines_would():
+    rng = np.random.default_rng(1)
+    X = pd.DataFrame(rng.standard_normal((400, 3)), columns=["a", "b", "c"])
+    time = rng.exponential(np.exp(-0.3 * X["a"].to_numpy()))  # no ties
+    event = rng.random(400) < 0.5
+    ours = chapter.leaving_test(SurvivalData("invented", X, time, event, {}))
+    fit = CoxPHFitter().fit(X.assign(time=time, left=~event), "time", "left")
+    theirs = fit.log_likelihood_ratio_test()
+    assert ours["df"] == 3
+    assert ours["χ²"] == pytest.approx(theirs.test_statistic, rel=1e-5)
+    assert ours["p"] == pytest.approx(theirs.p_value, rel=1e-4)
+
+
+def test_leaving_is_told_and_held(monkeypatch):
+    values = {}
+    monkeypatch.setattr(chapter, "say", values.__setitem__)
+    names = list(chapter.YEAR)
+    tests = pd.DataFrame({"p": [2e-51, 4e-4, 0.03], "log-rank, age": [65.0, 0.4, 0.0]}, names)
+    chapter.tell_leaving(tests)
+    assert values == {"leave-flc": "10⁻⁵⁰"}
+    for column, name, value in (
+        ("p", "flc", 0.2),
+        ("p", "support", 0.2),
+        ("p", "seer", 0.2),
+        ("log-rank, age", "flc", 1.0),
+    ):
+        changed = tests.copy()
+        changed.loc[name, column] = value
+        with pytest.raises(AssertionError):
+            chapter.tell_leaving(changed)
 
 
 def test_a_panel_for_each_pair():
