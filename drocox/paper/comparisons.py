@@ -277,6 +277,8 @@ def leads(
         By comparison: mean, half and detectable, the :func:`interval` of the lead of the best mean
         of ours over the best of theirs, positive where ours is better.
     """
+    if metric == "ci_percent":
+        raise ValueError("CI is an absolute value; compare signed gaps: drocox.paper.signed.gaps")
     values = comparisons(view, out, pairs, models, tune_by)
     lead = _of_best(values.of(metric, ours)) - _of_best(values.of(metric, theirs))
     protocol = (VIEWS | READINGS)[view]["protocol"]

@@ -61,14 +61,13 @@ def test_differences_and_their_interval():
     assert np.allclose([mine["mean"] - mine["half"], mine["mean"] + mine["half"]], reference)
 
 
-def test_p_value_is_that_of_the_interval():
-    d = pd.Series(np.random.default_rng(0).normal(1.0, 1.0, 10))
-    p = paired.p_value(d)
-    whole = claims.interval(pd.DataFrame({"d": d}), "corrected")
-    excludes = bool((np.abs(whole[0]) > whole[1]).item())
-    assert excludes == (p < 0.05)
-    error = d.std() * np.sqrt(0.1 + 0.25)
-    assert np.isclose(p, 2 * (1 - stats.t.cdf(abs(d.mean()) / error, 9)))
+def test_words_of_comparisons():
+    words = paired.against_best("corrected", "ci_percent", claims.DRO_COX)
+    assert words["support age linear"] == "better"
+    assert (words != "undecided").sum() == 1
+    lead = claims.leads("corrected", metric="c_index", pairs=claims.PAIRS, ours=claims.DRO_COX)
+    words = paired.against_best("corrected", "c_index", claims.DRO_COX)
+    assert list(words.index[words == "worse"]) == list(lead.index[lead["mean"] < -lead["half"]])
 
 
 def test_power():

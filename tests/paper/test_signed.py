@@ -169,3 +169,8 @@ def test_detectable_effects_are_seen_in_four_of_five():
 def test_smaller_differences_need_more_patients():
     times = signed.times_the_patients(pd.Series([0.5, 1.0, 2.0]))
     assert times.tolist() == [1, 4, 16]
+
+
+def test_folded_leads_are_refused():
+    with pytest.raises(ValueError, match=r"signed\.gaps"):
+        claims.leads("corrected", metric="ci_percent", pairs=claims.MAIN_PAIRS)
