@@ -140,7 +140,7 @@ class Problem:
         half = np.zeros(len(weights), int)
         other = half
         self.parts: list[Part] = [slice(None)]
-        if self.split:
+        if first is not None:
             half = np.where(first, 0, 1)
             other = 1 - half
             self.parts = [first, ~first]
@@ -175,7 +175,7 @@ class Problem:
         risk = self.risk_sets
         thin = risk_sets(risk.time[0][::step], risk.event[0][::step], strata=risk.begin[0][::step])
         rows = thin.order[0] * step
-        first = self.first[rows] if self.split else None
+        first = None if self.first is None else self.first[rows]
         coordinates = Coordinates(np.take(self.Z, rows, axis=0), self.coordinates.back)
         return Problem(
             coordinates, thin, self.weights[rows], first, self.alpha, self.rule, self.penalty

@@ -67,7 +67,7 @@ class Model:
         self.linear = at.problem.ridge @ at.point
         # which sum of q each patient belongs to: 0 and 1 are the halves of a split
         self.half = np.zeros(len(at.losses), int)
-        if self.problem.split:
+        if self.problem.first is not None:
             self.half = np.where(self.problem.first, 0, 1)
 
     def minimum(self, hessian: np.ndarray, first_price: float) -> ModelMinimum:

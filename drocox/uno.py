@@ -21,7 +21,7 @@ from drocox.concordance import TOLERANCE
 
 def sums(
     scores: np.ndarray, event: np.ndarray, fold: np.ndarray, weights: Censoring, counted: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+) -> tuple[np.ndarray, np.ndarray]:
     """Numerator and denominator of Uno's c, and both without each patient.
 
     Parameters
