@@ -55,8 +55,9 @@ golden: book  ## Refresh the executed notebooks beside the chapters, and the map
 course: book  ## Write notebooks, sheets, slides and a PDF of the book into _build/course/
 	$(BIN)/python book/_ext/course.py
 
-bench: $(READY)  ## Measure the speed of losses, penalties, metrics and training
+bench: $(READY)  ## Measure the speed of losses, metrics and training, and of peers where there are
 	$(BIN)/python tests/benchmarks/bench.py
+	$(BIN)/python tests/benchmarks/peers.py $(ARGS)
 
 mutants: $(READY)  ## Would the tests notice? Thirty small faults, one by one (ARGS="--list")
 	$(BIN)/python tests/benchmarks/mutants.py $(ARGS)

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from scipy.optimize import minimize, minimize_scalar
+from scipy.optimize import minimize_scalar
 from sksurv.linear_model import CoxnetSurvivalAnalysis
 from sksurv.util import Surv
 from torchsurv.loss.cox import neg_partial_log_likelihood as torchsurv
@@ -36,11 +36,6 @@ from drocox.paper import protocol, run
 from drocox.paper.prepare import prepare
 from drocox.solver import minimise
 from drocox.training import dro_objective, fit_stack, initial_parameters
-
-try:
-    from coxdev import CoxDeviance  # GPL, so never a dependency: put it on the path to compare
-except ImportError:
-    CoxDeviance = None
 
 torch.set_num_threads(1)
 warnings.simplefilter("ignore")  # torchsurv announces every tie
@@ -218,17 +213,6 @@ def cohort(n: int, tied: bool, d: int = 10):
     return X, np.ceil(20 * at).clip(max=50) if tied else at, event
 
 
-def coxdev_fit(X, at, event) -> np.ndarray:
-    """coxdev's deviance, minimised by L-BFGS to a gradient of 1e-6 per patient."""
-    deviance = CoxDeviance(at, event.astype(int), tie_breaking="breslow")
-
-    def half_mean(beta):
-        found = deviance(X @ beta)
-        return found.deviance / 2 / len(X), found.gradient @ X / 2 / len(X)
-
-    return minimize(half_mean, np.zeros(X.shape[1]), jac=True, method="L-BFGS-B", tol=1e-6).x
-
-
 def fit_memory(n: int) -> float:
     """Bytes by which a fit raises the memory of this process above its inputs (on Linux)."""
     X, at, event = cohort(n, False)
@@ -248,7 +232,7 @@ def bench_fit() -> None:
     print(
         f"\nLINEAR FITS, n = {many:,} x 10 features: all from arrays to a fitted model; ours\n"
         "with checks, certificate, worst case and baseline, to a gap of 1e-9 or better; Coxnet\n"
-        "without penalty and coxdev with L-BFGS to their own tolerances, Breslow's ties"
+        "without penalty to its own tolerance, Breslow's ties (other packages: peers.py)"
     )
     for tied in (False, True):
         X, at, event = cohort(many, tied)
@@ -258,8 +242,6 @@ def bench_fit() -> None:
             "DRO-COX": lambda X=X, y=y: DROCox(alpha=0.2).fit(X, y),
             "Coxnet": lambda X=X, y=y: CoxnetSurvivalAnalysis(alphas=[1e-12]).fit(X, y),
         }
-        if CoxDeviance is not None:
-            calls["coxdev"] = lambda X=X, at=at, event=event: coxdev_fit(X, at, event)
         took = dict(zip(calls, best(*calls.values(), seconds=0), strict=True))
         ours, robust, others = calls["Cox"](), calls["DRO-COX"](), list(calls)[2:]
         assert max(ours.gap_, robust.gap_) <= 1e-9, "not certified"

@@ -273,8 +273,79 @@ def interpreter(name: str, pythons: list[str]) -> str | None:
     return None
 
 
+def show(name: str, python: str, file: str, reference: np.ndarray | None, same: bool) -> tuple:
+    """Measure one model in a process of its own and print its row.
+
+    Parameters
+    ----------
+    name : str
+    python : str
+        The interpreter.
+    file : str
+        The cohort.
+    reference : array of shape (d,), optional
+        Coefficients of the Cox model.
+    same : bool
+        Whether they are to be the same.
+
+    Returns
+    -------
+    coef : array of shape (d,), or None
+    agrees : bool
+    """
+    command = [python, __file__, "--one", name, file]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        last = (done.stderr.strip().splitlines() or ["killed"])[-1]
+        print(f"  {name:<18} failed: {last[:80]}", flush=True)
+        return None, False
+    answer = json.loads(done.stdout.splitlines()[-1])
+    coef = np.array(answer["coef"])
+    note = ""
+    agrees = True
+    if same and reference is not None:
+        difference = np.abs(coef - reference).max()
+        agrees = bool(difference <= AGREE)
+        note = f"coefficients within {difference:.0e}" + ("" if agrees else ", NOT THE SAME")
+    print(f"  {name:<18} {answer['seconds']:9.4f} s  {note}".rstrip(), flush=True)
+    return coef, agrees
+
+
+def compare(n: int, tied: bool, interpreters: dict[str, str]) -> bool:
+    """Measure all models on one cohort.
+
+    Parameters
+    ----------
+    n : int
+    tied : bool
+    interpreters : dict
+        Which Python runs which model.
+
+    Returns
+    -------
+    bool
+        Whether all that should agree do.
+    """
+    times = "about 100 distinct times" if tied else "no ties"
+    print(f"\nn = {n:,} x {FEATURES}, {times}")
+    agree = []
+    reference = None
+    with tempfile.TemporaryDirectory() as folder:
+        file = str(Path(folder) / "cohort.npz")
+        np.savez(file, **cohort(n, tied))
+        for name, python in interpreters.items():
+            if name == "lifelines" and n > LIFELINES_MOST:
+                continue
+            same = name in SAME and not (name == "lifelines" and tied)
+            coef, agrees = show(name, python, file, reference, same)
+            agree.append(agrees)
+            if name == OURS[0]:
+                reference = coef
+    return all(agree)
+
+
 def main() -> None:
-    """Measure all and print a table; status 1 if coefficients differ."""
+    """Measure all and print a table; status 1 if something fails or coefficients differ."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("sizes", nargs="*", type=int, default=SIZES)
     parser.add_argument("--python", action="append", default=[])
@@ -283,47 +354,17 @@ def main() -> None:
     if chosen.one:
         print(json.dumps(measure(*chosen.one)))
         return
-    pythons = [sys.executable, *chosen.python]
-    found = {name: interpreter(name, pythons) for name in (*OURS, *FITS)}
-    absent = [name for name, python in found.items() if python is None]
     load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
     print(f"{platform.machine()}, load {load}; processor seconds, one thread, best of several")
-    if absent:
-        print(
-            f"not importable: {', '.join(absent)} (how to install them: see {Path(__file__).name})"
-        )
-    differing = 0
-    with tempfile.TemporaryDirectory() as folder:
-        for n in chosen.sizes:
-            for tied in (False, True):
-                file = str(Path(folder) / "cohort.npz")
-                np.savez(file, **cohort(n, tied))
-                print(
-                    f"\nn = {n:,} x {FEATURES}, {'about 100 distinct times' if tied else 'no ties'}"
-                )
-                reference = None
-                for name, python in found.items():
-                    if python is None or (name == "lifelines" and n > LIFELINES_MOST):
-                        continue
-                    command = [python, __file__, "--one", name, file]
-                    done = subprocess.run(command, capture_output=True, text=True)
-                    if done.returncode:
-                        last = (done.stderr.strip().splitlines() or ["killed"])[-1]
-                        print(f"  {name:<18} failed: {last[:80]}", flush=True)
-                        differing += 1
-                        continue
-                    answer = json.loads(done.stdout.splitlines()[-1])
-                    coef = np.array(answer["coef"])
-                    reference = coef if reference is None else reference
-                    note = ""
-                    if name in SAME and not (name == "lifelines" and tied):
-                        difference = np.abs(coef - reference).max()
-                        note = f"coefficients within {difference:.0e}"
-                        if difference > AGREE:
-                            note += ", NOT THE SAME"
-                            differing += 1
-                    print(f"  {name:<18} {answer['seconds']:9.4f} s  {note}".rstrip(), flush=True)
-    sys.exit(differing > 0)
+    interpreters = {}
+    for name in (*OURS, *FITS):
+        python = interpreter(name, [sys.executable, *chosen.python])
+        if python is None:
+            print(f"{name} is not importable; {Path(__file__).name} says how to install it")
+        else:
+            interpreters[name] = python
+    results = [compare(n, tied, interpreters) for n in chosen.sizes for tied in (False, True)]
+    sys.exit(not all(results))
 
 
 if __name__ == "__main__":
