@@ -115,3 +115,12 @@ def test_coverage():
     table = evidence.coverage_table(synthetic_many.controls(draws=2000))
     assert table["covered"].between(0.93, 0.97).all()
     assert table["ratio"].between(0.9, 1.1).all()
+
+
+def test_equal_weights(runs):
+    effect = evidence.effects(runs, "c_diff")["effect"]
+    found = evidence.equal_weights(runs, "c_diff")
+    assert found.mean == pytest.approx(np.mean(effect))
+    error = np.std(effect, ddof=1) / np.sqrt(len(effect))
+    assert (found.high - found.low) / 2 / error == pytest.approx(2.056, abs=1e-3)  # t, 26 df
+    assert 1 / len(effect) < evidence.largest_weight(runs, "c_diff") < 1

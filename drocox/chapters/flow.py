@@ -75,7 +75,7 @@ def draw_flow() -> Figure:
     leaving = counts.drop(index="included")
     height = 0.8 * (len(leaving) + 1)
     fig, ax = plt.subplots(figsize=(8, height))
-    box = {"boxstyle": "round,pad=0.4", "facecolor": "white", "edgecolor": "0.5"}
+    box = {"boxstyle": "round,pad=0.4", "facecolor": "none", "edgecolor": "0.5"}
     arrow = {"arrowstyle": "-|>", "color": "0.5", "shrinkA": 0, "shrinkB": 0}
     final = -len(leaving)
     ax.annotate("", (0.1, final + 0.35), (0.1, -0.35), arrowprops=arrow)

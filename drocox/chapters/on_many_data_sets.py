@@ -4,6 +4,7 @@ The analysis is :mod:`drocox.beyond.evidence`; rows come from the store, studies
 "controls".
 """
 
+import hashlib
 import textwrap
 from pathlib import Path
 
@@ -14,8 +15,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Polygon
 
 import drocox.beyond
-from drocox.beyond import evidence, survset
-from drocox.beyond.many import REGISTERED
+from drocox.beyond import evidence, many, survset
+from drocox.beyond.many import REGISTERED, Group
 from drocox.bookstyle import guard, say
 from drocox.chapters.sentences import with_minus
 
@@ -55,98 +56,14 @@ def print_registration() -> None:
     """Print the preregistration in lines of at most 76 characters."""
     for line in registration().splitlines():
         indent = "  " if line.startswith(("- ", "1.")) else ""
-        print("\n".join(textwrap.wrap(line, 76, subsequent_indent=indent) or [""]))
+        print(
+            "\n".join(
+                textwrap.wrap(line, 76, subsequent_indent=indent, break_on_hyphens=False) or [""]
+            )
+        )
 
 
 # The flow -------------------------------------------------------------------------------------
-
-
-def draw_flow(counts: pd.DataFrame) -> Figure:
-    """From all data sets to those included, one box for each step.
-
-    Parameters
-    ----------
-    counts : DataFrame
-        Of :func:`drocox.beyond.survset.flow_counts`.
-
-    Returns
-    -------
-    Figure
-    """
-    leaving = counts[counts.index != "included"]
-    total = int(counts["leaving"].sum())
-    figure, axes = plt.subplots(figsize=(7.2, 5.4))
-    axes.axis("off")
-    axes.set(xlim=(0, 10), ylim=(-len(leaving) - 0.6, 0.6))
-    box = {"boxstyle": "round,pad=0.35", "facecolor": "none", "edgecolor": "C0"}
-    out = box | {"edgecolor": NEUTRAL}
-    axes.text(1.3, 0, f"{total} data sets", ha="center", va="center", bbox=box)
-    arrow = {"arrowstyle": "->", "color": NEUTRAL}
-    for k, (step, row) in enumerate(leaving.iterrows()):
-        y = -k - 1
-        last = k == len(leaving) - 1
-        words = f"{row['left']} included" if last else str(row["left"])
-        axes.text(1.3, y, words, ha="center", va="center", bbox=box)
-        axes.annotate("", (1.3, y + 0.3), (1.3, y + 0.7), arrowprops=arrow)
-        axes.annotate("", (3.2, y + 0.5), (1.3, y + 0.5), arrowprops=arrow)
-        text = f"{row['leaving']}: {row['reason']}"
-        style = box if step == "beside" else out
-        axes.text(3.3, y + 0.5, text, ha="left", va="center", bbox=style, fontsize=10)
-    figure.tight_layout()
-    return figure
-
-
-def data_sets(flow: pd.DataFrame) -> pd.DataFrame:
-    """The data sets that stay, for the page.
-
-    Parameters
-    ----------
-    flow : DataFrame
-        Of :func:`drocox.beyond.survset.flow`.
-
-    Returns
-    -------
-    DataFrame
-    """
-    stay = flow[flow["step"].isin(["included", "beside"])]
-    stay = stay.sort_values(["step", "patients"], ascending=[False, False])
-    attributes = [
-        ", ".join(name for name in survset.ATTRIBUTES if row[name]) or "–"
-        for _, row in stay.iterrows()
-    ]
-    names = [
-        f"{name} (beside)" if step == "beside" else name for name, step in stay["step"].items()
-    ]
-    table = pd.DataFrame(
-        {
-            "who, until when": stay["what"].to_numpy(),
-            "source": stay["source"].to_numpy(),
-            "patients": stay["patients"].map("{:,}".format).to_numpy(),
-            "events": stay["events"].map("{:,}".format).to_numpy(),
-            "features": stay["features"].astype(int).to_numpy(),
-            "attributes": attributes,
-        },
-        index=pd.Index(names, name="data set"),
-    )
-    return table
-
-
-def left_out(flow: pd.DataFrame) -> pd.DataFrame:
-    """The data sets that leave, with the reason.
-
-    Parameters
-    ----------
-    flow : DataFrame
-        Of :func:`drocox.beyond.survset.flow`.
-
-    Returns
-    -------
-    DataFrame
-    """
-    gone = flow[~flow["step"].isin(["included", "beside"])]
-    steps = list(survset.STEPS)
-    order = gone["step"].map(steps.index).sort_values(kind="stable").index
-    return gone.loc[order, ["what", "patients", "events", "reason"]].rename_axis("data set")
 
 
 def tell_flow(flow: pd.DataFrame) -> None:
@@ -197,8 +114,7 @@ def draw_answer(table: pd.DataFrame) -> Figure:
                            alpha=0.15, linewidth=0)  # fmt: skip
         axes.plot([row["predicted_low"], row["predicted_high"]], [y, y], color=NEUTRAL, lw=1.5)
         _diamond(axes, row["low"], row["mean"], row["high"], y, "C0")
-        words = f"{row['mean']:+.2f} ({row['low']:+.2f} to {row['high']:+.2f})"
-        axes.annotate(with_minus(words), (1.02, y), xycoords=("axes fraction", "data"),
+        axes.annotate(_cell(row), (1.02, y), xycoords=("axes fraction", "data"),
                       va="center", fontsize=10)  # fmt: skip
     axes.axvline(0, color=NEUTRAL, lw=1)
     axes.set_yticks(-np.arange(len(rows)), [OUTCOME_WORDS[name] for name in rows.index])
@@ -282,8 +198,27 @@ def draw_power(power: pd.DataFrame) -> Figure:
 # Tables ---------------------------------------------------------------------------------------
 
 
+def signed(value: float) -> str:
+    """A number with a sign and two decimals, and a zero without.
+
+    Parameters
+    ----------
+    value : float
+
+    Returns
+    -------
+    str
+    """
+    return "0.00" if abs(value) < 0.005 else f"{value:+.2f}"
+
+
+def _cell(row: pd.Series, mean: str = "mean") -> str:
+    """A mean with its interval."""
+    return with_minus(f"{signed(row[mean])} ({signed(row['low'])} to {signed(row['high'])})")
+
+
 def _interval(row: pd.Series, low: str = "low", high: str = "high") -> str:
-    return with_minus(f"{row[low]:+.2f} to {row[high]:+.2f}")
+    return with_minus(f"{signed(row[low])} to {signed(row[high])}")
 
 
 def show_primary(table: pd.DataFrame) -> pd.DataFrame:
@@ -302,7 +237,7 @@ def show_primary(table: pd.DataFrame) -> pd.DataFrame:
     for name, row in table.iterrows():
         out[OUTCOME_WORDS[name]] = {
             "data sets": int(row["data_sets"]),
-            "mean": with_minus(f"{row['mean']:+.2f}"),
+            "mean": with_minus(signed(row["mean"])),
             "95 % interval": _interval(row),
             "90 % interval": _interval(row, "low90", "high90"),
             "next true effect, 95 %": _interval(row, "predicted_low", "predicted_high"),
@@ -338,11 +273,9 @@ def show_models(table: pd.DataFrame, accuracy: pd.DataFrame) -> pd.DataFrame:
                 row[OUTCOME_WORDS[name]] = "0"
             else:
                 one = table.loc[(model, name)]
-                words = f"{one['mean']:+.2f} ({one['low']:+.2f} to {one['high']:+.2f})"
-                row[OUTCOME_WORDS[name]] = with_minus(words)
+                row[OUTCOME_WORDS[name]] = _cell(one)
         one = accuracy.loc[model]
-        words = f"{one['ibs_diff']:+.2f} ({one['low']:+.2f} to {one['high']:+.2f})"
-        row["Brier score × 100"] = "0" if model == "Cox" else with_minus(words)
+        row["Brier score × 100"] = "0" if model == "Cox" else _cell(one, "ibs_diff")
         row["slope"] = f"{one['slope']:.2f} ({one['slope_25']:.2f} to {one['slope_75']:.2f})"
         out[model] = row
     return pd.DataFrame(out).T
@@ -362,8 +295,7 @@ def show_moderators(table: pd.DataFrame) -> pd.DataFrame:
     """
     out = {}
     for (moderator, name), row in table.iterrows():
-        words = f"{row['slope']:+.2f} ({row['low']:+.2f} to {row['high']:+.2f})"
-        out.setdefault(moderator, {})[OUTCOME_WORDS[name]] = with_minus(words)
+        out.setdefault(moderator, {})[OUTCOME_WORDS[name]] = _cell(row, "slope")
     return pd.DataFrame(out).T
 
 
@@ -380,7 +312,7 @@ def show_power(power: pd.DataFrame) -> pd.DataFrame:
     DataFrame
     """
     table = power.rename(index=OUTCOME_WORDS).map(lambda share: f"{100 * share:.1f} %")
-    return table.rename(columns=lambda planted: f"{planted:g} points planted")
+    return table.rename(columns=lambda planted: f"planted: {planted:g}")
 
 
 def show_coverage(coverage: pd.DataFrame) -> pd.DataFrame:
@@ -400,3 +332,198 @@ def show_coverage(coverage: pd.DataFrame) -> pd.DataFrame:
         words = f"{100 * row['covered']:.1f} % (error by spread {row['ratio']:.2f})"
         out.setdefault(OUTCOME_WORDS[name], {})[f"{design} design"] = words
     return pd.DataFrame(out).T
+
+
+# Sentences ------------------------------------------------------------------------------------
+
+
+def describe(group: Group) -> str:
+    """A group in words.
+
+    Parameters
+    ----------
+    group : Group
+
+    Returns
+    -------
+    str
+    """
+    value = group.value if isinstance(group.value, str) else f"{group.value:g}"
+    return f"{group.covariate} {group.side} {value}"
+
+
+def tell_registration() -> None:
+    """Commit, time and deviations; the files are those that were committed."""
+    for name, digest in SHA256.items():
+        found = hashlib.sha256(_file(name).read_bytes()).hexdigest()
+        guard(found == digest, "the preregistration is as it was committed")
+    say("many-commit", COMMIT[:12])
+    say("many-committed", COMMITTED)
+    say("many-deviations", " ".join(DEVIATIONS) or "none.")
+
+
+def _say_row(key: str, row: pd.Series) -> None:
+    """Mean, interval and prediction interval of one row."""
+    say(f"{key}-mean", signed(row["mean"]))
+    say(f"{key}-interval", _interval(row))
+    say(f"{key}-next", _interval(row, "predicted_low", "predicted_high"))
+
+
+def tell_answer(runs: pd.DataFrame, table: pd.DataFrame) -> None:
+    """The primary outcomes, their claims, and what stands beside them.
+
+    Parameters
+    ----------
+    runs : DataFrame
+        Rows of the study.
+    table : DataFrame
+        Of :func:`drocox.beyond.evidence.primary_table`.
+    """
+    claims = evidence.claims(runs)
+    keys = {"c": "c", "closing": "closing", "worst": "worst", "guard": "guard"}
+    for name, key in (keys | {"worst of DRO-COX": "worst-dro"}).items():
+        _say_row(f"many-{key}", table.loc[name])
+    say("many-p", f"{table.loc['c', 'p_holm']:.3f}")
+    say("many-bound", f"{claims.bound:.2f}")
+    c = table.loc["c"]
+    guard(claims.c_differs and 0 < c["mean"], "the c-index is higher, beyond noise")
+    guard(c["high"] < 0.2 * c["margin"], "by less than a fifth of the margin")
+    guard(not (claims.closes or claims.moves), "the gap does not close")
+    guard(not claims.worst_gains, "the worst group gains nothing")
+    guard(claims.harmless, "it is harmless")
+    for name in evidence.PRIMARIES:
+        guard(bool(table.loc[name, "equivalent"]), "all three lie within their margins")
+    for name in ("closing", "worst"):
+        row = table.loc[name]
+        within = max(-row["low"], row["high"]) < 0.1 * row["margin"]
+        guard(within, "the intervals of gap and worst group lie within a tenth of a point")
+    guard(table.loc["guard", "low"] > 0, "the gaps are there")
+    say("many-shared-gap", f"{table.loc['guard', 'mean'] / 2:.1f}")
+    share = evidence.share_of_gap(runs)
+    say("many-share", f"{100 * share.value:.0f}")
+    say("many-share-interval", f"{100 * share.low:.0f} to {100 * share.high:.0f}")
+    guard(share.low < 0 < share.high, "no share of the gap is known to close")
+    _tell_weights(runs)
+    _tell_beside(runs)
+
+
+def _tell_weights(runs: pd.DataFrame) -> None:
+    """What changes when every data set counts the same."""
+    for name, outcome in evidence.PRIMARIES.items():
+        mean, low, high = evidence.equal_weights(runs, outcome.column)
+        say(f"many-equal-{name}", f"{signed(mean)} ({signed(low)} to {signed(high)})")
+        guard(low < 0 < high, "with equal weights all three intervals contain 0")
+        inside = -outcome.margin < low and high < outcome.margin
+        guard(inside, "with equal weights all three lie within their margins")
+    weights = [evidence.largest_weight(runs, one.column) for one in evidence.PRIMARIES.values()]
+    say("many-weight", f"{100 * max(weights):.0f}")
+    rows = evidence.effects(runs, "c_diff")
+    say("many-c-up", int((rows["effect"] > 0).sum()))
+    say("many-c-largest", f"{rows['effect'].max():+.1f}")
+    say("many-c-smallest", f"{rows['effect'].min():+.1f}")
+
+
+def _tell_beside(runs: pd.DataFrame) -> None:
+    """SUPPORT and FLC, which do not count."""
+    rows = evidence.of_model(runs).set_index(["dataset", "attribute"])
+    age = rows.loc[("support2", "age")]
+    for name in ("closing", "guard"):
+        half = 1.96 * age[f"{name}_se"]
+        say(f"many-support-{name}", f"{age[name]:+.2f} ± {half:.2f}")
+        guard(age[name] > half, "on SUPPORT the gap by age closes here, too")
+    c = evidence.effects(runs, "c_diff", which="beside").loc["support2"]
+    say("many-support-c", f"{c['effect']:+.2f} ± {1.96 * c['se']:.2f}")
+    closing = evidence.effects(runs, "joint_closing")
+    beyond_noise = int((closing["effect"].abs() > 1.96 * closing["se"]).sum())
+    guard(beyond_noise == 0, "on none of the others does the gap move beyond its own noise")
+    say("many-closing-sets", len(closing))
+    flc = evidence.effects(runs, "joint_closing", which="beside").loc["flchain"]
+    guard(abs(flc["effect"]) < 1.96 * flc["se"], "on FLC nothing moves")
+
+
+def tell_models(runs: pd.DataFrame, models: pd.DataFrame, accuracy: pd.DataFrame) -> None:
+    """What the other models do.
+
+    Parameters
+    ----------
+    runs : DataFrame
+        Rows of the study.
+    models, accuracy : DataFrame
+        Of :func:`drocox.beyond.evidence.all_models` and ``accuracy_table``.
+    """
+    closing = models.xs("closing", level=1)
+    guard(((closing["low"] < 0) & (closing["high"] > 0)).all(), "no model closes the gap")
+    worst = models.xs("worst", level=1)
+    guard((worst["low"] < 0).all(), "no model serves the worst group better")
+    c = models.xs("c", level=1)
+    strong = "DRO-COX, paper, α = 0.2"
+    tuned = "DRO-COX, paper, α tuned"
+    for key, model in (("strong", strong), ("tuned", tuned)):
+        guard(c.loc[model, "high"] < -0.5, "the paper's constant and its rule cost c-index")
+        guard(worst.loc[model, "high"] < -0.5, "and the worst group loses, too")
+        _say_row(f"many-{key}-c", c.loc[model])
+        say(f"many-{key}-c-loss", f"{-c.loc[model, 'mean']:.1f}")
+        say(f"many-{key}-worst-loss", f"{-worst.loc[model, 'mean']:.1f}")
+        guard(accuracy.loc[model, "low"] > 0, "and so does the Brier score")
+    others = c.drop(index=[strong, tuned])
+    guard(others["mean"].abs().max() < 0.1, "all others are within a tenth of a point of Cox")
+    gentle = evidence.label(evidence.DRO)
+    ridge = "ridge Cox, penalty 0.1"
+    guard(abs(c.loc[ridge, "mean"] - c.loc[gentle, "mean"]) < 0.02, "ridge Cox gains as much")
+    _say_row("many-ridge-c", c.loc[ridge])
+    slope = accuracy["slope"]
+    say("many-slope-cox", f"{slope['Cox']:.2f}")
+    say("many-slope-dro", f"{slope[gentle]:.2f}")
+    say("many-slope-ridge", f"{slope[ridge]:.2f}")
+    say("many-slope-strong", f"{slope[strong]:.1f}")
+    guard(slope["Cox"] < 0.9 < slope[ridge] < 1.1, "Cox's scores are too large on halves")
+    guard(0.9 < slope[gentle] < 1.2, "gentle DRO-COX draws them in")
+    guard(slope[strong] > 3, "the paper's constant far too much")
+    low, high = accuracy.loc[gentle, ["low", "high"]]
+    guard(low < 0 < high, "Brier score: no difference beyond noise")
+    chosen = evidence.of_model(runs, many.TUNED).drop_duplicates("dataset")["alpha"]
+    say("many-chosen", f"{chosen.mean():.2f}")
+    attributes = evidence.by_attribute(runs)
+    for attribute in ("sex", "age"):
+        row = attributes.loc[(attribute, "closing")]
+        say(f"many-alone-{attribute}", _cell(row))
+        guard(row["low"] < 0 < row["high"], "neither by sex nor by age alone")
+
+
+def tell_controls(power: pd.DataFrame, coverage: pd.DataFrame) -> None:
+    """What the controls say.
+
+    Parameters
+    ----------
+    power, coverage : DataFrame
+        Of :func:`drocox.beyond.evidence.power_table` and ``coverage_table``.
+    """
+    for name, row in power.iterrows():
+        say(f"many-null-{name}", f"{100 * row[0.0]:.1f}")
+        guard(row[0.5] > 0.99, "half a point on all data sets would have been found for sure")
+    error = 1.96 * np.sqrt(0.05 * 0.95 / evidence.SWAPS)
+    say("many-binomial", f"{100 * (0.05 - error):.0f} to {100 * (0.05 + error):.0f}")
+    guard(abs(power.loc["c", 0.0] - 0.05) <= error, "for c rejections are within binomial error")
+    for name in ("closing", "worst"):
+        guard(power.loc[name, 0.0] < 0.05 - error, "for gap and worst group they are too rare")
+    say("many-covered-least", f"{100 * coverage['covered'].min():.0f}")
+    say("many-covered-most", f"{100 * coverage['covered'].max():.0f}")
+    enough = coverage["covered"].min() > 0.92 and coverage["ratio"].min() > 0.95
+    guard(enough, "none is too narrow")
+    for name in evidence.PRIMARIES:
+        ratio = coverage.xs(name, level=1)["ratio"]
+        say(f"many-ratio-{name}", f"{ratio.min():.1f} to {ratio.max():.1f}")
+
+
+def tell_moderators(table: pd.DataFrame) -> None:
+    """What goes with larger effects.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Of :func:`drocox.beyond.evidence.moderator_table`.
+    """
+    beyond = ((table["low"] > 0) | (table["high"] < 0)).sum()
+    guard(beyond == 0, "none of the moderators")
+    say("many-moderators", len(table))
+    say("many-moderator-most", f"{table[['low', 'high']].abs().to_numpy().max():.2f}")

@@ -98,7 +98,9 @@ def _csv(rows: pd.DataFrame) -> bytes:
 
 
 def _frame(content: bytes) -> pd.DataFrame:
-    return pd.read_csv(io.BytesIO(content), dtype={"attribute": str}).fillna({"attribute": ""})
+    # all rows at once: a column of one study is empty in the first rows of another
+    rows = pd.read_csv(io.BytesIO(content), dtype={"attribute": str}, low_memory=False)
+    return rows.fillna({"attribute": ""})
 
 
 def part_path(out: Path, stack: Unit) -> Path:
