@@ -20,7 +20,6 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
-from scipy import special
 
 from drocox import _checks, concordance, horizon, uno
 from drocox.censoring import Censoring, censoring
@@ -30,13 +29,6 @@ from drocox.slope import calibration_slope
 
 FEWEST_EVENTS = 5  # that a group needs to be judged
 STILL_OBSERVED = 0.1  # share of the patients at the horizon, unless another one is given
-# the scale on which each figure is nearly normal, and the way back
-SCALES = {
-    "concordance": (special.logit, special.expit),
-    "c_index": (special.logit, special.expit),
-    "calibration": (np.log, np.exp),
-    "mean_risk": (np.log, np.exp),
-}
 DIFFERENCE_COLUMNS = [
     "attribute",
     "group",
@@ -70,6 +62,7 @@ class HeldOut:
     expected: np.ndarray | None = None  # events of each patient, by the baseline of a training part
     horizon: float | None = None  # of Uno's c and risks; by default that of `default_horizon`
     risk: np.ndarray | None = None  # predicted risk of each patient up to the horizon
+    log_hazards: np.ndarray | None = None  # where these are not the scores that rank
 
     def subset(self, rows: np.ndarray) -> "HeldOut":
         """Some of the patients.
@@ -90,7 +83,13 @@ class HeldOut:
             None if self.expected is None else self.expected[rows],
             self.until if rows.any() else None,
             None if self.risk is None else self.risk[rows],
+            None if self.log_hazards is None else self.log_hazards[rows],
         )
+
+    @property
+    def linear(self) -> np.ndarray:
+        """Log-hazards, the scores unless others were given."""
+        return self.scores if self.log_hazards is None else self.log_hazards
 
     @cached_property
     def until(self) -> float:
@@ -114,7 +113,7 @@ class HeldOut:
 
     @cached_property
     def untied_counts(self) -> np.ndarray:
-        """Points and pairs with others whose event or censoring is at another time, shape (n, 2)."""
+        """Points and pairs with others who are observed until another time, shape (n, 2)."""
         # An event before those censored at its time is compared with them; after them it is not.
         rank = np.unique(self.time, return_inverse=True)[1]
         both = np.bincount(rank, self.event) * np.bincount(rank, ~self.event)
@@ -136,6 +135,22 @@ class HeldOut:
         """Points and pairs of each patient by Algorithm B.1, shape (n, 2)."""
         return self.counts[:, :2]
 
+    def of_kind(self, kind: str) -> np.ndarray:
+        """Points and pairs of each patient with all others of their fold.
+
+        Parameters
+        ----------
+        kind : {"b1", "harrell", "untied"}
+            By Algorithm B.1, by Harrell's rules, or without pairs of one time.
+
+        Returns
+        -------
+        array of shape (n, 2)
+        """
+        if kind == "untied":
+            return self.untied_counts
+        return self.counts[:, 2:] if kind == "harrell" else self.counts[:, :2]
+
     def alone(self, members: np.ndarray) -> "HeldOut":
         """The members, compared among themselves.
 
@@ -155,90 +170,53 @@ class HeldOut:
         without[members] = left
         return Estimate(value, without)
 
-    def pairs_among(self, members: np.ndarray, kind: str = "b1") -> np.ndarray:
-        """Points and number of the pairs of each member with the other members of its fold.
-
-        Parameters
-        ----------
-        members : bool array of shape (n,)
-        kind : {"b1", "harrell", "untied"}
-            By Algorithm B.1, by Harrell's rules, or without pairs of one time.
-
-        Returns
-        -------
-        array of shape (n, 2)
-            Points and pairs; 0 for others.
-        """
-        out = np.zeros((len(members), 2))
-        if not members.any():
-            return out
-        alone = self.alone(members)
-        if kind == "untied":
-            out[members] = alone.untied_counts
-        else:
-            out[members] = alone.counts[:, 2:] if kind == "harrell" else alone.counts[:, :2]
-        return out
-
-    def c_index(self, members: np.ndarray) -> Estimate:
+    def c_index(self, members: np.ndarray, kind: str = "harrell") -> Estimate:
         """Harrell's c-index among the members.
 
         Parameters
         ----------
         members : bool array of shape (n,)
+        kind : {"harrell", "untied"}
+            As in :meth:`of_kind`.
 
         Returns
         -------
         Estimate
         """
         # every pair is in the counts of both its patients and leaves with either
-        return _ratio(2 * self.pairs_among(members, "harrell"), counted=2)
+        total, left = _ratio(2 * self.alone(members).of_kind(kind), counted=2)
+        return self._of_all(members, total, left)
 
-    def untied_c_index(self, members: np.ndarray) -> Estimate:
-        """The c-index among the members, without pairs of one time.
-
-        Parameters
-        ----------
-        members : bool array of shape (n,)
-
-        Returns
-        -------
-        Estimate
-        """
-        return _ratio(2 * self.pairs_among(members, "untied"), counted=2)
-
-    def concordance(self, members: np.ndarray) -> Estimate:
+    def concordance(
+        self,
+        members: np.ndarray,
+        kind: str = "b1",
+        alone: "HeldOut | None" = None,
+        others: "HeldOut | None" = None,
+    ) -> Estimate:
         """Concordance fraction of Algorithm B.1: members compared with everybody.
 
         Parameters
         ----------
         members : bool array of shape (n,)
+        kind : {"b1", "harrell", "untied"}
+            As in :meth:`of_kind`.
+        alone, others : HeldOut, optional
+            The members, and all who are none, where they were counted before.
 
         Returns
         -------
         Estimate
         """
-        return self._with_everybody(members, "b1", self.all_pairs)
-
-    def untied_concordance(self, members: np.ndarray) -> Estimate:
-        """Members compared with everybody, without pairs of one time.
-
-        Parameters
-        ----------
-        members : bool array of shape (n,)
-
-        Returns
-        -------
-        Estimate
-        """
-        return self._with_everybody(members, "untied", self.untied_counts)
-
-    def _with_everybody(self, members: np.ndarray, kind: str, all_pairs: np.ndarray) -> Estimate:
         # A patient takes away their pairs as a member, and those of members with them. The latter
         # are known for members; for others they are what is left without other others.
-        inside = members[:, None]
-        among_others = self.pairs_among(~members, kind)
-        with_members = np.where(inside, self.pairs_among(members, kind), all_pairs - among_others)
-        return _ratio(inside * all_pairs + with_members, counted=2)
+        lost = 2 * self.of_kind(kind)
+        alone = alone or self.alone(members)
+        lost[members] = self.of_kind(kind)[members] + alone.of_kind(kind)
+        if not members.all():
+            others = others or self.subset(~members)
+            lost[~members] = self.of_kind(kind)[~members] - others.of_kind(kind)
+        return _ratio(lost, counted=2)
 
     def uno_c(self, members: np.ndarray) -> Estimate:
         """Uno's c among the members, with censoring weights of their own.
@@ -278,7 +256,7 @@ class HeldOut:
         alone = self.alone(members)
         if not alone.event.any():
             return self._of_all(members, np.nan, np.full(len(alone.event), np.nan))
-        slope = calibration_slope(alone.scores, alone.time, alone.event, alone.fold)
+        slope = calibration_slope(alone.linear, alone.time, alone.event, alone.fold)
         return self._of_all(members, *slope)
 
     def calibration(self, members: np.ndarray) -> Estimate:
@@ -396,8 +374,8 @@ class HeldOut:
         Estimate
         """
         patients = np.bincount(self.fold)
-        mean = np.bincount(self.fold, self.scores) / patients
-        score = self.scores - mean[self.fold]
+        mean = np.bincount(self.fold, self.linear) / patients
+        score = self.linear - mean[self.fold]
         log_risk, without = _ratio(np.column_stack([members * score, members]))
         # Without a patient, the mean of the fold falls by score / (n - 1), and as much is added to
         # the log-risk of each member of this fold who is left.
@@ -408,7 +386,7 @@ class HeldOut:
 
 
 def default_horizon(time: np.ndarray, event: np.ndarray) -> float:
-    """The last time of an event at which a tenth of the patients is still observed.
+    """The last time of an event after which a tenth of the patients is still observed.
 
     Parameters
     ----------
@@ -419,9 +397,9 @@ def default_horizon(time: np.ndarray, event: np.ndarray) -> float:
     float
         Of the first event, where nobody else is observed as long.
     """
-    late = np.quantile(time, 1 - STILL_OBSERVED)
-    events = time[event]
-    return float(max(events[events <= late].max(initial=0.0), events.min()))
+    events = np.sort(time[event])
+    later = 1 - np.searchsorted(np.sort(time), events, side="right") / len(time)
+    return float(max(events[later >= STILL_OBSERVED].max(initial=0.0), events[0]))
 
 
 def _ratio(lost: np.ndarray, counted: int = 1, second: np.ndarray | float = 0.0) -> Estimate:
@@ -526,7 +504,9 @@ def assign_folds(strata: ArrayLike, folds: int, seed: int) -> np.ndarray:
     return np.argsort(order) % folds  # where each patient stands in that order
 
 
-def compare(names: Sequence[dict], differences: Sequence[Estimate]) -> list[dict]:
+def compare(
+    names: Sequence[dict], differences: Sequence[Estimate], unit: float = 100
+) -> list[dict]:
     """Rows of differences in percentage points, with intervals that hold for all of them at once.
 
     Parameters
@@ -535,6 +515,8 @@ def compare(names: Sequence[dict], differences: Sequence[Estimate]) -> list[dict
         What each row says beside its numbers.
     differences : sequence of Estimate
         Those that do not exist without some patient are left out.
+    unit : float
+        100 for percentage points, 1 for differences as they are.
 
     Returns
     -------
@@ -544,8 +526,8 @@ def compare(names: Sequence[dict], differences: Sequence[Estimate]) -> list[dict
     known = [k for k, one in enumerate(differences) if np.isfinite(one.without).all()]
     if not known:
         return []
-    values = 100 * np.array([differences[k].value for k in known])
-    without = 100 * np.column_stack([differences[k].without for k in known])
+    values = unit * np.array([differences[k].value for k in known])
+    without = unit * np.column_stack([differences[k].without for k in known])
     covariance, df = jackknife(without)
     critical, floor = simultaneous(covariance, df)
     half = critical * np.sqrt(np.diag(covariance))

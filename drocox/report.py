@@ -1,36 +1,44 @@
 r"""The audit: how well a model serves each group of patients, with intervals, on one page.
 
-The figures of a group are ratios of sums over patients or pairs of patients
-(:mod:`drocox.heldout`). Their intervals (:mod:`drocox.intervals`) speak of *this* model and of
-other patients like these; that another sample would have given another model is not in them.
-Groups that nobody named are searched for by :mod:`drocox.slices`.
+Predictions of any kind of model come in by :mod:`drocox.predictions`; the figures of a group are
+made by :mod:`drocox.heldout`, judged and compared by :mod:`drocox.judging`, and put into words by
+:mod:`drocox.findings`. Their intervals (:mod:`drocox.intervals`) speak of *this* model and of other
+patients like these; that another sample would have given another model is not in them. Groups that
+nobody named are searched for by :mod:`drocox.slices`.
 """
 
+import json
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import combinations
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
 from pathlib import Path
 
 import jinja2
 import numpy as np
 import pandas as pd
 
-from drocox import _checks
+from drocox import __version__, _checks
+from drocox import horizon as horizons
 from drocox.data import SurvivalData
-from drocox.heldout import (
-    DIFFERENCE_COLUMNS,
-    FEWEST_EVENTS,
-    SCALES,
-    Estimate,
-    HeldOut,
-    compare,
-    expected_events,
+from drocox.disclosure import hidden_groups
+from drocox.findings import number_text, sentences
+from drocox.heldout import DIFFERENCE_COLUMNS, Estimate, compare
+from drocox.judging import (
+    COMPARISON_COLUMNS,
+    MEASURES,
+    MOST_PAIRED,
+    Family,
+    families,
+    group_estimates,
+    judge,
 )
-from drocox.intervals import jackknife
+from drocox.predictions import Predictions, predictions
 from drocox.slices import find_slices
 
-LABEL_WIDTH = 27  # of a group in the printed table
+LABEL_WIDTH = 25  # of a group in the printed table
+SHOWN_ROWS = 40  # of a table on the page; all of them are in to_csv
+HIDDEN_NOTE = "Groups with fewer than {} patients, events or patients without are not shown."
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,48 +53,107 @@ class Audit:
         A row for everybody, each group and each intersection of groups: ``attribute``, ``group``,
         ``patients``, ``events``, and the figures that :func:`audit` explains, each with an
         interval (``..._low``, ``..._high``).
+    differences : DataFrame
+        A row for each pair of groups of an attribute and each ``measure``: the signed
+        ``difference``, ``group`` less ``versus``, with an interval that is simultaneous over the
+        attribute's pairs (``low``, ``high``), and ``beyond_noise``, whether it excludes 0. In
+        percentage points for c-index, concordance, Uno's c and AUC, which leave out pairs of one
+        time here; as they are for the others. Of more than six groups each is compared with
+        everybody.
     ci : DataFrame
-        A row for each pair of groups of an attribute, in percentage points: the signed
-        ``difference`` of their concordance, ``group`` less ``versus``, with an interval that is
-        simultaneous over the attribute's pairs (``low``, ``high``); ``noise_floor``, the difference
-        that a model without any shows on average in the most striking of the pairs, on as many
-        patients as this pair has; ``beyond_noise``, whether the interval excludes 0.
+        The same for concordance by Algorithm B.1, whose rules for ties in time can make a
+        difference of their own; and ``noise_floor``, the difference that a model without any shows
+        on average in the most striking of the pairs, on as many patients as this pair has.
     slices : DataFrame
         The same for the worst groups that a search found, the worst first, judged on patients who
         took no part in it and compared with others who have like scores.
+    notes : tuple of str
+        What the reader should know first, such as scores that look reversed.
+    horizon : float
+        The time up to which risks are judged.
     """
 
     name: str
     table: pd.DataFrame
     ci: pd.DataFrame
     slices: pd.DataFrame
+    comparisons: pd.DataFrame = field(repr=False)
+    notes: tuple[str, ...]
+    horizon: float
+    predictions: Predictions = field(repr=False)
+    kinds: list[Family] = field(repr=False)
+    hidden: frozenset = field(repr=False)
+
+    @property
+    def differences(self) -> pd.DataFrame:
+        """Differences between groups, in all measures."""
+        return self.comparisons.drop(columns="noise_floor")
 
     @property
     def sentence(self) -> str:
         """The finding in words, a line for each attribute and for each group found."""
-        attributes = list(self.table["attribute"].unique())[1:]  # without everybody
-        if len(attributes) > 1:
-            attributes = attributes[:-1]  # without their intersections
-        lines = []
-        for name in attributes:
-            lines.append(_attribute_sentence(name, self.ci[self.ci["attribute"] == name]))
-        for row in self.slices[self.slices["high"] < 0].itertuples():
-            lines.append(
-                f"Found by search: {row.group}, ranked worse than {row.versus} by "
-                f"{-row.difference:.1f} points ({-row.high:.1f} to {-row.low:.1f})."
-            )
-        return "\n".join(lines)
+        return "\n".join(sentences(self.table, self.comparisons, self.slices, self.notes))
 
     def __str__(self) -> str:
         lines = [textwrap.fill(line, 80) for line in self.sentence.splitlines()]
-        heads = ["patients", "events", "conc.", "low", "high", "o/e", "low", "high"]
-        table = self.table.filter(regex="^(patients|events|conc|cal)").set_axis(heads, axis=1)
+        second = "calibration" if self.table["calibration"].notna().any() else "slope"
+        names = ["patients", "events"]
+        for name in ("c_index", second):
+            names += [name, f"{name}_low", f"{name}_high"]
+        heads = ["patients", "events", "c-index", "low", "high"]
+        heads += ["o/e" if second == "calibration" else second, "low", "high"]
+        table = self.table[names].set_axis(heads, axis=1)
+        for head in ("patients", "events"):
+            table[head] = [f"{n:.0f}" if n == n else "hidden" for n in table[head]]
         table = table.set_axis(_short_labels(self.table["group"]))
-        text = table.to_string(float_format=_number_text, na_rep="")
+        text = table.to_string(float_format=number_text, na_rep="")
         return "\n".join([*lines, "", text])
 
+    def compare(self, other: "Audit") -> pd.DataFrame:
+        """Differences of two models on the same patients, this one less the other.
+
+        Parameters
+        ----------
+        other : Audit
+            Of the same data.
+
+        Returns
+        -------
+        DataFrame
+            A row for each group and measure that both can answer: ``attribute``, ``group``,
+            ``measure``, ``difference`` with an interval that is simultaneous over the groups of
+            the attribute (``low``, ``high``), and ``beyond_noise``. Units as in ``differences``.
+        """
+        mine, theirs = self.predictions.patients, other.predictions.patients
+        same = np.array_equal(mine.time, theirs.time) and np.array_equal(mine.event, theirs.event)
+        labels = [family.labels for family in self.kinds]
+        if not same or labels != [family.labels for family in other.kinds]:
+            raise ValueError("other must be an audit of the same data and groups")
+        rows = []
+        for family in self.kinds:
+            for name in MEASURES:
+                if name == "risk_observed":  # which no model changes
+                    continue
+                first = group_estimates(self.predictions, family, name, self.hidden)
+                second = group_estimates(other.predictions, family, name, other.hidden)
+                names = []
+                differences = []
+                for label in [label for label in first if label in second]:
+                    names.append({"attribute": family.attribute, "group": label, "measure": name})
+                    one, two = first[label], second[label]
+                    differences.append(Estimate(one.value - two.value, one.without - two.without))
+                rows += compare(names, differences, MEASURES[name].unit)
+        columns = [name for name in COMPARISON_COLUMNS if name not in ("versus", "noise_floor")]
+        found = pd.DataFrame(rows, columns=columns)
+        order = {label: k for k, label in enumerate(self.table["group"])}
+        by = found["group"].map(order)
+        return found.iloc[np.argsort(by.to_numpy(), kind="stable")].reset_index(drop=True)
+
     def plot(self) -> object:
-        """Draw concordance and calibration of every group, with intervals.
+        """Draw c-index and calibration (or slope) of every group, with intervals.
+
+        Of more than six groups of an attribute it is a funnel: the c-index by the number of
+        events, around everybody's.
 
         Returns
         -------
@@ -94,16 +161,75 @@ class Audit:
         """
         import matplotlib.pyplot as plt  # here: the library does without
 
-        table = self.table[self.table["concordance"].notna()]
-        place = -np.arange(len(table))
-        size = (6.4, 1.2 + 0.28 * len(table))
         with plt.rc_context({"text.parse_math": False}):  # a group may be called $x$
+            if max(len(family.labels) for family in self.kinds if family.compared) > MOST_PAIRED:
+                return self._funnel(plt)
+            names = ["c_index", "calibration"]
+            if self.table["calibration"].isna().all():
+                names[1] = "slope" if self.table["slope"].notna().any() else "risk_observed"
+            table = self.table[self.table[names].notna().any(axis=1)]
+            place = -np.arange(len(table))
+            size = (6.4, 1.2 + 0.28 * len(table))
             figure, axes = plt.subplots(1, 2, sharey=True, figsize=size, layout="constrained")
-            for ax, name in zip(axes, ("concordance", "calibration"), strict=True):
+            for ax, name in zip(axes, names, strict=True):
                 ax.hlines(place, table[f"{name}_low"], table[f"{name}_high"])
                 ax.plot(table[name], place, "o")
                 ax.axvline(table[name].iloc[0], color="0.5", linestyle=":")
-                ax.set(xlabel=name, yticks=place, yticklabels=table["group"])
+                title = MEASURES[name].title
+                ax.set(xlabel=title, yticks=place, yticklabels=table["group"])
+        return figure
+
+    def _funnel(self, plt) -> object:
+        """The c-index of many groups by their events, and where nine of ten would lie by chance."""
+        table = self.table[self.table["c_index"].notna() & (self.table["attribute"] != "")]
+        figure, ax = plt.subplots(figsize=(6.4, 4), layout="constrained")
+        ax.errorbar(
+            table["events"],
+            table["c_index"],
+            [table["c_index"] - table["c_index_low"], table["c_index_high"] - table["c_index"]],
+            fmt="o",
+            elinewidth=0.6,
+        )
+        ax.axhline(self.table["c_index"].iloc[0], color="0.5", linestyle=":")
+        ax.set(xlabel="events", ylabel="c-index", xscale="log")
+        return figure
+
+    def plot_calibration(self, bins: int = 5) -> object:
+        """Draw observed against predicted risk at the horizon, by group and fifth of the risk.
+
+        Parameters
+        ----------
+        bins : int
+            Parts of each group, of equal size.
+
+        Returns
+        -------
+        matplotlib Figure
+        """
+        import matplotlib.pyplot as plt  # here: the library does without
+
+        patients = self.predictions.patients
+        if patients.risk is None:
+            raise ValueError("no risks to draw; pass survival= with times=, or scores with train=")
+        attributes = [family for family in self.kinds if family.compared]
+        size = (3.2 * len(attributes), 3.4)
+        with plt.rc_context({"text.parse_math": False}):
+            figure, axes = plt.subplots(
+                1, len(attributes), squeeze=False, figsize=size, layout="constrained"
+            )
+            for ax, family in zip(axes[0], attributes, strict=True):
+                ax.axline((0, 0), slope=1, color="0.5", linestyle=":")
+                for code, label in enumerate(family.labels[:MOST_PAIRED]):
+                    rows = family.codes == code
+                    if (family.attribute, label) in self.hidden or rows.sum() < 2 * bins:
+                        continue
+                    alone = patients.subset(rows)
+                    curve = horizons.calibration_curve(
+                        alone.risk, alone.time, alone.event, self.horizon, bins
+                    )
+                    ax.plot(curve["predicted"], curve["observed"], "o-", label=label)
+                ax.set(xlabel="predicted risk", ylabel="observed risk")
+                ax.legend()
         return figure
 
     def to_html(self, path: str | Path) -> Path:
@@ -120,14 +246,87 @@ class Audit:
         Path(path).write_text(page({"": self}), encoding="utf-8")
         return Path(path)
 
+    def _repr_html_(self) -> str:
+        """The first lines and the table, in a notebook."""
+        lead = "".join(
+            f"<p>{jinja2.filters.escape(line)}</p>" for line in self.sentence.split("\n")
+        )
+        known = self.table.dropna(axis=1, how="all")
+        return lead + known.to_html(index=False, float_format=number_text, na_rep="–")
 
-def page(audits: Mapping[str, Audit]) -> str:
+    def to_csv(self, path: str | Path | None = None) -> str | None:
+        """The table as text with commas.
+
+        Parameters
+        ----------
+        path : str or Path, optional
+            Where to write it.
+
+        Returns
+        -------
+        str or None
+            The text, where no path is given.
+        """
+        return self.table.to_csv(path, index=False)
+
+    def to_markdown(self) -> str:
+        """The sentence and the table in Markdown.
+
+        Returns
+        -------
+        str
+        """
+        known = self.table.dropna(axis=1, how="all").drop(columns="attribute")
+        lines = [*(f"- {line}" for line in self.sentence.splitlines()), ""]
+        lines.append("| " + " | ".join(known.columns) + " |")
+        lines.append("|" + "---|" * len(known.columns))
+        for row in known.itertuples(index=False):
+            cells = [number_text(v, 3) if isinstance(v, float) else str(v) for v in row]
+            cells = [cell.replace("|", "\\|").replace("nan", "–") for cell in cells]
+            lines.append("| " + " | ".join(cells) + " |")
+        return "\n".join(lines) + "\n"
+
+    def to_json(self, path: str | Path | None = None) -> str:
+        """Everything that was found, for other programs.
+
+        Parameters
+        ----------
+        path : str or Path, optional
+            Where to write it.
+
+        Returns
+        -------
+        str
+        """
+
+        def records(frame: pd.DataFrame) -> list[dict]:
+            return json.loads(frame.to_json(orient="records", double_precision=12))
+
+        found = {
+            "name": self.name,
+            "drocox": __version__,
+            "horizon": self.horizon,
+            "sentence": self.sentence.splitlines(),
+            "table": records(self.table),
+            "differences": records(self.differences),
+            "ci": records(self.ci),
+            "slices": records(self.slices),
+        }
+        text = json.dumps(found, indent=1, ensure_ascii=False)
+        if path is not None:
+            Path(path).write_text(text, encoding="utf-8")
+        return text
+
+
+def page(audits: Mapping[str, Audit], facts: Mapping[str, str] | None = None) -> str:
     """The audits of one or several models as a page, laid out by ``page.html`` beside this module.
 
     Parameters
     ----------
     audits : mapping of str to Audit
-        By the name of the model, which may be empty.
+        By the name of the model, which may be empty. The second is compared with the first.
+    facts : mapping of str to str, optional
+        What else the page says about its making, such as the command.
 
     Returns
     -------
@@ -136,36 +335,20 @@ def page(audits: Mapping[str, Audit]) -> str:
     """
     layout = Path(__file__).with_name("page.html").read_text(encoding="utf-8")
     environment = jinja2.Environment(autoescape=True)
-    environment.filters["number_text"] = _number_text
-    return environment.from_string(layout).render(audits=audits)
-
-
-def _attribute_sentence(name: str, rows: pd.DataFrame) -> str:
-    """The finding on one attribute: its largest difference, beyond noise if there is one."""
-    if rows.empty:
-        return f"By {name}, nothing to compare: too few groups with {FEWEST_EVENTS} events."
-    clear = rows["beyond_noise"].any()
-    candidates = rows[rows["beyond_noise"] == clear]
-    row = candidates.loc[candidates["difference"].abs().idxmax()]
-    if row["difference"] < 0:
-        better, worse = row["versus"], row["group"]
-        low, high = -row["high"], -row["low"]
-    else:
-        better, worse = row["group"], row["versus"]
-        low, high = row["low"], row["high"]
-    return (
-        f"By {name}, {'a' if clear else 'no'} difference beyond noise: {better} is "
-        f"ranked better than {worse} by {abs(row['difference']):.1f} points (95 % "
-        f"interval {low:.1f} to {high:.1f}); a perfectly fair model would show "
-        f"{row['noise_floor']:.1f} on as many patients."
+    environment.filters["number_text"] = number_text
+    about = {"Made on": date.today().isoformat(), "With": f"drocox {__version__}"}
+    first = next(iter(audits.values()))
+    compared = []
+    for title, other in list(audits.items())[1:]:
+        compared.append((title, other.compare(first)))
+    return environment.from_string(layout).render(
+        audits=audits,
+        facts=about | dict(facts or {}),
+        titles={name: measure.title for name, measure in MEASURES.items()},
+        compared=compared,
+        base=next(iter(audits)),
+        most=SHOWN_ROWS,
     )
-
-
-def _number_text(value: float, digits: int = 2) -> str:
-    """A number with some digits after the point; large ones by their power of ten."""
-    if abs(value) >= 1000:
-        return f"{value:.1e}"
-    return f"{value:.{digits}f}"
 
 
 def _short_labels(labels: Sequence[str]) -> list[str]:
@@ -182,136 +365,64 @@ def _short_labels(labels: Sequence[str]) -> list[str]:
     return [label[:keep] + number[label] if label in long else label for label in labels]
 
 
-def _groups(data: SurvivalData) -> Iterator[tuple[str, str, np.ndarray]]:
-    """Attribute, label and members of every group; everybody first, intersections last."""
-    yield "", "everybody", np.full(len(data), True)
-    families = [[name] for name in data.groups]
-    if len(families) > 1:
-        families.append(list(data.groups))
-    for names in families:
-        codes = np.column_stack([data.groups[name] for name in names])
-        for cell in np.unique(codes, axis=0):
-            labels = [data.group_labels[a][c] for a, c in zip(names, cell, strict=True)]
-            yield " × ".join(names), ", ".join(labels), (codes == cell).all(axis=1)
+def audit(
+    data: SurvivalData,
+    scores=None,
+    *,
+    survival=None,
+    times=None,
+    expected=None,
+    horizon: float | None = None,
+    folds=None,
+    train: tuple | Mapping | None = None,
+    smallest: int = 0,
+) -> Audit:
+    r"""Judge how well predictions serve the groups of ``data``, with 95 % intervals.
 
+    ``c_index`` is Harrell's, among the group's own patients, and ``uno_c`` the same weighted for
+    censoring, up to the horizon. ``concordance`` is the fraction of Algorithm B.1, the group's
+    patients compared with everybody; its differences between groups make up concordance imparity.
+    ``calibration`` is observed by expected events,
 
-def _checked_scores(scores) -> np.ndarray:
-    """Scores as numbers; a patient without a score is named."""
-    scores = _checks.array(scores)
-    if scores.dtype.kind == "f" and scores.ndim == 1 and not np.isfinite(scores).all():
-        bad = np.flatnonzero(~np.isfinite(scores))
-        raise ValueError(
-            f"scores holds {len(bad)} NaN or infinite value(s), the first in row {bad[0]}; score "
-            "these patients, or leave them out of data and scores"
-        )
-    return _checks.numbers(scores, "scores", 1)
+    .. math:: \sum_{i \in g} \delta_i \Big/ \sum_{i \in g} \hat H_i(Y_i)
 
-
-def _checked_folds(folds, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Labels of the folds, and which of them each patient is in, from 0."""
-    if folds is None:
-        return np.zeros(1, int), np.zeros(n, int)
-    folds = _checks.array(folds)
-    _checks.same_length(folds=folds, data=np.empty(n))
-    if folds.ndim != 1 or pd.isna(folds).any():
-        raise ValueError("folds must hold one label per patient, and none may be missing")
-    return np.unique(folds, return_inverse=True)
-
-
-def _training_parts(train, folds, labels: np.ndarray) -> list[tuple]:
-    """Training part and its scores for each fold."""
-    parts = [train] * len(labels)
-    if isinstance(train, Mapping):
-        if folds is None:
-            raise ValueError("train is a mapping by fold; pass folds=, the fold of each patient")
-        if missing := [str(label) for label in labels if label not in train]:
-            raise ValueError(
-                f"train lacks fold {', '.join(missing)}; pass a pair (SurvivalData, scores) for "
-                "each label in folds"
-            )
-        parts = [train[label] for label in labels]
-    for part in parts:
-        pair = isinstance(part, tuple | list) and len(part) == 2
-        if not pair or not isinstance(part[0], SurvivalData):
-            raise TypeError(
-                "train must be a pair (SurvivalData, scores of its patients), or a mapping of fold "
-                "to such pairs"
-            )
-    return parts
-
-
-def _held_out(data: SurvivalData, scores, folds, train) -> HeldOut:
-    """The patients to be judged, once everything is checked."""
-    if not isinstance(data, SurvivalData) or not data.groups:
-        raise TypeError("data must be a SurvivalData with groups; see SurvivalData.from_frame")
-    if data.event.sum() < FEWEST_EVENTS:
-        raise ValueError(
-            f"data has {data.event.sum()} event(s); an audit needs {FEWEST_EVENTS} or more"
-        )
-    scores = _checked_scores(scores)
-    _checks.same_length(scores=scores, data=data.time)
-    labels, fold = _checked_folds(folds, len(data))
-    expected = None
-    if train is not None:
-        expected = np.empty(len(data))
-        for k, (part, part_scores) in enumerate(_training_parts(train, folds, labels)):
-            rows = fold == k
-            expected[rows] = expected_events(part, part_scores, scores[rows], data.time[rows])
-    patients = HeldOut(scores, data.time, data.event, fold, expected)
-    if not patients.all_pairs.any():
-        raise ValueError("folds leaves nobody to be compared with; use fewer, larger folds")
-    return patients
-
-
-def _with_interval(name: str, estimate: Estimate) -> dict[str, float]:
-    r"""A figure with the ends of its 95 % interval, the columns of a row.
-
-    On the scale g of :data:`drocox.heldout.SCALES`, where the estimate is nearly normal,
-
-    .. math:: g^{-1}\big(g(\hat\vartheta) \pm 1.96 \, \hat\sigma\big) .
-    """
-    forward, back = SCALES[name]
-    centre = forward(estimate.value)
-    if back is np.exp and not np.isfinite(centre):
-        centre = np.nan  # hazards beyond the largest number
-    covariance, _ = jackknife(forward(estimate.without)[:, None])
-    half = 1.96 * np.sqrt(covariance.item())
-    return {
-        name: back(centre),
-        f"{name}_low": back(centre - half),
-        f"{name}_high": back(centre + half),
-    }
-
-
-def audit(data: SurvivalData, scores, *, folds=None, train: tuple | Mapping | None = None) -> Audit:
-    r"""Judge how well scores serve the groups of ``data``, with 95 % intervals.
-
-    ``c_index`` is Harrell's, among the group's own patients. ``concordance`` is the fraction of
-    Algorithm B.1, the group's patients compared with everybody; its differences between groups make
-    up concordance imparity. ``calibration`` is observed by expected events,
-
-    .. math:: \sum_{i \in g} \delta_i \Big/ \sum_{i \in g} \hat H_0(Y_i)\, e^{f_i},
-
-    with Breslow's baseline, and ``mean_risk`` the geometric mean of the hazards :math:`e^{f_i}`
-    relative to everybody's. Groups with fewer than 5 events are counted, not judged.
+    (for survival at a single time, observed by predicted risk), ``slope`` the coefficient of a Cox
+    regression on the log-hazards, and ``mean_risk`` the geometric mean of the hazards relative to
+    everybody's. Up to the horizon, ``risk_observed`` is Kaplan and Meier's risk,
+    ``risk_predicted`` the mean prediction, ``auc`` and ``brier`` compare the two patient by
+    patient. What the predictions cannot answer is NaN: calibration needs survival, expected events
+    or a training part. Groups with fewer than 5 events are counted, not judged.
 
     Parameters
     ----------
     data : SurvivalData
         With at least one attribute in ``groups``.
-    scores : array of shape (n,)
-        Log-hazards by a model that has not seen these patients; higher for earlier events.
+    scores : array of shape (n,), optional
+        Log-hazards by a model that has not seen these patients; higher for earlier events. Scores
+        on another scale are ranked, and a note says what they look like.
+    survival : array of shape (n,) or (n, k), optional
+        Probabilities to survive, for a model of any kind.
+    times : float or array of shape (k,), optional
+        The time or times of ``survival``.
+    expected : array of shape (n,), optional
+        Expected events of each patient up to the observed time.
+    horizon : float, optional
+        Time up to which risks are judged; by default the time of ``survival`` if it has one, else
+        the last event after which a tenth of the patients is still observed.
     folds : array of shape (n,), optional
         Which model scored each patient, where several did (cross-fitting): only patients of one
         fold are compared.
     train : (SurvivalData, array), or a mapping of fold to such pairs, optional
-        Training part and its scores, for the baseline hazard. Without it the baseline is that of
-        ``data``, and calibration is relative: 1 on the whole.
+        Training part and its scores, for the baseline hazard.
+    smallest : int
+        Groups with fewer patients, events or patients without an event are not shown, nor are
+        others from which they could be worked out.
 
     Returns
     -------
     Audit
-        With ``table``, ``ci``, ``slices``, ``sentence``, ``plot()`` and ``to_html(path)``.
+        With ``table``, ``differences``, ``ci``, ``slices``, ``sentence``, ``compare(other)``,
+        ``plot()``, ``plot_calibration()`` and ``to_html(path)``.
 
     Examples
     --------
@@ -323,37 +434,38 @@ def audit(data: SurvivalData, scores, *, folds=None, train: tuple | Mapping | No
     0  age > 65  age <= 65        -3.0
     1     white  non-white         1.6
     """
+    smallest = _checks.whole_number(smallest, "smallest", least=0)
     # what does not exist is NaN
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        patients = _held_out(data, scores, folds, train)
-        table = []
-        fractions: dict[str, list[tuple[str, Estimate]]] = {name: [] for name in data.groups}
-        for attribute, label, members in _groups(data):
-            events = data.event[members].sum()
-            row = {"attribute": attribute, "group": label, "patients": members.sum()}
-            row["events"] = events
-            if events >= FEWEST_EVENTS:
-                for name in SCALES:
-                    estimate = getattr(patients, name)(members)
-                    row |= _with_interval(name, estimate)
-                    if name == "concordance" and attribute in fractions:
-                        fractions[attribute].append((label, estimate))
-            table.append(row)
-        ci = []
-        for attribute, groups in fractions.items():
-            ci += _pairwise(attribute, groups)
-        slices = find_slices(patients, data.X)
+        judged = predictions(
+            data,
+            scores,
+            survival=survival,
+            times=times,
+            expected=expected,
+            horizon=horizon,
+            folds=folds,
+            train=train,
+        )
+        kinds, note = families(data)
+        hidden = hidden_groups(kinds, data.event, smallest)
+        notes = [*judged.notes, note] if note else list(judged.notes)
+        if hidden:
+            notes.append(HIDDEN_NOTE.format(smallest))
+        table, comparisons, imparity = judge(judged, kinds, hidden)
+        slices = pd.DataFrame(columns=[*DIFFERENCE_COLUMNS, "patients", "events"])
+        if judged.ranks:
+            slices = find_slices(judged.patients, data.X)
+        slices = slices[slices["events"].astype(float) >= smallest].reset_index(drop=True)
     return Audit(
-        data.name, pd.DataFrame(table), pd.DataFrame(ci, columns=DIFFERENCE_COLUMNS), slices
+        data.name,
+        table,
+        imparity,
+        slices,
+        comparisons,
+        tuple(notes),
+        judged.patients.until,
+        judged,
+        kinds,
+        hidden,
     )
-
-
-def _pairwise(attribute: str, groups: list[tuple[str, Estimate]]) -> list[dict]:
-    """Differences of the concordance of every two groups of an attribute."""
-    names = []
-    differences = []
-    for (versus, first), (group, second) in combinations(groups, 2):
-        names.append({"attribute": attribute, "group": group, "versus": versus})
-        difference = Estimate(second.value - first.value, second.without - first.without)
-        differences.append(difference)
-    return compare(names, differences)

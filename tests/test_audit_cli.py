@@ -228,7 +228,7 @@ def test_given_scores_are_judged(capsys):
     df[" sex"] = df[" sex"].map({"f": "=1+1", "m": "<b>\x1b[31mred"})
     df.to_csv("p.csv", index=False, encoding="utf-8-sig")
     said = answer(capsys, "p.csv", *ARGUMENTS[:-1], "sex,age>65", "--score", "risk", status=0)
-    assert said.startswith("risk By sex, no difference beyond noise:")
+    assert said.startswith("risk By sex, ranking does not differ beyond noise.")
     assert said.endswith("wrote p-audit.html") and "\x1b" not in said
     page = Path("p-audit.html").read_text(encoding="utf-8")
     assert "<h2>risk</h2>" in page and "age&gt;65 = True" in page and "<b>\x1b" not in page
@@ -245,7 +245,7 @@ def test_without_scores_two_models_are_fitted(capsys, monkeypatch):
     assert said.startswith("Cox By gender,") and "DRO-COX, α = 0.2 By gender," in said
     assert fitted == [1.0] * 5 + [0.2] * 5
     page = Path("page.html").read_text(encoding="utf-8")
-    assert page.count("<h2>") == 3 and page.count("<svg") == 2 and "heart.csv" in page
+    assert page.count("<h2>") == 5 and page.count("<svg") == 2 and "heart.csv" in page
 
 
 def _quick(fitted):

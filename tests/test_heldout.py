@@ -1,7 +1,5 @@
 """Figures of groups and their intervals, against loops over pairs and patients left out in turn."""
 
-from dataclasses import replace
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -162,7 +160,9 @@ SCALES = {
 @pytest.mark.parametrize("seed", SEEDS)
 def test_the_table_of_an_audit_is_that_of_loops(seed):
     data, patients = drawn(seed)
-    table = drocox.audit(data, patients.scores, folds=patients.fold).table
+    table = drocox.audit(
+        data, patients.scores, folds=patients.fold, expected=patients.expected
+    ).table
     matrix = np.column_stack(list(data.groups.values()))
     cells = [np.full(len(data), True)]
     cells += [codes == k for codes in data.groups.values() for k in np.unique(codes)]
@@ -173,9 +173,10 @@ def test_the_table_of_an_audit_is_that_of_loops(seed):
         if row["events"] < 5:
             assert all(np.isnan(row[name]) for name in LITERAL)
             continue
-        assert row["calibration"] == pytest.approx(
-            calibration(replace(patients, expected=None), members), rel=1e-10
-        )
+        if patients.expected is None:
+            assert np.isnan(row["calibration"])  # nobody knows
+        else:
+            assert row["calibration"] == pytest.approx(calibration(patients, members), rel=1e-10)
         if members.all():  # long loops, and nothing that the groups do not have
             continue
         for name, (forward, back) in SCALES.items():

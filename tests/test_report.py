@@ -13,9 +13,10 @@ from scipy import stats
 from sksurv.linear_model import CoxPHSurvivalAnalysis
 
 import drocox
-from drocox import accuracy, fairness, report
-from drocox.heldout import FEWEST_EVENTS, SCALES, HeldOut
+from drocox import accuracy, fairness, findings, report
+from drocox.heldout import FEWEST_EVENTS, HeldOut
 from drocox.intervals import jackknife, simultaneous
+from drocox.judging import MEASURES
 
 HOSTILE = ["<script>alert(1)</script>", "--> </svg><b>", '=HYPERLINK("x")', "$\\frac{1}$", "a & b"]
 
@@ -98,10 +99,13 @@ def test_the_figures_are_those_of_the_package():
             assert of["mean_risk"] == pytest.approx(risk, rel=1e-12)
     assert list(found.table["attribute"]).count("group × sex") == 4
     assert found.table["patients"][5:].sum() == len(data)
-    values = found.table[[*SCALES]].to_numpy()
-    lows = found.table[[f"{name}_low" for name in SCALES]].to_numpy()
-    highs = found.table[[f"{name}_high" for name in SCALES]].to_numpy()
-    assert (lows <= values + 1e-12).all() and (values <= highs + 1e-12).all()
+    names = ["c_index", "concordance", "uno_c", "slope", "risk_observed", "auc", "mean_risk"]
+    values = found.table[names].to_numpy()
+    lows = found.table[[f"{name}_low" for name in names]].to_numpy()
+    highs = found.table[[f"{name}_high" for name in names]].to_numpy()
+    for name in ("calibration", "risk_predicted", "brier"):  # which scores alone cannot tell
+        assert found.table[name].isna().all()
+    assert not (lows > values + 1e-12).any() and not (values > highs + 1e-12).any()
 
 
 def test_calibration_with_a_training_part():
@@ -194,7 +198,9 @@ def test_a_small_group_leaves_the_others_their_intervals():
     sites[:7], sites[7:14] = 2, 3
     found = drocox.audit(replace(alone, groups={"group": sites}, group_labels={}), scores)
     after = found.ci.set_index(["versus", "group"]).loc[("group = 0", "group = 1")]
-    assert after["beyond_noise"] and found.sentence.startswith("By group, a difference beyond")
+    assert after["beyond_noise"] and found.sentence.startswith(
+        "By group, ranking differs beyond noise."
+    )
     wider = (after["high"] - after["low"]) / (before["high"] - before["low"])
     assert 1.2 < wider < 1.4  # 2.6 by 1.96: six pairs instead of one
     assert 1 < after["noise_floor"] / before["noise_floor"] < 2
@@ -221,7 +227,7 @@ def test_few_events_are_counted_and_not_judged():
     few[np.flatnonzero(data.event)[:4]] = 1
     found = drocox.audit(replace(data, groups={"few": few}, group_labels={}), scores)
     last = found.table.iloc[-1]
-    assert last["events"] == 4 and found.table.iloc[-1][[*SCALES]].isna().all()
+    assert last["events"] == 4 and found.table.iloc[-1][[*MEASURES]].isna().all()
     assert found.ci.empty
     assert found.sentence.startswith("By few, nothing to compare")
     assert "–" in report.page({"": found})
@@ -241,11 +247,12 @@ def test_the_sentence_names_the_better_group_first():
     data, scores = simulated(n=1000, minority=0.4, effects=(-0.8, -0.5, 0))
     found = drocox.audit(data, scores)
     first, second = found.sentence.splitlines()[:2]
-    assert first.startswith("By group, a difference beyond noise: group = 0 is ranked better than")
-    assert second.startswith("By sex, no difference beyond noise: sex = ")
-    row = found.ci.iloc[0]
-    assert row["difference"] < 0 and row["high"] < 0
+    assert first.startswith("By group, ranking differs beyond noise. group = 0 is ranked better")
+    assert second.startswith("By sex, ranking does not differ beyond noise. sex = ")
+    row = found.differences.iloc[0]
+    assert row["measure"] == "c_index" and row["difference"] < 0 and row["high"] < 0
     assert f"{-row['difference']:.1f} points (95 % interval {-row['high']:.1f} to" in first
+    assert "a model that ranks both alike would show" in first and "fair" not in found.sentence
 
 
 # Groups nobody named ------------------------------------------------------------------------
@@ -340,8 +347,8 @@ def test_numbers_beyond_all_measure():
             assert max(map(len, str(found).splitlines())) <= 80
             assert "inf" not in text and "nan" not in text
             assert max(map(len, re.findall(r"\d+", text))) < 15
-    assert report._number_text(123.456) == "123.46" and report._number_text(-2.25, 1) == "-2.2"
-    assert report._number_text(34443856993814.87) == "3.4e+13"
+    assert findings.number_text(123.456) == "123.46" and findings.number_text(-2.25, 1) == "-2.2"
+    assert findings.number_text(34443856993814.87) == "3.4e+13"
 
 
 def test_a_feature_in_odd_units_is_searched():
@@ -361,7 +368,7 @@ def test_labels_stay_distinct_when_they_are_shortened():
     for labels in (["short", *alike], alike[:2], [f"{'a' * 40}{k}{'b' * 40}" for k in range(12)]):
         short = report._short_labels(labels)
         assert len(set(short)) == len(labels) and max(map(len, short)) <= report.LABEL_WIDTH
-    assert report._short_labels(alike[:2])[0] == "black_male = …ck_female = 0"
+    assert report._short_labels(alike[:2])[0] == "black_male =…k_female = 0"
     assert report._short_labels(["short"]) == ["short"]
 
 
@@ -393,9 +400,9 @@ def test_data_sets_of_other_packages(name):
     train = (data.subset(half), model.predict(X[half]))
     found = drocox.audit(data.subset(~half), model.predict(X[~half]), train=train)
     judged = found.table[found.table["events"] >= FEWEST_EVENTS]
-    assert judged[[*SCALES]].notna().all(axis=None)
+    assert judged[[*MEASURES]].notna().all(axis=None)
     assert set(found.ci["attribute"]) == set(groups)
-    assert found.sentence.count("difference beyond noise") == len(groups)
+    assert found.sentence.count("beyond noise.") == len(groups)
 
 
 # The page -----------------------------------------------------------------------------------
@@ -446,7 +453,7 @@ def test_the_page_is_whole_and_names_are_only_names(hostile, tmp_path):
     assert text.count("&lt;script&gt;") > 3 and "a &amp; b" in text
     (alt,) = [value for name, value in page.attributes if name == "aria-label"]
     assert HOSTILE[0] in alt
-    assert text.index("difference beyond noise") < text.index("<figure>") < text.index("<table>")
+    assert text.index("beyond noise.") < text.index("<figure>") < text.index("<table>")
     assert 'name="viewport"' in text and "@media print" in text and "max-width: 40rem" in text
     assert hostile.to_html(tmp_path / "again.html").read_bytes() == path.read_bytes()
 

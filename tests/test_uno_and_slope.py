@@ -91,9 +91,11 @@ def test_uno_c_needs_events_before_the_horizon():
 def test_the_horizon_leaves_a_tenth_of_the_patients():
     patients, _ = drawn(0, n=1000)
     horizon = default_horizon(patients.time, patients.event)
-    assert 0.1 <= (patients.time >= horizon).mean() < 0.11
+    assert 0.1 <= (patients.time > horizon).mean() < 0.11
     assert horizon in patients.time[patients.event]
     assert default_horizon(np.array([1.0, 2, 3]), np.array([False, False, True])) == 3
+    ended = np.array([1.0, 2, 3, 3, 3, 3])  # when the study ends, nobody is observed longer
+    assert default_horizon(ended, np.array([True, True, True, False, False, False])) == 2
 
 
 def test_uno_c_does_not_depend_on_the_censoring():

@@ -20,10 +20,12 @@ import numpy as np
 import pandas as pd
 
 import drocox
-from drocox.heldout import FEWEST_EVENTS, SCALES, HeldOut, expected_events
-from drocox.report import _groups
+from drocox.heldout import FEWEST_EVENTS
+from drocox.judging import MEASURES, families, group_estimates
+from drocox.predictions import predictions
 
 LARGE = 200_000
+HORIZON = 1.0  # of risks
 SCORE = np.array([0.8, 0.5, 0.0])  # the model judged
 
 
@@ -73,23 +75,18 @@ def truth(design: Design, train) -> tuple[dict, dict]:
     """True values of the table's columns by group, and of the signed differences by pair."""
     rng = np.random.default_rng(1)
     data, scores, fold = design.draw(rng, LARGE)
-    # a large sample needs no intervals: values only
-    expected = None
-    if train is not None:
-        expected = expected_events(*train, scores, data.time)
-    judged = HeldOut(scores, data.time, data.event, fold, expected)
-    found = {
-        (label, name): getattr(judged, name)(members)[0]
-        for _, label, members in _groups(data)
-        for name in SCALES
-    }
-    fractions = {label: found[label, "concordance"] for label, _ in found}
-    pairs = {
-        (b, a): 100 * (fractions[b] - fractions[a])
-        for names in data.group_labels.values()
-        for a in names
-        for b in names
-    }
+    judged = predictions(data, scores, folds=fold, train=train, horizon=HORIZON)
+    found = {}
+    pairs = {}
+    for family in families(data)[0]:
+        for name in judged.measures:
+            values = {
+                label: one.value for label, one in group_estimates(judged, family, name).items()
+            }
+            for label, value in values.items():
+                found[label, name] = value
+                for versus in values:
+                    pairs[label, versus, name] = MEASURES[name].unit * (value - values[versus])
     return found, pairs
 
 
@@ -98,20 +95,25 @@ def covered(design: Design, sets: int, seed: int) -> pd.Series:
     rng = np.random.default_rng(seed)
     train = design.draw(rng, 1000)[:2] if design.trained else None
     found, pairs = truth(design, train)
-    hits = {name: [] for name in (*SCALES, "ci", "ci, another attribute", "false alarm")}
+    hits = {name: [] for name in MEASURES}
+    hits |= {f"{name}, differences": [] for name in MEASURES}
+    hits["false alarm"] = []
     for _ in range(sets):
         data, scores, fold = design.draw(rng, design.n)
-        audit = drocox.audit(data, scores, folds=fold, train=train)
+        audit = drocox.audit(data, scores, folds=fold, train=train, horizon=HORIZON)
         for _, row in audit.table[1:].iterrows():
             if row["events"] >= FEWEST_EVENTS:
-                for name in SCALES:
+                for name in MEASURES:
+                    if np.isnan(row[name]):
+                        continue
                     true = found[row["group"], name]
                     hits[name].append(row[f"{name}_low"] <= true <= row[f"{name}_high"])
-        for attribute, rows in audit.ci.groupby("attribute"):
+        for (_, name), rows in audit.differences.groupby(["attribute", "measure"]):
             inside = [
-                row.low <= pairs[row.group, row.versus] <= row.high for row in rows.itertuples()
+                row.low <= pairs[row.group, row.versus, name] <= row.high
+                for row in rows.itertuples()
             ]
-            hits["ci" if attribute == "group" else "ci, another attribute"].append(all(inside))
+            hits[f"{name}, differences"].append(all(inside))
         if design.effects is SCORE:
             hits["false alarm"].append(audit.slices["beyond_noise"].astype(bool).any())
     return pd.Series({name: np.mean(values) for name, values in hits.items() if values})

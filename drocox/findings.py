@@ -1,0 +1,152 @@
+"""The findings of an audit in words: what is off for whom, ranking, calibration, or neither."""
+
+import pandas as pd
+
+from drocox.heldout import FEWEST_EVENTS
+from drocox.judging import EVERYBODY
+
+
+def sentences(
+    table: pd.DataFrame, comparisons: pd.DataFrame, slices: pd.DataFrame, notes: tuple[str, ...]
+) -> list[str]:
+    """A line for each note, attribute and group found, and one for the whole.
+
+    Parameters
+    ----------
+    table, comparisons, slices : DataFrame
+        Of an audit.
+    notes : tuple of str
+        What the reader must know first.
+
+    Returns
+    -------
+    list of str
+    """
+    lines = list(notes)
+    for name in table["attribute"].unique():
+        rows = comparisons[comparisons["attribute"] == name]
+        compared = name in comparisons["attribute"].values or " × " not in name
+        if name and compared:
+            of_groups = table[table["attribute"] == name].set_index("group")
+            lines.append(_attribute(name, rows, of_groups, table.iloc[0]))
+    whole = _whole(table.iloc[0])
+    if whole:
+        lines.append(whole)
+    for row in slices[slices["high"] < 0].itertuples():
+        lines.append(
+            f"Found by search: {row.group}, ranked worse than {row.versus} by "
+            f"{-row.difference:.1f} points ({-row.high:.1f} to {-row.low:.1f})."
+        )
+    return lines
+
+
+def number_text(value: float, digits: int = 2) -> str:
+    """A number with some digits after the point; large ones by their power of ten.
+
+    Parameters
+    ----------
+    value : float
+    digits : int
+
+    Returns
+    -------
+    str
+    """
+    if abs(value) >= 1000:
+        return f"{value:.1e}"
+    return f"{value:.{digits}f}"
+
+
+def _attribute(name: str, rows: pd.DataFrame, of_groups: pd.DataFrame, everybody: pd.Series) -> str:
+    """What is off by one attribute, with numbers."""
+    parts = {}
+    for word, measure in (("ranking", "c_index"), ("calibration", "calibration")):
+        mine = rows[rows["measure"] == measure]
+        if len(mine):
+            parts[word] = mine
+    if not parts:
+        return f"By {name}, nothing to compare: too few groups with {FEWEST_EVENTS} events."
+    off = [word for word, mine in parts.items() if mine["beyond_noise"].any()]
+    if len(off) == 2:
+        what = "ranking and calibration differ beyond noise"
+    elif off:
+        what = f"{off[0]} differs beyond noise"
+    elif len(parts) == 2:
+        what = "neither ranking nor calibration differs beyond noise"
+    else:
+        what = f"{next(iter(parts))} does not differ beyond noise"
+    text = f"By {name}, {what}."
+    if "ranking" in parts:
+        text += " " + _ranking(parts["ranking"], of_groups, everybody)
+    if "calibration" in parts:
+        text += " " + _calibration(parts["calibration"], of_groups, everybody)
+    return text
+
+
+def _most_striking(rows: pd.DataFrame) -> pd.Series:
+    """The largest difference, of those beyond noise if there are any."""
+    candidates = rows[rows["beyond_noise"] == rows["beyond_noise"].any()]
+    row = candidates.loc[candidates["difference"].abs().idxmax()].copy()
+    if row["difference"] < 0:  # the better group first
+        row["group"], row["versus"] = row["versus"], row["group"]
+        row["low"], row["high"] = -row["high"], -row["low"]
+        row["difference"] = -row["difference"]
+    return row
+
+
+def _value(name: str, measure: str, of_groups: pd.DataFrame, everybody: pd.Series) -> float:
+    return everybody[measure] if name == EVERYBODY else of_groups.loc[name, measure]
+
+
+def _how_many(rows: pd.DataFrame) -> str:
+    """Of many groups, how many differ from everybody."""
+    if not (rows["versus"] == EVERYBODY).all():
+        return ""
+    return f"{rows['beyond_noise'].sum()} of {len(rows)} groups differ from everybody; most of all "
+
+
+def _ranking(rows: pd.DataFrame, of_groups: pd.DataFrame, everybody: pd.Series) -> str:
+    row = _most_striking(rows)
+    better = _value(row["group"], "c_index", of_groups, everybody)
+    worse = _value(row["versus"], "c_index", of_groups, everybody)
+    text = (
+        f"{_how_many(rows)}{row['group']} is ranked better than {row['versus']}, c-index "
+        f"{better:.2f} against {worse:.2f}: {row['difference']:.1f} points (95 % interval "
+        f"{row['low']:.1f} to {row['high']:.1f}); a model that ranks both alike would show "
+        f"{row['noise_floor']:.1f} on as many patients."
+    )
+    return text[0].upper() + text[1:] if text.startswith("most") else text
+
+
+def _calibration(rows: pd.DataFrame, of_groups: pd.DataFrame, everybody: pd.Series) -> str:
+    row = _most_striking(rows)
+    more = _value(row["group"], "calibration", of_groups, everybody)
+    fewer = _value(row["versus"], "calibration", of_groups, everybody)
+    return (
+        f"Observed by expected events: {_how_many(rows)}{number_text(more)} for {row['group']}, "
+        f"{number_text(fewer)} for {row['versus']} (difference "
+        f"{number_text(row['difference'])}, {number_text(row['low'])} to "
+        f"{number_text(row['high'])})."
+    )
+
+
+def _whole(everybody: pd.Series) -> str:
+    """What is off for everybody."""
+    parts = []
+    low, high = everybody["calibration_low"], everybody["calibration_high"]
+    if low > 1 or high < 1:
+        words = "risks are too low" if low > 1 else "risks are too high"
+        parts.append(
+            f"{number_text(everybody['calibration'])} events are observed for each expected "
+            f"({number_text(low)} to {number_text(high)}): {words}"
+        )
+    low, high = everybody["slope_low"], everybody["slope_high"]
+    if low > 1 or high < 1:
+        words = "not extreme enough" if low > 1 else "too extreme"
+        parts.append(
+            f"the slope is {number_text(everybody['slope'])} ({number_text(low)} to "
+            f"{number_text(high)}): predictions are {words}"
+        )
+    if not parts:
+        return ""
+    return f"On the whole, {', and '.join(parts)}."

@@ -1,0 +1,338 @@
+"""Groups of patients judged: figures with intervals, and differences between groups.
+
+Each figure is an :class:`drocox.heldout.Estimate`. On the scale g where it is nearly normal (the
+logarithm of a ratio, the logit of a share), its interval is :math:`g^{-1}(g(v) \\pm 1.96 \\sigma)`
+with the jackknife's standard error :math:`\\sigma`. Differences are taken as they are, in
+percentage points where the figure is a share, with intervals that hold for all pairs of an
+attribute at once (:mod:`drocox.intervals`). Of more than six groups each is compared with
+everybody.
+"""
+
+from collections.abc import Callable
+from itertools import combinations
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from scipy import special
+
+from drocox.data import SurvivalData
+from drocox.heldout import FEWEST_EVENTS, Estimate, HeldOut, compare
+from drocox.intervals import jackknife
+from drocox.predictions import Predictions
+from drocox.progress import steps
+
+MOST_PAIRED = 6  # groups that are compared with each other; more are compared with everybody
+MOST_CELLS = 64  # intersections of groups that are judged
+MOST_CROSSED = 20_000_000  # groups times patients, up to which members are compared with everybody
+EVERYBODY = "everybody"
+UNTIED = {"c_index": "untied", "concordance": "untied"}  # figures that count pairs of one time
+
+
+class Measure(NamedTuple):
+    """How a figure is called, on which scale it is nearly normal, and the unit of differences."""
+
+    title: str
+    forward: Callable
+    back: Callable
+    unit: float  # 100: differences in percentage points
+    compared: bool
+
+
+def _same(values):
+    return values
+
+
+MEASURES = {
+    "c_index": Measure("c-index", special.logit, special.expit, 100, True),
+    "concordance": Measure("Concordance", special.logit, special.expit, 100, True),
+    "uno_c": Measure("Uno's c", special.logit, special.expit, 100, True),
+    "calibration": Measure("Observed / expected", np.log, np.exp, 1, True),
+    "slope": Measure("Slope", _same, _same, 1, True),
+    "risk_observed": Measure("Observed risk", special.logit, special.expit, 100, False),
+    "risk_predicted": Measure("Predicted risk", special.logit, special.expit, 100, False),
+    "auc": Measure("AUC", special.logit, special.expit, 100, True),
+    "brier": Measure("Brier score", np.log, np.exp, 1, True),
+    "mean_risk": Measure("Mean risk", np.log, np.exp, 1, False),
+}
+TABLE_COLUMNS = ["attribute", "group", "patients", "events"]
+TABLE_COLUMNS += [name + end for name in MEASURES for end in ("", "_low", "_high")]
+COMPARISON_COLUMNS = [
+    "attribute",
+    "group",
+    "versus",
+    "measure",
+    "difference",
+    "low",
+    "high",
+    "noise_floor",
+    "beyond_noise",
+]
+
+
+class Group(NamedTuple):
+    """Members of a group, and what they are alone."""
+
+    label: str
+    members: np.ndarray
+    alone: HeldOut
+
+
+class Family(NamedTuple):
+    """Groups of one attribute, or intersections of several: each patient is in one of them."""
+
+    attribute: str
+    labels: list[str]
+    codes: np.ndarray
+    parts: list[tuple[int, ...]]  # of each group, the code of each attribute
+
+    @property
+    def compared(self) -> bool:
+        """Whether its groups are compared: those of one attribute are."""
+        return len(self.parts[0]) == 1
+
+    def groups(self, patients: HeldOut) -> list[Group]:
+        """The groups, in the order of their codes.
+
+        Parameters
+        ----------
+        patients : HeldOut
+
+        Returns
+        -------
+        list of Group
+        """
+        groups = []
+        for code, label in enumerate(self.labels):
+            members = self.codes == code
+            groups.append(Group(label, members, patients.alone(members)))
+        return groups
+
+
+def families(data: SurvivalData) -> tuple[list[Family], str]:
+    """Everybody, the groups of each attribute, and the intersections of all attributes.
+
+    Parameters
+    ----------
+    data : SurvivalData
+
+    Returns
+    -------
+    families, note : list of Family, str
+        Intersections are left out where there are too many, and the note says so.
+    """
+    out = [Family("", [EVERYBODY], np.zeros(len(data), int), [()])]
+    for name, codes in data.groups.items():
+        present, where = np.unique(codes, return_inverse=True)
+        labels = [data.group_labels[name][code] for code in present]
+        out.append(Family(name, labels, where, [(int(code),) for code in present]))
+    if len(data.groups) < 2:
+        return out, ""
+    matrix = np.column_stack(list(data.groups.values()))
+    cells, where = np.unique(matrix, axis=0, return_inverse=True)
+    if len(cells) > MOST_CELLS:
+        words = f"The {len(cells)} intersections of {len(data.groups)} attributes are not judged"
+        return out, f"{words}; judge fewer attributes together."
+    labels = []
+    for cell in cells:
+        named = [data.group_labels[a][c] for a, c in zip(data.groups, cell, strict=True)]
+        labels.append(", ".join(named))
+    parts = [tuple(int(code) for code in cell) for cell in cells]
+    out.append(Family(" × ".join(data.groups), labels, where.ravel(), parts))
+    return out, ""
+
+
+def with_interval(name: str, estimate: Estimate) -> dict[str, float]:
+    r"""A figure with the ends of its 95 % interval, the columns of a row.
+
+    Parameters
+    ----------
+    name : str
+        A key of :data:`MEASURES`, which has its scale.
+    estimate : Estimate
+
+    Returns
+    -------
+    dict
+        With ``name``, ``name_low`` and ``name_high``.
+    """
+    forward, back = MEASURES[name].forward, MEASURES[name].back
+    centre = forward(estimate.value)
+    if back is np.exp and not np.isfinite(centre):
+        centre = np.nan  # hazards beyond the largest number
+    covariance, _ = jackknife(forward(estimate.without)[:, None])
+    half = 1.96 * np.sqrt(covariance.item())
+    return {
+        name: back(centre),
+        f"{name}_low": back(centre - half),
+        f"{name}_high": back(centre + half),
+    }
+
+
+class Judged(NamedTuple):
+    """What was found."""
+
+    table: pd.DataFrame
+    comparisons: pd.DataFrame
+    imparity: pd.DataFrame  # differences of the concordance by Algorithm B.1
+
+
+def judge(
+    predictions: Predictions, kinds: list[Family], hidden: frozenset[tuple[str, str]] = frozenset()
+) -> Judged:
+    """Figures of all groups, and their differences within an attribute.
+
+    Parameters
+    ----------
+    predictions : Predictions
+    kinds : list of Family
+        From :func:`families`; everybody is the first.
+    hidden : set of (attribute, label)
+        Groups that are not shown.
+
+    Returns
+    -------
+    Judged
+    """
+    everybody = predictions.patients
+    whole = Group(EVERYBODY, np.full(len(everybody.time), True), everybody)
+    rows: list[dict] = []
+    comparisons: list[dict] = []
+    imparity: list[dict] = []
+    for family in kinds:
+        judged = []
+        row_of: dict[str, dict] = {}
+        for group in family.groups(everybody):
+            row = {"attribute": family.attribute, "group": group.label}
+            rows.append(row)
+            if (family.attribute, group.label) in hidden:
+                continue
+            row |= {"patients": len(group.alone.time), "events": group.alone.event.sum()}
+            if row["events"] >= FEWEST_EVENTS:
+                judged.append(group)
+                row_of[group.label] = row
+        paired = len(family.labels) <= MOST_PAIRED
+        for name, method in steps(predictions.measures.items(), f"audit {family.attribute}"):
+            estimates = _estimates(everybody, judged, family, name, method)
+            for label, estimate in estimates.items():
+                row_of[label] |= with_interval(name, estimate)
+            if not family.compared or not MEASURES[name].compared:
+                continue
+            if name == "concordance":
+                against = None if paired else _of_everybody(whole, name, method)
+                for found in differences(estimates, 100, against):
+                    imparity.append({"attribute": family.attribute, **found})
+            if name in UNTIED:  # ties in time are no difference between groups
+                estimates = _estimates(everybody, judged, family, name, method, "untied")
+            against = None if paired else _of_everybody(whole, name, method, UNTIED.get(name, ""))
+            for found in differences(estimates, MEASURES[name].unit, against):
+                comparisons.append({"attribute": family.attribute, "measure": name, **found})
+    without_measure = [column for column in COMPARISON_COLUMNS if column != "measure"]
+    return Judged(
+        pd.DataFrame(rows).reindex(columns=TABLE_COLUMNS),
+        pd.DataFrame(comparisons, columns=COMPARISON_COLUMNS),
+        pd.DataFrame(imparity, columns=without_measure),
+    )
+
+
+def group_estimates(
+    predictions: Predictions, family: Family, name: str, hidden: frozenset = frozenset()
+) -> dict[str, Estimate]:
+    """One figure of the groups of a family that are judged.
+
+    Parameters
+    ----------
+    predictions : Predictions
+    family : Family
+    name : str
+        A key of :data:`MEASURES`.
+    hidden : set of (attribute, label)
+        Groups that are not shown.
+
+    Returns
+    -------
+    dict
+        Estimates by label; empty where the predictions cannot answer.
+    """
+    method = predictions.measures.get(name)
+    if method is None:
+        return {}
+    judged = []
+    for group in family.groups(predictions.patients):
+        shown = (family.attribute, group.label) not in hidden
+        if shown and group.alone.event.sum() >= FEWEST_EVENTS:
+            judged.append(group)
+    return _estimates(predictions.patients, judged, family, name, method)
+
+
+def _of_everybody(whole: Group, name: str, method: str, kind: str = "") -> Estimate:
+    """One figure of everybody."""
+    return _estimate(whole.alone, whole, name, method, kind)
+
+
+def _estimates(
+    everybody: HeldOut, judged: list[Group], family: Family, name: str, method: str, kind: str = ""
+) -> dict[str, Estimate]:
+    """One figure of several groups, by label."""
+    n = len(everybody.time)
+    crossed = len(family.labels) * n > MOST_CROSSED and len(family.labels) > MOST_PAIRED
+    if name == "concordance" and crossed:
+        return {}
+    out = {}
+    for group in judged:
+        others = None
+        if len(family.labels) == 2 == len(judged):
+            others = next(other.alone for other in judged if other is not group)
+        out[group.label] = _estimate(everybody, group, name, method, kind, others)
+    return out
+
+
+def _estimate(
+    everybody: HeldOut,
+    group: Group,
+    name: str,
+    method: str,
+    kind: str,
+    others: HeldOut | None = None,
+) -> Estimate:
+    """One figure of a group; those that do not depend on others are made of the group alone."""
+    if name == "concordance":
+        return everybody.concordance(group.members, kind or "b1", group.alone, others)
+    if name == "mean_risk":
+        return everybody.mean_risk(group.members)
+    of_all = np.full(len(group.alone.time), True)
+    arguments = (kind,) if kind else ()
+    value, inside = getattr(group.alone, method)(of_all, *arguments)
+    without = np.full(len(everybody.time), value)
+    without[group.members] = inside
+    return Estimate(value, without)
+
+
+def differences(
+    groups: dict[str, Estimate], unit: float, everybody: Estimate | None = None
+) -> list[dict]:
+    """Differences of every two groups, or of each group and everybody.
+
+    Parameters
+    ----------
+    groups : dict of str to Estimate
+        By label.
+    unit : float
+        100 for percentage points.
+    everybody : Estimate, optional
+        With whom each group is compared.
+
+    Returns
+    -------
+    list of dict
+        With the columns of :func:`drocox.heldout.compare`.
+    """
+    names = []
+    found = []
+    pairs = list(combinations(groups.items(), 2))
+    if everybody is not None:
+        pairs = [((EVERYBODY, everybody), group) for group in groups.items()]
+    for (versus, first), (group, second) in pairs:
+        names.append({"group": group, "versus": versus})
+        found.append(Estimate(second.value - first.value, second.without - first.without))
+    return compare(names, found, unit)

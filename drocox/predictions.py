@@ -1,0 +1,340 @@
+r"""What a model says about patients, from whatever kind of model: the door of the audit.
+
+Three kinds of prediction can be judged, alone or together.
+
+*Scores* rank the patients. Where they are log-hazards :math:`f_i`, their scale can be judged, too;
+with a training part, its Breslow baseline :math:`\hat H_0` gives expected events
+:math:`\hat H_0(Y_i)\, e^{f_i}` and the risk up to a horizon t,
+:math:`1 - \exp(-\hat H_0(t) e^{f_i})`.
+
+*Survival probabilities* :math:`S_i(t)` at one or several times rank the patients by
+:math:`\log(-\log S_i(t))` at the horizon, and say how high the risk is. Between the times
+:math:`-\log S_i` is interpolated.
+
+*Expected events* say how many, not who.
+
+Scores on another scale than that of log-hazards are noticed by their slope
+(:mod:`drocox.slope`), and a note says what they look like.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from drocox import _checks
+from drocox.data import SurvivalData
+from drocox.heldout import FEWEST_EVENTS, Estimate, HeldOut, default_horizon, expected_events
+from drocox.intervals import jackknife
+
+TINY = 1e-300  # the least cumulative hazard: its logarithm is a number
+RISING = 1e-6  # that a survival curve may do by rounding
+
+
+class Predictions(NamedTuple):
+    """Patients with what was predicted for them, and which questions that can answer."""
+
+    patients: HeldOut
+    ranks: bool  # whether it says who is at higher risk
+    scaled: bool  # whether it is on the scale of log-hazards
+    notes: tuple[str, ...]  # what the reader should know about it
+
+    @property
+    def measures(self) -> dict[str, str]:
+        """Figures that can be known, and the method of :class:`drocox.heldout.HeldOut` for each."""
+        patients = self.patients
+        names = {}
+        if self.ranks:
+            names |= {"c_index": "c_index", "concordance": "concordance", "uno_c": "uno_c"}
+        if patients.expected is not None:
+            names["calibration"] = "calibration"
+        elif patients.risk is not None:
+            names["calibration"] = "risk_ratio"
+        if self.scaled:
+            names["slope"] = "slope"
+        names["risk_observed"] = "risk_observed"
+        if patients.risk is not None:
+            names["risk_predicted"] = "risk_predicted"
+        if self.ranks:
+            names["auc"] = "auc"
+        if patients.risk is not None:
+            names["brier"] = "brier"
+        if self.scaled:
+            names["mean_risk"] = "mean_risk"
+        return names
+
+
+def predictions(
+    data: SurvivalData,
+    scores=None,
+    *,
+    survival=None,
+    times=None,
+    expected=None,
+    horizon: float | None = None,
+    folds=None,
+    train=None,
+) -> Predictions:
+    """Check what was predicted, and put it beside what happened.
+
+    Parameters
+    ----------
+    data : SurvivalData
+        With at least one attribute in ``groups``.
+    scores, survival, times, expected, horizon, folds, train
+        As in :func:`drocox.audit`.
+
+    Returns
+    -------
+    Predictions
+    """
+    if not isinstance(data, SurvivalData) or not data.groups:
+        raise TypeError(
+            "data must be a SurvivalData with groups; see SurvivalData.from_frame and from_arrays"
+        )
+    if data.event.sum() < FEWEST_EVENTS:
+        raise ValueError(
+            f"data has {data.event.sum()} event(s); an audit needs {FEWEST_EVENTS} or more"
+        )
+    if scores is None and survival is None and expected is None:
+        raise TypeError(
+            "nothing to judge: pass scores (log-hazards), or survival= with times=, or expected="
+        )
+    if survival is None and times is not None:
+        raise TypeError("times goes with survival=, which is missing; horizon= is for scores")
+    if scores is None and train is not None:
+        raise TypeError("train is the baseline of scores, which are missing; leave it out")
+    if survival is not None and train is not None:
+        raise TypeError("train and survival both give risks; leave train out")
+    n = len(data)
+    labels, fold = _checked_folds(folds, n)
+    until = _horizon(data, survival, times, horizon)
+    risk = None
+    log_hazards = None
+    events = None
+    if survival is not None:
+        curve = _Curves(survival, times, horizon, n)
+        hazard = np.maximum(curve.hazard_at(np.full(n, until)), TINY)
+        risk = -np.expm1(-hazard)
+        log_hazards = np.log(hazard)
+        if curve.times[-1] >= data.time[data.event].max() and len(curve.times) > 1:
+            events = curve.hazard_at(data.time)
+    if expected is not None:
+        events = _checks.numbers(expected, "expected", 1)
+        _checks.same_length(expected=events, data=data.time)
+        if (events < 0).any() or not events.any():
+            raise ValueError("expected holds negative numbers, or only 0; pass expected events")
+    if scores is not None:
+        scores = checked_scores(scores)
+        _checks.same_length(scores=scores, data=data.time)
+    rank_by = scores
+    if scores is None:
+        rank_by = np.zeros(n) if log_hazards is None else log_hazards
+    elif log_hazards is None:
+        log_hazards = scores
+    ranks = scores is not None or survival is not None
+    patients = HeldOut(rank_by, data.time, data.event, fold, events, until, risk, log_hazards)
+    if ranks and not patients.all_pairs.any():
+        raise ValueError("folds leaves nobody to be compared with; use fewer, larger folds")
+    parts = [] if train is None else _training_parts(train, folds, labels)
+    backwards = _backwards(patients, survival is not None) if ranks else ""
+    strange = ""
+    if scores is not None and survival is None:
+        strange = _strange_scale(patients, bool(backwards))
+    notes = [note for note in (backwards, strange) if note]
+    if parts and strange:
+        notes.append("Calibration needs log-hazards, or survival=: it is not shown.")
+    if parts and not strange:
+        events, risk = _by_baseline(parts, patients, until, events)
+        # the same patients, with what is already counted
+        kept = {name: vars(patients)[name] for name in ("counts",) if name in vars(patients)}
+        patients = HeldOut(rank_by, data.time, data.event, fold, events, until, risk, log_hazards)
+        vars(patients).update(kept)
+    scaled = ranks and not strange
+    return Predictions(patients, ranks, scaled, tuple(notes))
+
+
+class _Curves:
+    """Survival probabilities as cumulative hazards at some times, from 0 at time 0."""
+
+    def __init__(self, survival, times, horizon, n: int):
+        if times is None:
+            times = horizon
+        if times is None:
+            raise TypeError("survival needs times=, the time or times of its columns")
+        times = np.atleast_1d(_checks.numbers(times, "times"))
+        survival = _checks.numbers(survival, "survival")
+        if survival.ndim == 1:
+            survival = survival[:, None]
+        if survival.shape != (n, len(times)) or times.ndim != 1:
+            raise ValueError(
+                f"survival has shape {survival.shape}; pass one row for each of {n} patients and "
+                f"one column for each of {len(times)} time(s)"
+            )
+        if (survival < 0).any() or (survival > 1).any():
+            raise ValueError("survival must lie between 0 and 1; pass scores as scores")
+        if (times <= 0).any() or len(np.unique(times)) < len(times):
+            raise ValueError("times must be positive and different from each other")
+        order = np.argsort(times)
+        survival = survival[:, order]
+        if (np.diff(survival, axis=1) > RISING).any():
+            raise ValueError(
+                "survival rises with time, so it is no probability to survive; pass "
+                "1 - survival, if these are risks"
+            )
+        self.times = times[order]
+        self.hazard = -np.log(np.maximum(survival, TINY))
+
+    def hazard_at(self, time: np.ndarray) -> np.ndarray:
+        """Cumulative hazard of each patient at a time of its own, up to the last time given."""
+        grid = np.append(0.0, self.times)
+        time = np.minimum(time, grid[-1])
+        after = np.clip(np.searchsorted(grid, time), 1, len(grid) - 1)
+        rows = np.arange(len(time))
+        high = self.hazard[rows, after - 1]
+        low = np.where(after > 1, self.hazard[rows, np.maximum(after - 2, 0)], 0.0)
+        share = (time - grid[after - 1]) / (grid[after] - grid[after - 1])
+        return low + share * (high - low)
+
+
+def _horizon(data: SurvivalData, survival, times, horizon) -> float:
+    """The time up to which risks are judged."""
+    usual = default_horizon(data.time, data.event)
+    if horizon is not None:
+        horizon = _checks.number_in(horizon, "horizon", 0, np.inf)
+        if horizon > data.time.max():
+            raise ValueError(
+                f"horizon {horizon:g} is beyond the last observed time, {data.time.max():g}; "
+                "choose an earlier one"
+            )
+    if survival is None or times is None:
+        return usual if horizon is None else horizon
+    last = float(np.max(_checks.numbers(times, "times")))
+    if np.size(times) == 1:
+        if horizon not in (None, last):
+            raise ValueError(
+                f"horizon is {horizon:g}, and survival is that at {last:g}; leave horizon out"
+            )
+        return last
+    if horizon is not None and horizon > last:
+        raise ValueError(f"horizon {horizon:g} is beyond the last of times, {last:g}; lower it")
+    return min(usual, last) if horizon is None else horizon
+
+
+def checked_scores(scores) -> np.ndarray:
+    """Scores as numbers; a patient without a score is named.
+
+    Parameters
+    ----------
+    scores : array of shape (n,)
+
+    Returns
+    -------
+    array of shape (n,)
+    """
+    scores = _checks.array(scores)
+    if scores.dtype.kind == "f" and scores.ndim == 1 and not np.isfinite(scores).all():
+        bad = np.flatnonzero(~np.isfinite(scores))
+        raise ValueError(
+            f"scores holds {len(bad)} NaN or infinite value(s), the first in row {bad[0]}; score "
+            "these patients, or leave them out of data and scores"
+        )
+    return _checks.numbers(scores, "scores", 1)
+
+
+def _checked_folds(folds, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Labels of the folds, and which of them each patient is in, from 0."""
+    if folds is None:
+        return np.zeros(1, int), np.zeros(n, int)
+    folds = _checks.array(folds)
+    _checks.same_length(folds=folds, data=np.empty(n))
+    if folds.ndim != 1 or pd.isna(folds).any():
+        raise ValueError("folds must hold one label per patient, and none may be missing")
+    return np.unique(folds, return_inverse=True)
+
+
+def _training_parts(train, folds, labels: np.ndarray) -> list[tuple]:
+    """Training part and its scores for each fold."""
+    parts = [train] * len(labels)
+    if isinstance(train, Mapping):
+        if folds is None:
+            raise ValueError("train is a mapping by fold; pass folds=, the fold of each patient")
+        if missing := [str(label) for label in labels if label not in train]:
+            raise ValueError(
+                f"train lacks fold {', '.join(missing)}; pass a pair (SurvivalData, scores) for "
+                "each label in folds"
+            )
+        parts = [train[label] for label in labels]
+    for part in parts:
+        pair = isinstance(part, tuple | list) and len(part) == 2
+        if not pair or not isinstance(part[0], SurvivalData):
+            raise TypeError(
+                "train must be a pair (SurvivalData, scores of its patients), or a mapping of fold "
+                "to such pairs"
+            )
+    return parts
+
+
+def _by_baseline(
+    parts: list[tuple], patients: HeldOut, until: float, given: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Expected events, unless they were given, and risks up to the horizon."""
+    events = np.empty(len(patients.time)) if given is None else given
+    hazard = np.empty(len(patients.time))
+    for k, part in enumerate(parts):
+        rows = patients.fold == k
+        scores = patients.scores[rows]
+        hazard[rows] = expected_events(*part, scores, np.full(rows.sum(), until))
+        if given is None:
+            events[rows] = expected_events(*part, scores, patients.time[rows])
+    return events, -np.expm1(-hazard)
+
+
+def _interval(estimate: Estimate) -> tuple[float, float]:
+    """A plain 95 % interval; NaN where it does not exist."""
+    half = 1.96 * np.sqrt(jackknife(estimate.without[:, None])[0].item())
+    return estimate.value - half, estimate.value + half
+
+
+def _backwards(patients: HeldOut, probabilities: bool) -> str:
+    """What to do where higher scores go with later events."""
+    c_index = patients.c_index(np.full(len(patients.time), True))
+    if not _interval(c_index)[1] < 0.5:
+        return ""
+    start = f"Backwards: the c-index is {c_index.value:.2f}, below one half. "
+    if probabilities:
+        return start + "These look like risks, not survival: pass survival=1 - risk."
+    scores = patients.scores
+    if scores.min() >= 0 and scores.max() <= 1:
+        return start + "Scores between 0 and 1 look like survival: pass survival=…, times=…."
+    if scores.min() >= 0:
+        return start + "They look like times to the event: pass -scores; higher is earlier."
+    return start + "Higher scores must mean earlier events: pass -scores."
+
+
+def _strange_scale(patients: HeldOut, backwards: bool) -> str:
+    """What scores look like that are no log-hazards, and what to pass instead."""
+    scores = patients.scores
+    everybody = np.full(len(scores), True)
+    if backwards:
+        return "So mean risk and slope are not shown."
+    slope = patients.slope(everybody)
+    low, high = _interval(slope)
+    if not (low > 1 or high < 1) or scores.min() < 0:
+        return ""
+    start = f"A unit of these scores is worth {slope.value:.2g} in the log-hazard, not 1. "
+    if scores.max() <= 1:
+        return start + (
+            "Between 0 and 1 they look like risks: pass survival=1 - scores, times=…. Mean risk "
+            "and slope are not shown."
+        )
+    if scores.min() > 0:
+        logs = HeldOut(np.log(scores), patients.time, patients.event, patients.fold)
+        of_logs = logs.slope(everybody)
+        if abs(of_logs.value - 1) < 0.5 * min(1.0, abs(slope.value - 1)) or slope.value < 0.5:
+            return start + (
+                "All above 0 they look like hazards or numbers of events: pass "
+                "np.log(scores), or survival=…, times=…. Mean risk and slope are not shown."
+            )
+    return ""

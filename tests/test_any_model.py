@@ -1,0 +1,237 @@
+"""The audit of models of any kind: one model passed in several ways, ties, pairs, small cells."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from test_report import simulated
+
+import drocox
+from drocox import report
+from drocox.disclosure import hidden_groups
+from drocox.judging import families
+
+FIGURES = ["c_index", "concordance", "uno_c", "slope", "risk_observed", "auc"]
+
+
+@pytest.fixture(scope="module")
+def model():
+    """Patients, log-hazards and the baseline hazard, which is 1."""
+    data, scores = simulated(3, n=500, effects=(0.8, 0.5, 0))
+    return data, scores
+
+
+def test_one_model_passed_in_several_ways(model):
+    data, scores = model
+    times = np.linspace(data.time.min() / 2, data.time.max(), 80)
+    at = 0.5
+    curves = np.exp(-np.outer(np.exp(scores), times))
+    as_scores = drocox.audit(data, scores, horizon=at)
+    as_curves = drocox.audit(data, survival=curves, times=times, horizon=at)
+    at_once = drocox.audit(data, survival=np.exp(-at * np.exp(scores)), times=at)
+    expected = drocox.audit(data, expected=data.time * np.exp(scores), horizon=at)
+    for other in (as_curves, at_once):
+        np.testing.assert_allclose(other.table[FIGURES], as_scores.table[FIGURES], rtol=1e-6)
+        assert other.notes == ()
+    np.testing.assert_allclose(as_curves.table["calibration"], expected.table["calibration"])
+    np.testing.assert_allclose(as_curves.table["brier"], at_once.table["brier"], rtol=1e-6)
+    assert (as_curves.table["calibration_low"] < 1).all()
+    assert as_scores.table[["calibration", "risk_predicted", "brier"]].isna().all(axis=None)
+    assert expected.table[["c_index", "slope", "auc", "brier"]].isna().all(axis=None)
+    assert expected.sentence.startswith("By group, calibration does not differ beyond noise.")
+    assert expected.slices.empty
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (np.exp, "look like hazards or numbers of events: pass np.log(scores)"),
+        (lambda f: 1 - np.exp(-np.exp(f)), "look like risks: pass survival=1 - scores"),
+        (lambda f: -f, "Higher scores must mean earlier events: pass -scores"),
+        (lambda f: np.exp(-f), "look like times to the event: pass -scores"),
+        (lambda f: np.exp(-np.exp(f)), "look like survival: pass survival="),
+    ],
+)
+def test_scores_on_another_scale_are_noticed(model, change, words):
+    data, scores = model
+    found = drocox.audit(data, change(scores), train=(data, change(scores)))
+    assert words in found.sentence and words in report.page({"": found}).replace("&#39;", "'")
+    assert found.table[["slope", "mean_risk", "calibration"]].isna().all(axis=None)
+    right = drocox.audit(data, scores)
+    assert right.notes == ()
+    if "higher" not in words and "pass -scores" not in words and "like survival" not in words:
+        np.testing.assert_allclose(found.table["c_index"], right.table["c_index"])
+
+
+def test_survival_that_is_risk_is_noticed(model):
+    data, scores = model
+    found = drocox.audit(data, survival=1 - np.exp(-np.exp(scores)), times=1.0)
+    assert "pass survival=1 - risk" in found.sentence
+    with pytest.raises(ValueError, match="survival rises with time"):
+        drocox.audit(data, survival=np.tile([0.1, 0.2], (500, 1)), times=[1.0, 2.0])
+
+
+def test_what_cannot_be_judged_is_refused(model):
+    data, scores = model
+    half = np.full(500, 0.5)
+    for arguments, words in (
+        ({}, "nothing to judge: pass scores"),
+        ({"scores": scores, "times": 1.0}, "times goes with survival="),
+        ({"survival": half}, "survival needs times="),
+        ({"survival": half, "times": 1.0, "train": (data, scores)}, "train is the baseline of"),
+    ):
+        with pytest.raises(TypeError, match=words):
+            drocox.audit(data, **arguments)
+    for arguments, words in (
+        ({"survival": half[1:], "times": 1.0}, "one row for each of 500 patients"),
+        ({"survival": 3 * half, "times": 1.0}, "between 0 and 1"),
+        ({"survival": half, "times": 1.0, "horizon": 0.5}, "leave horizon out"),
+        ({"scores": scores, "horizon": 1e9}, "beyond the last observed time"),
+        ({"expected": -half}, "expected holds negative"),
+        ({"scores": scores, "smallest": -1}, "smallest must be 0 or more"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            drocox.audit(data, **arguments)
+
+
+def test_ties_in_time_make_no_difference():
+    """A perfect ranking in years: Algorithm B.1 sees a gap, the audit's differences do not."""
+    rng = np.random.default_rng(0)
+    n = 3000
+    group = rng.integers(0, 2, n)
+    death = rng.exponential(np.where(group == 1, 0.7, 4.0))
+    leaves = rng.exponential(4.0, n)
+    time = np.ceil(np.minimum(death, leaves))
+    X = pd.DataFrame({"x": death})
+    data = drocox.SurvivalData("years", X, time, death <= leaves, {"group": group})
+    found = drocox.audit(data, -death)
+    ranked = found.differences[found.differences["measure"].isin(["c_index", "concordance"])]
+    assert len(ranked) == 2 and (ranked["difference"] == 0).all()
+    assert not ranked["beyond_noise"].any()
+    assert abs(found.ci["difference"].iloc[0]) > 2 and found.ci["beyond_noise"].iloc[0]
+    assert "ranking does not differ beyond noise" in found.sentence
+
+
+def test_the_columns_of_differences():
+    data, scores = simulated(n=200)
+    found = drocox.audit(data, scores)
+    columns = ["attribute", "group", "versus", "measure", "difference", "low", "high"]
+    assert list(found.differences.columns) == [*columns, "beyond_noise"]
+    table = found.table.set_index("group")
+    for row in found.differences.itertuples():
+        unit = 1 if row.measure in ("slope", "calibration", "brier") else 100
+        apart = unit * (table.loc[row.group, row.measure] - table.loc[row.versus, row.measure])
+        assert row.difference == pytest.approx(apart, abs=1e-9)
+        assert row.low < row.difference < row.high
+        assert row.beyond_noise == (row.low > 0 or row.high < 0)
+
+
+def test_two_models_are_compared_on_the_same_patients(model):
+    data, scores = model
+    noise = 0.6 * np.random.default_rng(0).normal(size=500)
+    first, second = drocox.audit(data, scores), drocox.audit(data, scores + noise)
+    found = first.compare(second)
+    everybody = found[(found["group"] == "everybody") & (found["measure"] == "c_index")].iloc[0]
+    apart = first.table["c_index"][0] - second.table["c_index"][0]
+    assert everybody["difference"] == pytest.approx(100 * apart) and everybody["beyond_noise"]
+    alone = first.table["c_index_high"][0] - first.table["c_index_low"][0]
+    assert everybody["high"] - everybody["low"] < 100 * alone  # paired
+    backwards = second.compare(first)
+    np.testing.assert_allclose(backwards["difference"], -found["difference"])
+    np.testing.assert_allclose(first.compare(first)["difference"], 0)
+    with pytest.raises(ValueError, match="same data and groups"):
+        first.compare(drocox.audit(data.subset(slice(0, 400)), scores[:400]))
+
+
+def test_many_sites_are_compared_with_everybody():
+    data, scores = simulated(1, n=4000)
+    site = np.random.default_rng(0).integers(0, 45, 4000)
+    scores = np.where(site == 7, -scores, scores)
+    found = drocox.audit(replace(data, groups={"site": site}, group_labels={}), scores)
+    rows = found.differences[found.differences["measure"] == "c_index"]
+    assert len(rows) == 45 and (rows["versus"] == "everybody").all() and len(found.ci) == 45
+    assert list(rows.loc[rows["beyond_noise"], "group"]) == ["site = 7"]
+    assert "1 of 45 groups differ from everybody; most of all" in found.sentence
+    page = report.page({"": found})
+    assert page.count("<svg") == 1 and len(page) < 150_000
+    figure = found.plot()
+    assert figure.axes[0].get_xlabel() == "events"
+
+
+def test_too_many_intersections_are_left_out():
+    data, scores = simulated(n=400)
+    rng = np.random.default_rng(0)
+    groups = {f"a{k}": rng.integers(0, 2, 400) for k in range(10)}
+    found = drocox.audit(replace(data, groups=groups, group_labels={}), scores)
+    assert (
+        len(found.table) == 21 and "intersections of 10 attributes are not judged" in found.notes[0]
+    )
+
+
+# Small cells --------------------------------------------------------------------------------
+
+
+def test_small_cells_and_those_that_would_tell_them_are_hidden():
+    data, scores = simulated(n=400)
+    site = np.repeat([0, 1, 2, 3], [250, 100, 44, 6])
+    few = replace(data, groups={"site": site}, group_labels={})
+    found = drocox.audit(few, scores, smallest=10)
+    table = found.table.set_index("group")
+    assert table.loc[["site = 2", "site = 3"], "patients"].isna().all()
+    assert table.loc[["site = 0", "site = 1", "everybody"], "patients"].notna().all()
+    assert set(found.differences["group"]) | set(found.differences["versus"]) == {
+        "site = 0",
+        "site = 1",
+    }
+    assert "fewer than 10 patients" in found.sentence and "hidden" in str(found)
+    assert "hidden" in report.page({"": found})
+    assert drocox.audit(few, scores).table["patients"].notna().all()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_no_hidden_count_can_be_worked_out(seed):
+    """No sum of counts lacks exactly one."""
+    rng = np.random.default_rng(seed)
+    n = 120
+    groups = {"a": rng.choice(3, n, p=[0.6, 0.3, 0.1]), "b": rng.choice(3, n, p=[0.5, 0.45, 0.05])}
+    data, _ = simulated(seed, n=n)
+    data = replace(data, groups=groups, group_labels={})
+    kinds, _ = families(data)
+    hidden = hidden_groups(kinds, data.event, 8)
+    for k, family in enumerate(kinds[1:3]):
+        names = [(family.attribute, label) for label in family.labels]
+        missing = sum(name in hidden for name in names)
+        assert missing != 1 or len(names) == 1
+        for code, name in zip(family.parts, names, strict=True):
+            inside = [
+                (kinds[3].attribute, label)
+                for part, label in zip(kinds[3].parts, kinds[3].labels, strict=True)
+                if part[k] == code[0]
+            ]
+            lacking = sum(cell in hidden for cell in inside) + (name in hidden)
+            assert lacking != 1 or all(cell in hidden for cell in inside)
+
+
+# What goes elsewhere ------------------------------------------------------------------------
+
+
+def test_tables_for_other_programs(model, tmp_path):
+    data, scores = model
+    found = drocox.audit(data, scores)
+    told = json.loads(found.to_json(tmp_path / "a.json"))
+    assert told["table"][0]["patients"] == 500 and told["table"][0]["brier"] is None
+    assert len(told["differences"]) == len(found.differences)
+    assert (tmp_path / "a.json").exists()
+    assert found.to_csv().splitlines()[0].startswith("attribute,group,patients,events,c_index")
+    assert "| everybody | 500 |" in found.to_markdown() and "nan" not in found.to_markdown()
+    assert "<table" in found._repr_html_() and "beyond noise" in found._repr_html_()
+
+
+def test_the_calibration_plot(model):
+    data, scores = model
+    found = drocox.audit(data, scores, train=(data, scores))
+    assert len(found.plot_calibration().axes) == 2
+    with pytest.raises(ValueError, match="no risks to draw"):
+        drocox.audit(data, scores).plot_calibration()
