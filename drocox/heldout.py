@@ -20,6 +20,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
+from scipy import special
 
 from drocox import _checks, concordance, horizon, uno
 from drocox.censoring import Censoring, censoring
@@ -29,6 +30,20 @@ from drocox.slope import calibration_slope
 
 FEWEST_EVENTS = 5  # that a group needs to be judged
 STILL_OBSERVED = 0.1  # share of the patients at the horizon, unless another one is given
+# the scale on which each figure is nearly normal, and the way back; a slope is as it is
+_LOGIT = (special.logit, special.expit)
+_LOG = (np.log, np.exp)
+SCALES = {
+    "c_index": _LOGIT,
+    "concordance": _LOGIT,
+    "uno_c": _LOGIT,
+    "calibration": _LOG,
+    "risk_observed": _LOGIT,
+    "risk_predicted": _LOGIT,
+    "auc": _LOGIT,
+    "brier": _LOG,
+    "mean_risk": _LOG,
+}
 DIFFERENCE_COLUMNS = [
     "attribute",
     "group",

@@ -8,16 +8,14 @@ attribute at once (:mod:`drocox.intervals`). Of more than six groups each is com
 everybody.
 """
 
-from collections.abc import Callable
 from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy import special
 
 from drocox.data import SurvivalData
-from drocox.heldout import FEWEST_EVENTS, Estimate, HeldOut, compare
+from drocox.heldout import FEWEST_EVENTS, SCALES, Estimate, HeldOut, compare
 from drocox.intervals import jackknife
 from drocox.predictions import Predictions
 from drocox.progress import steps
@@ -30,11 +28,9 @@ UNTIED = {"c_index": "untied", "concordance": "untied"}  # figures that count pa
 
 
 class Measure(NamedTuple):
-    """How a figure is called, on which scale it is nearly normal, and the unit of differences."""
+    """How a figure is called, the unit of its differences, and whether groups are compared."""
 
     title: str
-    forward: Callable
-    back: Callable
     unit: float  # 100: differences in percentage points
     compared: bool
 
@@ -44,16 +40,16 @@ def _same(values):
 
 
 MEASURES = {
-    "c_index": Measure("c-index", special.logit, special.expit, 100, True),
-    "concordance": Measure("Concordance", special.logit, special.expit, 100, True),
-    "uno_c": Measure("Uno's c", special.logit, special.expit, 100, True),
-    "calibration": Measure("Observed / expected", np.log, np.exp, 1, True),
-    "slope": Measure("Slope", _same, _same, 1, True),
-    "risk_observed": Measure("Observed risk", special.logit, special.expit, 100, False),
-    "risk_predicted": Measure("Predicted risk", special.logit, special.expit, 100, False),
-    "auc": Measure("AUC", special.logit, special.expit, 100, True),
-    "brier": Measure("Brier score", np.log, np.exp, 1, True),
-    "mean_risk": Measure("Mean risk", np.log, np.exp, 1, False),
+    "c_index": Measure("c-index", 100, True),
+    "concordance": Measure("Concordance", 100, True),
+    "uno_c": Measure("Uno's c", 100, True),
+    "calibration": Measure("Observed / expected", 1, True),
+    "slope": Measure("Slope", 1, True),
+    "risk_observed": Measure("Observed risk", 100, False),
+    "risk_predicted": Measure("Predicted risk", 100, False),
+    "auc": Measure("AUC", 100, True),
+    "brier": Measure("Brier score", 1, True),
+    "mean_risk": Measure("Mean risk", 1, False),
 }
 TABLE_COLUMNS = ["attribute", "group", "patients", "events"]
 TABLE_COLUMNS += [name + end for name in MEASURES for end in ("", "_low", "_high")]
@@ -156,7 +152,7 @@ def with_interval(name: str, estimate: Estimate) -> dict[str, float]:
     dict
         With ``name``, ``name_low`` and ``name_high``.
     """
-    forward, back = MEASURES[name].forward, MEASURES[name].back
+    forward, back = SCALES.get(name, (_same, _same))
     centre = forward(estimate.value)
     if back is np.exp and not np.isfinite(centre):
         centre = np.nan  # hazards beyond the largest number
