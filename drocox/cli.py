@@ -8,6 +8,7 @@ import gc
 import operator
 import os
 import re
+import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -61,6 +62,12 @@ def _parser() -> tuple[_Parser, dict[str, _Parser]]:
     add("--groups", required=True, type=_names, metavar="A,B", help="columns, or cuts like age>65")
     words = "held-out scores to be judged (default: Cox and DRO-COX, fitted here by cross-fitting)"
     add("--score", metavar="COLUMN", help=words)
+    words = "probabilities to survive until --horizon, instead of scores"
+    add("--survival", metavar="COLUMN", help=words)
+    add("--horizon", type=float, metavar="TIME", help="time up to which risks are judged")
+    add("--fold", metavar="COLUMN", help="which model scored each patient: others are not compared")
+    words = "hide groups with fewer patients or events, as in --smallest 10"
+    add("--smallest", type=int, default=0, metavar="N", help=words)
     add("--drop", type=_names, default=[], metavar="A,B", help="no features, such as identifiers")
     add("--out", type=Path, metavar="PAGE", help="the page to write (default: FILE-audit.html)")
 
@@ -109,19 +116,19 @@ def _texts(values) -> list[str]:
     return [f"{v:g}" if isinstance(v, float) else str(v).strip() for v in values]
 
 
-def _scores(df, name: str, outcomes: tuple[str, ...]) -> "np.ndarray":
+def _scores(df, name: str, outcomes: tuple[str, ...], argument: str = "--score") -> "np.ndarray":
     """Scores of the patients; who lacks one is named."""
     import numpy as np
     import pandas as pd
 
     from drocox.data import column
 
-    given = column(df, name, "--score", outcomes)
+    given = column(df, name, argument, outcomes)
     scores = pd.to_numeric(given, errors="coerce").to_numpy(float)
     if not np.isfinite(scores).all():
         first = int(np.flatnonzero(~np.isfinite(scores))[0])
         raise ValueError(
-            f"--score: {name!r} holds {given.iloc[first]} for patient {first + 1} of {len(df)}, "
+            f"{argument}: {name!r} holds {given.iloc[first]} for patient {first + 1} of {len(df)}, "
             "which is no score; complete the column, or leave such patients out of the file"
         )
     return scores
@@ -185,11 +192,14 @@ def _patients(df, args, name: str) -> tuple["SurvivalData", list[str]]:
     groups = {group: _group(df, group, outcomes) for group in args.groups}
     for dropped in args.drop:
         column(df, dropped, "--drop")
-    features = [c for c in df.columns if c not in (*outcomes, *args.drop, args.score)]
+    given = (args.score, args.survival, args.fold)
+    features = [c for c in df.columns if c not in (*outcomes, *args.drop, *given)]
     unusable: list[str] = []
-    if args.score:  # no model is fitted here, so a column that cannot be used does no harm
+    if (
+        args.score or args.survival
+    ):  # no model is fitted here, so a column that cannot be used does no harm
         features, unusable = _usable(df, features)
-        features = features or [args.score]
+        features = features or [args.score or args.survival]
     try:
         data = SurvivalData.from_frame(
             df.assign(**{event: events}),
@@ -212,20 +222,40 @@ def _audit(args) -> None:
         files.check_target(out, source)
     except ValueError as error:
         args.usage(str(error))
+    if args.survival and args.horizon is None:
+        args.usage("--survival needs --horizon, the time of these probabilities")
+    if args.fold and not (args.score or args.survival):
+        args.usage("--fold goes with --score or --survival")
     df = files.read_table(source)
     data, unusable = _patients(df, args, source.name)
 
+    from drocox.data import column
     from drocox.estimator import DROCox
     from drocox.report import audit, page
     from drocox.tuning import cross_fit
 
-    if args.score:
-        scores = _scores(df, args.score, (args.time, args.event))
-        audits = {args.score: audit(data, scores)}
+    common = {"horizon": args.horizon, "smallest": args.smallest}
+    outcomes = (args.time, args.event)
+    if args.score or args.survival:
+        if args.fold:
+            common["folds"] = column(df, args.fold, "--fold", outcomes).to_numpy()
+        if args.score:
+            common["scores"] = _scores(df, args.score, outcomes)
+        if args.survival:
+            common["survival"] = _scores(df, args.survival, outcomes, "--survival")
+            common["times"] = args.horizon
+        audits = {args.score or args.survival: audit(data, **common)}
     else:
         models = {"Cox": DROCox(alpha=1.0), f"DRO-COX, α = {DROCox().alpha:g}": DROCox()}
-        audits = {name: audit(data, **cross_fit(data, model)) for name, model in models.items()}
-    out.write_text(page(audits), encoding="utf-8")
+        audits = {}
+        for name, model in models.items():
+            audits[name] = audit(data, **cross_fit(data, model), **common)
+    facts = {
+        "Command": shlex.join(["drocox", *args.words]),
+        "Rows": f"{len(df):,} read, all of them used",
+        "Event": f"{args.event}, time {args.time}",
+    }
+    out.write_text(page(audits, facts), encoding="utf-8")
     text = "".join(f"{name}\n{result}\n\n" for name, result in audits.items())
     if unusable:
         words = "Badly served groups were not searched for in: " + ", ".join(unusable)
@@ -253,6 +283,7 @@ def main(argv: list[str] | None = None) -> int:
         hint = _checks.like(argv[0].lower(), commands)
         parser.error(f"unknown command {argv[0]!r};{hint} choose one of: {', '.join(commands)}")
     args = parser.parse_args(argv)
+    args.words = list(argv)  # for pages that say how they were made
     try:
         status = int(args.run(args) or 0)
         sys.stdout.flush()

@@ -21,8 +21,10 @@ from drocox.estimator import DROCox
 from drocox.evaluation import scaled_features
 from drocox.heldout import assign_folds
 from drocox.intervals import jackknife, simultaneous
+from drocox.progress import steps
 
 ALPHAS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.7)
+CURVE_TIMES = 100  # at which survival curves are asked for
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +44,8 @@ def cross_fit(data: SurvivalData, model=None, *, folds: int = 5, seed: int = 0, 
     data : SurvivalData
         Missing features are imputed by medians, and all are scaled, by each training part.
     model : estimator, optional
-        By default :class:`drocox.DROCox` with ``alpha=1``, the ordinary Cox model.
+        Anything with ``fit(X, y)`` and ``predict(X)`` as in scikit-survival. By default
+        :class:`drocox.DROCox` with ``alpha=1``, the ordinary Cox model.
     folds, seed : int
         Number of parts, dealt at random and evenly by event.
     by : array of shape (n,), optional
@@ -51,7 +54,9 @@ def cross_fit(data: SurvivalData, model=None, *, folds: int = 5, seed: int = 0, 
     Returns
     -------
     dict
-        With ``scores``, ``folds`` and ``train``, the arguments of :func:`drocox.audit`.
+        Arguments of :func:`drocox.audit`: ``scores`` and ``folds``; with them ``train`` for
+        :class:`drocox.DROCox`, or ``survival`` and ``times`` for another model that has
+        ``predict_survival_function``, whose scores need not be log-hazards.
     """
     _check_data(data)
     folds = _checks.whole_number(folds, "folds", least=2)
@@ -64,13 +69,31 @@ def cross_fit(data: SurvivalData, model=None, *, folds: int = 5, seed: int = 0, 
     fold = assign_folds(2 * by + data.event, folds, seed)
     scores = np.empty(len(data))
     train = {}
-    for k in range(folds):
+    curves = not isinstance(model, DROCox) and hasattr(model, "predict_survival_function")
+    times = np.unique(np.quantile(data.time[data.event], np.linspace(0, 1, CURVE_TIMES)))
+    times = times[times > 0]
+    survival = np.empty((len(data), len(times)))
+    for k in steps(range(folds), "cross-fitting"):
         part = data.subset(fold != k)
         X, X_out = scaled_features(part, data.subset(fold == k))
         fitted = clone(model).fit(X, part.y)
         scores[fold == k] = fitted.predict(X_out)
-        train[k] = (part, fitted.predict(X))
+        if curves:
+            survival[fold == k] = _survival(fitted, X_out, times)
+        else:
+            train[k] = (part, fitted.predict(X))
+    if curves:
+        return {"scores": scores, "folds": fold, "survival": survival, "times": times}
     return {"scores": scores, "folds": fold, "train": train}
+
+
+def _survival(fitted, X: np.ndarray, times: np.ndarray) -> np.ndarray:
+    """Survival probabilities at some times, those beyond a curve's end as at its end."""
+    rows = []
+    for curve in fitted.predict_survival_function(X):
+        first, last = curve.domain
+        rows.append(curve(np.clip(times, first, last)))
+    return np.clip(np.array(rows), 0.0, 1.0)
 
 
 def choose_alpha(
@@ -78,6 +101,7 @@ def choose_alpha(
     attribute: str,
     *,
     alphas: Sequence[float] = ALPHAS,
+    model=None,
     rule: str = "sharp",
     folds: int = 5,
     repeats: int = 2,
@@ -96,8 +120,11 @@ def choose_alpha(
     attribute : str
         A key of ``data.groups``.
     alphas : sequence of float in (0, 1)
+    model : estimator, optional
+        With a parameter ``alpha``, as :class:`drocox.DROCox` with other options, which is the
+        default; 1 must be the plain model.
     rule : {"sharp", "paper", "definition", "cvar"}
-        As in :class:`drocox.DROCox`.
+        As in :class:`drocox.DROCox`; a ``model`` brings its own.
     folds, repeats : int
         The patients are dealt ``repeats`` times, evenly by group and event.
 
@@ -128,8 +155,11 @@ def choose_alpha(
     for repeat in range(repeats):
         fits = []
         for alpha in grid:
-            model = DROCox(alpha=alpha, rule=rule)
-            fits.append(cross_fit(data, model, folds=folds, seed=repeat, by=codes))
+            if model is None:
+                one = DROCox(alpha=alpha, rule=rule)
+            else:
+                one = clone(model).set_params(alpha=alpha)
+            fits.append(cross_fit(data, one, folds=folds, seed=repeat, by=codes))
         for k in range(folds):
             out = fits[0]["folds"] == k
             time, event = data.time[out], data.event[out]
