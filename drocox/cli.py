@@ -11,6 +11,7 @@ import re
 import shlex
 import sys
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -26,7 +27,10 @@ if TYPE_CHECKING:
 
 COMPARISONS = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt}
 CUT = re.compile(r"(?P<column>.+?) *(?P<sign>>=|<=|>|<) *(?P<number>.*)")
+NUMBER = re.compile(r"-?\d+(\.\d*)?")
+BINS = re.compile(r"(?P<column>.+?) *: *(?P<edges>-?[\d.]+(,-?[\d.]+)*)")
 MISSING = "missing"  # label of the patients who have none
+FEWEST_OF_A_CODE = 20  # patients, in the middle of the codes, for numbers to be labels
 MOST_LABELS = 10  # of an event, that a message shows
 
 
@@ -59,7 +63,8 @@ def _parser() -> tuple[_Parser, dict[str, _Parser]]:
     add("--time", required=True, metavar="COLUMN", help="observed times")
     words = "1 = event, 0 = censored; or COLUMN=VALUE, as in status=dead"
     add("--event", required=True, metavar="COLUMN", help=words)
-    add("--groups", required=True, type=_names, metavar="A,B", help="columns, or cuts like age>65")
+    words = "columns, or cuts like age>65 or age:50,65,75"
+    add("--groups", required=True, type=_group_names, metavar="A,B", help=words)
     words = "held-out scores to be judged (default: Cox and DRO-COX, fitted here by cross-fitting)"
     add("--score", metavar="COLUMN", help=words)
     words = "probabilities to survive until --horizon, instead of scores"
@@ -78,6 +83,17 @@ def _parser() -> tuple[_Parser, dict[str, _Parser]]:
 def _names(text: str) -> list[str]:
     """Names with commas between them."""
     return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _group_names(text: str) -> list[str]:
+    """Names with commas between them, where numbers belong to the bins before them."""
+    names: list[str] = []
+    for name in _names(text):
+        if names and ":" in names[-1] and NUMBER.fullmatch(name):
+            names[-1] += f",{name}"
+        else:
+            names.append(name)
+    return names
 
 
 def _event(df, given: str) -> tuple[str, "pd.Series"]:
@@ -142,27 +158,64 @@ def _group(df, name: str, outcomes: tuple[str, ...]) -> "pd.Series":
     from drocox.data import MAX_NUMERIC_GROUPS, column
 
     cut = None if name in df.columns else CUT.fullmatch(name)
-    labels = column(df, cut["column"] if cut else name, "--groups", outcomes)
-    if cut:
-        if not re.fullmatch(r"-?\d+(\.\d*)?", cut["number"]):
-            raise ValueError(f"--groups: {name!r} needs a number after {cut['sign']}, as in age>65")
+    bins = None if name in df.columns or cut else BINS.fullmatch(name)
+    parted = cut or bins
+    labels = column(df, parted["column"] if parted else name, "--groups", outcomes)
+    if cut and not NUMBER.fullmatch(cut["number"]):
+        raise ValueError(f"--groups: {name!r} needs a number after {cut['sign']}, as in age>65")
+    if parted:
         values = pd.to_numeric(labels, errors="coerce")
         text = labels[values.isna() & labels.notna()]
         if len(text):
             raise ValueError(f"--groups: {name!r} cannot cut {text.iloc[0]!r}, which is no number")
+    if bins:
+        labels = _binned(values, bins["edges"].split(","))
+    elif cut:
         inside = COMPARISONS[cut["sign"]](values, float(cut["number"]))
         labels = inside.where(values.notna())
+    elif is_numeric_dtype(labels) and _are_codes(labels):  # such as sites
+        order = [f"{code:g}" for code in sorted(labels.dropna().unique())]
+        named = labels.map(lambda code: f"{code:g}", na_action="ignore")
+        labels = named.astype(pd.CategoricalDtype(order))
     elif is_numeric_dtype(labels) and labels.nunique() > MAX_NUMERIC_GROUPS:
         raise ValueError(
             f"--groups: {name!r} holds {labels.nunique()} distinct values; cut a measurement, as "
-            f"in --groups '{name}>65', and write numbers that are labels as text, such as 'no 12'"
+            f"in --groups '{name}>65' or '{name}:50,65,75'; write numbers that are labels as text, "
+            "such as 'no 12'"
         )
     if labels.isna().any():  # a group of their own
         known = [str(label) for label in sorted(labels.dropna().unique())]
+        if isinstance(labels.dtype, pd.CategoricalDtype):
+            known = list(labels.cat.categories)
         order = list(dict.fromkeys([*known, MISSING]))
         labels = labels.map(str, na_action="ignore").fillna(MISSING)
         labels = labels.astype(pd.CategoricalDtype(order))
     return labels
+
+
+def _are_codes(values) -> bool:
+    """Whether many different numbers are labels: whole, and each of several patients."""
+    from drocox.data import MAX_LABELS, MAX_NUMERIC_GROUPS
+
+    known = values.dropna()
+    several = known.value_counts().median() >= FEWEST_OF_A_CODE
+    few = MAX_NUMERIC_GROUPS < known.nunique() <= MAX_LABELS
+    return bool(few and several and (known % 1 == 0).all())
+
+
+def _binned(values, edges: list[str]) -> "pd.Series":
+    """Labels of a measurement between edges; whoever is at an edge belongs to the part above."""
+    import numpy as np
+    import pandas as pd
+
+    limits = [float(edge) for edge in edges]
+    if limits != sorted(set(limits)):
+        raise ValueError(f"--groups: edges must grow, as in age:50,65,75, not {','.join(edges)}")
+    names = [f"below {edges[0]}"]
+    for low, high in pairwise(edges):
+        names.append(f"{low} to below {high}")
+    names.append(f"{edges[-1]} or more")
+    return pd.cut(values, [-np.inf, *limits, np.inf], right=False, labels=names)
 
 
 def _usable(df, names: list[str]) -> tuple[list[str], list[str]]:

@@ -145,6 +145,54 @@ class SurvivalData:
         X = pd.concat(encoded, axis=1) if encoded else df[[]]
         return cls(name, X, observed, died, codes, labels)
 
+    @classmethod
+    def from_arrays(
+        cls, time, event=None, *, groups: Mapping[str, Sequence], X=None, name: str = "data"
+    ) -> "SurvivalData":
+        """Make a data set of arrays, to audit somebody's predictions.
+
+        Parameters
+        ----------
+        time, event : arrays of shape (n,)
+            Observed times and 0/1 event indicators; or a structured array (event, time) of
+            scikit-survival as ``time`` alone.
+        groups : mapping of str to labels
+            One label per patient, for each attribute.
+        X : DataFrame or array of shape (n, d), optional
+            Features, in which badly served groups are searched for; by default the groups.
+        name : str
+            What the data set is called.
+
+        Returns
+        -------
+        SurvivalData
+
+        Examples
+        --------
+        >>> d = SurvivalData.from_arrays([5, 8, 2], [1, 0, 1], groups={"sex": ["f", "m", "f"]})
+        >>> d.group_labels
+        {'sex': ('sex = f', 'sex = m')}
+        """
+        if event is None:
+            names = getattr(getattr(time, "dtype", None), "names", None)
+            if not names or len(names) != 2:
+                raise TypeError("pass time and event, or scikit-survival's array (event, time)")
+            time, event = time[names[1]], time[names[0]]
+        frame = pd.DataFrame({"time": np.asarray(time), "event": np.asarray(event)})
+        given = {attribute: np.asarray(labels) for attribute, labels in groups.items()}
+        if X is None:
+            codes = {a: pd.Categorical(labels).codes for a, labels in given.items()}
+            X = pd.DataFrame(codes)
+        elif not isinstance(X, pd.DataFrame):
+            X = pd.DataFrame(np.asarray(X)).add_prefix("x")
+        encoded = pd.concat([encode(X[one]) for one in X], axis=1)
+        labelled = {a: _categories(a, labels, frame.index) for a, labels in given.items()}
+        codes = {a: one.codes for a, one in labelled.items()}
+        names = {a: tuple(f"{a} = {k}" for k in one.categories) for a, one in labelled.items()}
+        return cls(
+            name, encoded.reset_index(drop=True), frame["time"], frame["event"], codes, names
+        )
+
     def subset(self, rows) -> "SurvivalData":
         """Some of the patients, in the given order.
 

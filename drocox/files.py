@@ -1,16 +1,19 @@
 """Somebody's file as a table, and no file written over another.
 
 A file is text with a line of names and a line for each patient; commas, semicolons, tabs or bars
-stand between the fields. What cannot be read so is refused with what to do. pandas is imported
-where it is needed, so that a wrong name is refused at once.
+stand between the fields; it may be packed (.gz, .zip). What cannot be read so is refused with what
+to do. pandas is imported where it is needed, so that a wrong name is refused at once.
 """
 
 import csv
+import gzip
+import io
 import os
 import re
 import warnings
+import zipfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -92,7 +95,7 @@ def read_table(path: Path) -> "pd.DataFrame":
         return _read(path)
     except UnicodeDecodeError as error:
         raise ValueError(f"cannot read {path}: it is no UTF-8 text; save it as such") from error
-    except (OSError, ValueError) as error:  # the reader's complaints are of this kind
+    except (OSError, EOFError, ValueError, zipfile.BadZipFile) as error:  # readers' complaints
         reason = str(error).removeprefix("Error tokenizing data. C error: ").strip()
         raise ValueError(f"cannot read {path}: {reason}") from error
 
@@ -120,9 +123,22 @@ def _read(path: Path) -> "pd.DataFrame":
     return df if separator == "," else _with_decimal_points(df)
 
 
+def _open(path: Path) -> TextIO:
+    """The text in a file, which may be packed."""
+    if path.suffix.lower() == ".gz":
+        return gzip.open(path, "rt", encoding="utf-8-sig", newline="")
+    if path.suffix.lower() == ".zip":
+        archive = zipfile.ZipFile(path)
+        names = archive.namelist()
+        if len(names) != 1:
+            raise ValueError(f"it holds {len(names)} files; pack one")
+        return io.TextIOWrapper(archive.open(names[0]), encoding="utf-8-sig", newline="")
+    return path.open(encoding="utf-8-sig", newline="")
+
+
 def _header(path: Path) -> tuple[str, list[str]]:
     """The separator, which gives most names of columns, and these names."""
-    with path.open(encoding="utf-8-sig", newline="") as file:
+    with _open(path) as file:
         line = next((line for line in file if line.strip()), "")
     if not line:
         raise ValueError("it is empty; pass a line of names and a line for each patient")
@@ -136,7 +152,7 @@ def _header(path: Path) -> tuple[str, list[str]]:
 
 def _refuse_long_rows(path: Path, separator: str, size: int) -> None:
     """Refuse a row with more fields than there are names, unless the others are empty."""
-    with path.open(encoding="utf-8-sig", newline="") as file:
+    with _open(path) as file:
         reader = csv.reader(file, delimiter=separator, skipinitialspace=True)
         for row in reader:
             if any(field.strip() for field in row[size:]):

@@ -235,3 +235,16 @@ def test_the_calibration_plot(model):
     assert len(found.plot_calibration().axes) == 2
     with pytest.raises(ValueError, match="no risks to draw"):
         drocox.audit(data, scores).plot_calibration()
+
+
+def test_data_from_arrays(model):
+    data, scores = model
+    sex = np.where(data.groups["sex"] == 1, "m", "f")
+    made = drocox.SurvivalData.from_arrays(data.time, data.event, groups={"sex": sex})
+    same = drocox.SurvivalData.from_arrays(data.y, groups={"sex": sex}, X=data.X)
+    for one in (made, same):
+        table = drocox.audit(one, scores).table.set_index("group")
+        assert table.loc["sex = m", "patients"] == (sex == "m").sum()
+    assert made.feature_names == ["sex"] and same.feature_names == data.feature_names
+    with pytest.raises(TypeError, match="pass time and event, or scikit-survival"):
+        drocox.SurvivalData.from_arrays(data.time, groups={"sex": sex})

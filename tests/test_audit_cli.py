@@ -57,7 +57,7 @@ def answer(capsys, *arguments, status=2):
         ({}, ["--groups", "age>old"], "'age>old' needs a number after >, as in age>65"),
         ({}, ["--groups", "age>=old"], "'age>=old' needs a number after >=, as in age>65"),
         ({}, ["--groups", "age"], "distinct values; cut a measurement, as in --groups 'age>65'"),
-        ({}, ["--groups", "age"], "and write numbers that are labels as text, such as 'no 12'"),
+        ({}, ["--groups", "age"], "write numbers that are labels as text, such as 'no 12'"),
         ({}, ["--groups", "days"], "--groups: 'days' is the outcome; leave it out"),
         ({}, ["--groups", "died"], "--groups: 'died' is the outcome; leave it out"),
         ({}, ["--groups", "days>9"], "--groups: 'days' is the outcome; leave it out"),
@@ -265,3 +265,37 @@ def test_a_million_patients(capsys):
     rows.to_csv("many.csv", index=False)
     said = answer(capsys, "many.csv", *ARGUMENTS, "--score", "risk", status=0)
     assert "everybody 20000 10000" in said
+
+
+@pytest.mark.parametrize("name", ["p.csv.gz", "p.csv.zip"])
+def test_packed_files(name):
+    frame().to_csv(name, index=False)
+    pd.testing.assert_frame_equal(files.read_table(Path(name)), frame())
+
+
+def test_sites_by_number_and_ages_in_bins(capsys):
+    df = frame(480).assign(site=np.arange(480) % 12 + 1)
+    df.to_csv("p.csv", index=False)
+    groups = [*ARGUMENTS[:-1], "site,age:50,65,75", "--score", "risk"]
+    said = answer(capsys, "p.csv", *groups, status=0)
+    assert "site = 12 40 " in said and "differ from everybody" in said
+    page = Path("p-audit.html").read_text(encoding="utf-8")
+    for label in ("below 50", "50 to below 65", "65 to below 75", "75 or more"):
+        assert f"age:50,65,75 = {label}" in page
+    wrong = [*ARGUMENTS[:-1], "age:65,50", "--score", "risk"]
+    assert "edges must grow" in answer(capsys, "p.csv", *wrong)
+
+
+def test_survival_folds_and_small_cells_on_the_command_line(capsys):
+    df = frame(240).assign(fold=np.arange(240) % 3)
+    df["alive"] = 1 / (1 + np.exp(df["risk"]))
+    df.to_csv("p.csv", index=False)
+    at = str(df["days"].median())
+    arguments = ["p.csv", *ARGUMENTS, "--survival", "alive", "--horizon", at, "--drop", "risk"]
+    said = answer(capsys, *arguments, "--fold", "fold", "--smallest", "5", status=0)
+    assert said.startswith("alive ") and "Observed by expected events" in said
+    page = Path("p-audit.html").read_text(encoding="utf-8")
+    assert "--survival alive" in page and "240 read" in page and "TRIPOD+AI" in page
+    said = answer(capsys, "p.csv", *ARGUMENTS, "--survival", "alive")
+    assert "--survival needs --horizon" in said
+    assert "--fold goes with --score" in answer(capsys, "p.csv", *ARGUMENTS, "--fold", "fold")

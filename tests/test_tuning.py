@@ -207,3 +207,19 @@ def test_wrong_input_is_named():
         drocox.choose_alpha(data.X, "sex")
     with pytest.raises(TypeError, match="data must be a SurvivalData, not DataFrame; see"):
         tuning.cross_fit(data.X)
+
+
+def test_a_forest_is_judged_by_its_own_curves():
+    data, _ = simulated(n=200)
+    forest = RandomSurvivalForest(n_estimators=10, min_samples_leaf=15, random_state=0)
+    found = tuning.cross_fit(data, forest, folds=2)
+    assert set(found) == {"scores", "folds", "survival", "times"}
+    table = drocox.audit(data, **found).table
+    assert 0.7 < table["calibration"][0] < 1.4 and table["brier"][0] < 0.25
+
+
+def test_another_model_may_be_tuned(stub):
+    data, _ = simulated(n=200)
+    usual = drocox.choose_alpha(data, "group", alphas=[0.5], folds=3, repeats=1)
+    mine = drocox.choose_alpha(data, "group", alphas=[0.5], model=Stub(), folds=3, repeats=1)
+    assert mine.table.equals(usual.table)
