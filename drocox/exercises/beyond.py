@@ -1,7 +1,7 @@
 """Exercises of part V: exact optima, protected groups, rivals, one's own data."""
 
 import numpy as np
-from scipy.stats import norm
+from scipy.stats import norm, t
 
 import drocox
 from drocox.exercises._core import asks_function, asks_number, exercise
@@ -227,6 +227,44 @@ asks_number(
         "a test of both sides has 2.5 % on each": 0.4 * (norm.ppf(0.95) + _often),
         "the estimate may fall short: the two distances add": 0.4 * (_seen - _often),
         "this is in units of σ": _seen + _often,
+    },
+)
+
+asks_number(
+    "many-closing",
+    [3.0, 1.0],
+    {
+        "Δ of DRO-COX enters with its sign, and closing is made of the difference": [1.0, 3.0],
+        "s turns both round: Cox's gap is negative": [-3.0, -1.0],
+        "neither is a mean of the two gaps: nothing is halved": [1.5, 0.5],
+    },
+)
+
+_mean = 1.5
+_se = 0.6
+_tau = 0.8
+_data_sets = 22
+_half = t.ppf(0.975, _data_sets - 2) * np.hypot(_tau, _se)
+asks_number(
+    "many-next",
+    [_mean - _half, _mean + _half],
+    {
+        "this is where the mean lies; the next true effect also varies by τ": [
+            _mean - t.ppf(0.975, _data_sets - 1) * _se,
+            _mean + t.ppf(0.975, _data_sets - 1) * _se,
+        ],
+        "variances add up, standard deviations do not": [
+            _mean - t.ppf(0.975, _data_sets - 2) * (_tau + _se),
+            _mean + t.ppf(0.975, _data_sets - 2) * (_tau + _se),
+        ],
+        "the error of the mean is missing": [
+            _mean - t.ppf(0.975, _data_sets - 2) * _tau,
+            _mean + t.ppf(0.975, _data_sets - 2) * _tau,
+        ],
+        "with τ² for τ": [
+            _mean - t.ppf(0.975, _data_sets - 2) * np.hypot(_tau**2, _se),
+            _mean + t.ppf(0.975, _data_sets - 2) * np.hypot(_tau**2, _se),
+        ],
     },
 )
 

@@ -251,4 +251,21 @@ ANSWERS = {
             (2.8, "units of σ"),
         ],
     ),
+    "many-closing": (
+        [3, 1],
+        [
+            ([1, 3], "enters with its sign"),
+            ([-3, -1], "turns both round"),
+            ([1.5, 0.5], "nothing is halved"),
+        ],
+    ),
+    "many-next": (
+        [-0.586, 3.586],
+        [
+            ([1.5 - 2.08 * 0.6, 1.5 + 2.08 * 0.6], "also varies by τ"),
+            ([1.5 - 2.086 * 1.4, 1.5 + 2.086 * 1.4], "variances add up"),
+            ([1.5 - 2.086 * 0.8, 1.5 + 2.086 * 0.8], "error of the mean is missing"),
+            ([1.5 - 2.086 * 0.8773, 1.5 + 2.086 * 0.8773], "with τ² for τ"),
+        ],
+    ),
 }
