@@ -57,17 +57,15 @@ def test_cost(runs):
 
 
 def test_models(runs):
-    columns = ["c_index", "norm", "spread", "like_cox", "f_a"]
-    mean = runs.groupby(["dataset", "kind", "share"])[columns].mean()
+    mean = runs.groupby(["dataset", "kind", "share"]).mean(numeric_only=True)
     events = {
         name.upper(): {"events, %": 100 * drocox.load_dataset(name).event.mean()}
         for name in MAIN_ATTRIBUTE
     }
     edges = pd.DataFrame(events).T
     result = told(chapter, "tell_models", runs, mean, edges)
-    assert result.values["ci-seen"] == "15"
     noise = np.random.default_rng(0).random((len(runs), 2))
-    noisy = runs.assign(c_index=noise[:, 0], ci_signed=runs["ci_signed"] * 0 + runs["share"])
+    noisy = runs.assign(c_index=noise[:, 0])
     other = mean.assign(like_cox=0.5, spread=noise[: len(mean), 1])
     assert failed(chapter, "tell_models", (noisy, other, edges)) >= {
         "above the share of events the scores are Cox's",
@@ -76,3 +74,23 @@ def test_models(runs):
     } & set(result.held)
     assert chapter.shown_models(mean).shape == (8, 9)
     assert len(chapter.draw_cost(runs, mean, edges).axes) == 3
+    assert len(chapter.draw_gaps(mean).axes) == 3
+
+
+def test_gaps(runs):
+    result = told(chapter, "tell_gaps", runs)
+    cox = chapter.at(runs, "cox", 1.0, "ci_signed_age", "support")
+    half = chapter.at(runs, "chi2", 0.5, "ci_signed_age", "support")
+    mean, width = chapter.interval(half - cox)
+    assert result.values["gap-half-difference"] == f"{mean:+.2f} ± {width:.2f}"
+    assert result.values["gap-others"] == "30"
+    signed = [column for column in runs if column.startswith("ci_signed")]
+    rng = np.random.default_rng(0)
+    noise = runs.assign(**{column: rng.standard_normal(len(runs)) for column in signed})
+    apart = runs.copy()
+    ball = runs["kind"] == "chi2"
+    apart.loc[ball, signed] = 10 + runs.loc[ball, signed]
+    fewer = runs[runs["repeat"] < 10]
+    variants = [(noise,), (apart,), (fewer,)]
+    assert failed(chapter, "tell_gaps", *variants) == set(result.held)
+    assert len(chapter.gaps_by_share(runs)) == 35
