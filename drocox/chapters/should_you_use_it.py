@@ -1,10 +1,9 @@
 """Should you use it? Values for sentences and guards on DRO-COX against plain Cox."""
 
-import numpy as np
 import pandas as pd
-from scipy.stats import norm
 
 from drocox.bookstyle import guard, say
+from drocox.chapters import rivals
 from drocox.chapters.gaps import decided
 from drocox.chapters.sentences import BOTH_READINGS, by_method, with_minus
 from drocox.data import SurvivalData
@@ -227,44 +226,28 @@ def tell_support(table: pd.DataFrame) -> None:
     say("c-dro", f"{c['DRO-COX']:.3f}")
 
 
-def beyond_noise(rivals: pd.DataFrame, name: str) -> pd.Series:
-    """Differences to Cox whose interval, for all rivals at once, excludes 0.
+def tell_rivals(runs: pd.DataFrame) -> None:
+    """For what the comparisons with Cox say, on seven pairs and over the whole league.
 
     Parameters
     ----------
-    rivals : DataFrame
-        Methods other than Cox, by data set and method.
-    name : {"ci", "c"}
-
-    Returns
-    -------
-    Series
+    runs : DataFrame
+        The study of rivals, by data set, attribute and method.
     """
-    count = rivals.index.get_level_values("method").nunique()
-    strict = norm.ppf(1 - 0.025 / count)
-    difference = rivals[f"{name}_diff"]
-    noise = np.maximum(strict * rivals[f"{name}_diff_se"], 1e-9)
-    return difference[difference.abs() > noise]
-
-
-def tell_rivals(league: pd.DataFrame) -> None:
-    """For "concordance came closer to equal in none" of the comparisons with rivals.
-
-    Parameters
-    ----------
-    league : DataFrame
-        The study of rivals, by data set and method.
-    """
-    rivals = league.drop("Cox", level="method")
-    cox = league.xs("Cox", level="method")["ci"].abs()
-    moved_ci = beyond_noise(rivals, "ci")
-    closer = [key for key in moved_ci.index if abs(league.loc[key, "ci"]) < cox[key[0]]]
-    guard(not closer, "concordance came closer to equal in none")
-    moved_c = beyond_noise(rivals, "c")
-    guard((moved_c < 0).all(), "ranked worse, none better")
-    guard(("support", "DRO-COX") in moved_c.index, "DRO-COX ranked worse on SUPPORT")
-    say("rivals-compared", len(rivals))
-    say("rivals-c", len(moved_c))
+    league = rivals.of_league(runs)
+    closer = league[league["together"] == signed.CLOSER]
+    only_there = {key[:2] for key in closer.index} == {rivals.AGE}
+    guard(only_there, "concordance came closer to equal on SUPPORT (age) only")
+    gentle = league.loc[(*rivals.AGE, rivals.GENTLE)]
+    guard(gentle["together"] == signed.CLOSER, "gentle DRO-COX is among them")
+    higher, lower = rivals.firm(league, "c")
+    guard(higher.empty, "ranked worse, none better")
+    guard((*rivals.AGE, "DRO-COX") in lower.index, "DRO-COX ranked worse on SUPPORT")
+    say("rivals-compared", len(league))
+    say("rivals-closer", len(closer))
+    say("rivals-gentle", rivals.plus_minus(gentle, "ci_diff"))
+    say("rivals-gentle-c", rivals.plus_minus(gentle, "c_diff"))
+    say("rivals-c", len(lower))
 
 
 def tell_planted(c: pd.DataFrame) -> None:

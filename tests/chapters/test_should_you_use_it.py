@@ -68,12 +68,12 @@ def test_leads_are_differences_of_tables():
 
 def test_rivals_and_planted_groups():
     beyond = drocox.load_runs("beyond")
-    league = beyond.query("study == 'rivals'").set_index(["dataset", "method"])
-    fair = league.assign(ci=league["ci"].where(league.index.isin(["Cox"], level=1), 0.0))
-    fair = fair.assign(ci_diff=9.0, c_diff=9.0)
-    without = league.drop("DRO-COX", level="method")
-    values = check("tell_rivals", league, variants=[(fair,), (without,)])
-    assert values["rivals-compared"] == str(sum(method != "Cox" for _, method in league.index))
+    runs = beyond.query("study == 'rivals'").set_index(["dataset", "attribute", "method"])
+    runs = runs.sort_index()
+    fair = runs.assign(ci_diff=9.0, ci_sum=-9.0, c_diff=9.0)
+    unsure = runs.assign(ci_diff_se=99.0, c_diff_se=99.0)
+    values = check("tell_rivals", runs, variants=[(fair,), (unsure,)])
+    assert values["rivals-compared"] == "131"
     rows = beyond.query("study == 'groups' and share == 0.2 and n == 4000 and marker == 1")
     c = rows.pivot_table("c_minority", "design", "method")
     check("tell_planted", c, variants=[(-c,)])
