@@ -13,8 +13,15 @@ from matplotlib.figure import Figure
 from scipy.spatial.distance import pdist
 
 from drocox.bookstyle import guard, say
+from drocox.cox import risk_sets
+from drocox.data import SurvivalData
+from drocox.evaluation import scaled_features
+from drocox.heldout import HeldOut, assign_folds
+from drocox.intervals import jackknife
+from drocox.paper.datasets import load_dataset
 from drocox.paper.tables import published
 from drocox.sliders import SliderFigure, slider
+from drocox.solver import minimise
 
 NUMBER_WORDS = ["no", "one", "two", "three"]
 STYLES = {
@@ -184,3 +191,145 @@ def traps_slider(
         "them together, the shift slider leaves them where they are while the "
         "fairness metrics below change.",
     )
+
+
+def cross_fitted(data: SurvivalData, folds: int = 5) -> HeldOut:
+    """Scores of a Cox model for patients whom it has not seen.
+
+    Parameters
+    ----------
+    data : SurvivalData
+    folds : int
+
+    Returns
+    -------
+    HeldOut
+    """
+    fold = assign_folds(data.event, folds, seed=0)
+    scores = np.empty(len(data))
+    for k in range(folds):
+        train = data.subset(fold != k)
+        test = data.subset(fold == k)
+        X, Z = scaled_features(train, test)
+        coef = minimise(X, risk_sets(train.time, train.event), 1).coef
+        scores[fold == k] = Z @ coef
+    return HeldOut(scores, data.time, data.event, fold)
+
+
+def own_concordance(names: Sequence[str]) -> pd.DataFrame:
+    """Each group's own c-index and the signed CI of a cross-fitted Cox model, in percent.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Of data sets.
+
+    Returns
+    -------
+    DataFrame
+        Indexed by data set and attribute: ``first``, ``second`` (group 0 and 1), ``difference`` of
+        the two, ``ci`` (signed), each with the half-width of its 95 % interval (``..._half``).
+    """
+    rows = {}
+    for name in names:
+        data = load_dataset(name)
+        held_out = cross_fitted(data)
+        for attribute, codes in data.groups.items():
+            first = held_out.c_index(codes == 0)
+            second = held_out.c_index(codes == 1)
+            of_second = held_out.concordance(codes == 1)
+            of_first = held_out.concordance(codes == 0)
+            values = [first.value, second.value, second.value - first.value]
+            values.append(of_second.value - of_first.value)
+            without = [first.without, second.without, second.without - first.without]
+            without.append(of_second.without - of_first.without)
+            variance = np.diag(jackknife(np.column_stack(without))[0])
+            row = {}
+            columns = ("first", "second", "difference", "ci")
+            for column, value, square in zip(columns, values, variance, strict=True):
+                row[column] = 100 * value
+                row[f"{column}_half"] = 196 * np.sqrt(square)
+            rows[name, attribute] = row
+    return pd.DataFrame(rows).T
+
+
+def show_own(table: pd.DataFrame) -> pd.DataFrame:
+    """The table of :func:`own_concordance` as it is read: value ± half-width.
+
+    Parameters
+    ----------
+    table : DataFrame
+
+    Returns
+    -------
+    DataFrame
+    """
+    titles = {
+        "first": "c-index, 65 or younger, women, non-white",
+        "second": "over 65, men, white",
+        "difference": "difference",
+        "ci": "signed CI",
+    }
+    shown = {}
+    for column, title in titles.items():
+        pairs = zip(table[column], table[f"{column}_half"], strict=True)
+        shown[title] = [f"{value:.1f} ± {half:.1f}" for value, half in pairs]
+    index = [f"{name.upper()}, {attribute}" for name, attribute in table.index]
+    return pd.DataFrame(shown, index=index)
+
+
+def tell_own(table: pd.DataFrame) -> None:
+    """What CI hides on FLC, and that SUPPORT's age points one way.
+
+    Parameters
+    ----------
+    table : DataFrame
+        From :func:`own_concordance`.
+    """
+    flc = table.loc["flc", "age"]
+    guard(abs(flc["ci"]) < flc["ci_half"], "on FLC the age groups look equal by CI")
+    guard(flc["difference"] > flc["difference_half"], "their own c-indices are apart")
+    support = table.loc["support", "age"]
+    apart = (
+        support["ci"] < -support["ci_half"] and support["difference"] < -support["difference_half"]
+    )
+    guard(apart, "on SUPPORT the two point the same way")
+    say("own-flc-ci", f"{abs(flc['ci']):.1f}")
+    say("own-flc-young", f"{flc['first']:.1f}")
+    say("own-flc-old", f"{flc['second']:.1f}")
+
+
+def gap_and_error(scores, time, event, codes) -> tuple[float, float]:
+    """Signed CI of two groups, the second less the first, and its standard error, in percent.
+
+    Parameters
+    ----------
+    scores, time, event, codes : arrays of shape (n,)
+        Codes 0 and 1.
+
+    Returns
+    -------
+    float, float
+    """
+    held_out = HeldOut(scores, time, event, np.zeros(len(scores), int))
+    first = held_out.concordance(codes == 0)
+    second = held_out.concordance(codes == 1)
+    without = (second.without - first.without)[:, None]
+    error = np.sqrt(jackknife(without)[0][0, 0])
+    return 100 * (second.value - first.value), 100 * error
+
+
+def tell_followed(gaps: Mapping) -> None:
+    """CI of a perfect model whose groups are followed for unequal times.
+
+    Parameters
+    ----------
+    gaps : mapping of (rate, rate) to (float, float)
+        Signed CI and standard error, equal follow-up first, the most unequal last.
+    """
+    values = [gap for gap, _ in gaps.values()]
+    errors = [error for _, error in gaps.values()]
+    guard(abs(values[0]) < 3 * errors[0], "with equal follow-up CI is 0 up to noise")
+    guard(values[-1] > 2 * errors[-1], "with unequal follow-up the perfect model has a CI")
+    guard(values == sorted(values), "the more unequal, the larger")
+    say("followed-ci", " and ".join(f"{value:.1f}" for value in values[1:]))

@@ -1,9 +1,11 @@
 """Drawings and values of the chapter on fairness metrics."""
 
+import literal
 import numpy as np
 import pandas as pd
 import pytest
 
+from drocox import fairness
 from drocox.chapters import fairness_metrics as chapter
 
 
@@ -91,3 +93,51 @@ def test_the_slider_has_a_curve_for_each_patient():
     figure = chapter.traps_slider(*grids, np.linspace(0, 365.25, 4), survival, [[cell] * 6] * 5)
     for name in ("low risk", "middle", "high risk", "F_∩"):
         assert name in figure.markup
+
+
+@pytest.mark.slow
+def test_own_concordance_of_seer(told):
+    table = chapter.own_concordance(["seer"])
+    data = chapter.load_dataset("seer")
+    held_out = chapter.cross_fitted(data)
+    members = data.groups["race"] == 1
+    points, pairs = 0.0, 0
+    for k in range(5):
+        rows = members & (held_out.fold == k)
+        score, time, event = held_out.scores[rows], data.time[rows], data.event[rows]
+        for i in np.flatnonzero(event):
+            later = (time > time[i]) | ((time == time[i]) & ~event)
+            pairs += later.sum()
+            points += (score[i] > score[later]).sum() + 0.5 * (score[i] == score[later]).sum()
+    assert table.loc[("seer", "race"), "second"] == pytest.approx(100 * points / pairs)
+    assert chapter.show_own(table).shape == (2, 4)
+
+
+def test_what_ci_hides_is_told_and_held(told):
+    columns = ["first", "second", "difference", "ci"]
+    values = {("flc", "age"): [66, 73, 7, -0.2], ("support", "age"): [61, 56, -4, -2.0]}
+    table = pd.DataFrame(values, columns).T
+    table = table.assign(**{f"{name}_half": 1.5 for name in columns})
+    chapter.tell_own(table)
+    assert told == {"own-flc-ci": "0.2", "own-flc-young": "66.0", "own-flc-old": "73.0"}
+    for sign, message in ((10, "look equal"), (0.01, "apart"), (-1, "apart")):
+        with pytest.raises(AssertionError, match=message):
+            chapter.tell_own(table.assign(**{c: sign * table[c] for c in columns}))
+
+
+def test_the_gap_of_two_groups_is_the_signed_imparity():
+    drawn = literal.random_survival(np.random.default_rng(4), 60, ties=0.3, d=1)
+    scores = drawn.X[:, 0]
+    codes = np.arange(60) % 2
+    gap, error = chapter.gap_and_error(scores, drawn.time, drawn.event, codes)
+    ci = fairness.concordance_imparity(scores, drawn.time, drawn.event, codes)
+    assert abs(gap) == pytest.approx(ci)
+    assert error > 0
+
+
+def test_follow_up_is_told_and_held(told):
+    gaps = {(0, 0): (0.1, 0.2), (0.2, 2): (0.5, 0.2), (0.1, 5): (1.0, 0.3)}
+    chapter.tell_followed(gaps)
+    assert told == {"followed-ci": "0.5 and 1.0"}
+    with pytest.raises(AssertionError, match="perfect model"):
+        chapter.tell_followed({key: (gap, 1.0) for key, (gap, _) in gaps.items()})
