@@ -1,7 +1,7 @@
 """The chapter *Groups nobody named*: values of its sentences, their guards, its drawings.
 
-The study's rows come from :mod:`drocox.beyond.groups`: planted minorities, of five designs, and
-groups found among real patients.
+Rows come from :mod:`drocox.beyond.groups` (planted minorities, of five designs, and groups found
+among real patients) and :mod:`drocox.beyond.censoring` (the designs, followed for longer or less).
 """
 
 import matplotlib.pyplot as plt
@@ -11,7 +11,7 @@ import torch
 from matplotlib.figure import Figure
 
 import drocox
-from drocox.beyond import described, groups
+from drocox.beyond import groups
 from drocox.bookstyle import guard, say
 from drocox.evaluation import scaled_features
 from drocox.heldout import assign_folds
@@ -19,6 +19,7 @@ from drocox.solver import minimise
 
 SHARE = 0.2  # of the planted minority in the chapter's tables
 PATIENTS = 4000  # in a draw of them
+GENTLE = 0.5  # the largest alpha
 HARD = ["opposite", "other", "other-early", "other-late"]  # designs that Cox serves badly
 DATASETS = ("flc", "support", "seer")
 
@@ -42,6 +43,105 @@ def means_by_design(planted: pd.DataFrame, marker: float = 1.0) -> pd.DataFrame:
     rows = planted[same_size & (planted["marker"] == marker)]
     columns = ["c_minority", "c_majority", "oe_minority", "q_minority", "q_first_fifth"]
     return rows.groupby(["method", "design"])[columns].mean()
+
+
+def gains_by_follow_up(
+    censoring: pd.DataFrame, alpha: float, method: str = "DRO-COX"
+) -> pd.DataFrame:
+    """What the minority's c-index gains over Cox, by the share of deaths that are seen.
+
+    Parameters
+    ----------
+    censoring : DataFrame
+        Rows of the study of that name.
+    alpha : float
+    method : str
+
+    Returns
+    -------
+    DataFrame
+        Means over draws, judged on patients who are followed until death: a row per share, most
+        deaths first; a column per design.
+    """
+    of_method = (censoring["method"] == method) & (censoring["alpha"] == alpha)
+    keys = ["seen", "design"]
+    c = censoring[of_method].groupby(keys)["c_minority_followed"].mean()
+    cox = censoring[censoring["method"] == "Cox"].groupby(keys)["c_minority_followed"].mean()
+    gains = (c - cox).unstack("design")
+    return gains[list(groups.DESIGNS)].sort_index(ascending=False)
+
+
+def draw_follow_up(censoring: pd.DataFrame) -> Figure:
+    """Gain of the planted minority by the share of deaths that are seen, for two alphas.
+
+    Parameters
+    ----------
+    censoring : DataFrame
+        Rows of the study of that name.
+
+    Returns
+    -------
+    Figure
+    """
+    shared = {"sharey": True, "layout": "constrained"}
+    figure, axes = plt.subplots(1, 2, figsize=(7.6, 3.4), **shared)
+    marks = dict(zip(groups.DESIGNS, "ovDs^", strict=True))
+    for panel, alpha in zip(axes, (SHARE, GENTLE), strict=True):
+        gains = gains_by_follow_up(censoring, alpha)
+        for design, mark in marks.items():
+            width = 2.2 if design == "other-early" else 1.2
+            panel.plot(100 * gains.index, gains[design], f"{mark}-", lw=width, ms=4, label=design)
+        panel.axhline(0, color="0.5", lw=1)
+        panel.set(title=f"α = {alpha:g}", xlabel="deaths that are seen (%)")
+    axes[0].set_ylabel("gain in c-index over Cox")
+    handles, labels = axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=5)
+    return figure
+
+
+def tell_follow_up(censoring: pd.DataFrame) -> None:
+    """Section *How long were they followed?*: the headline by the share of deaths that are seen.
+
+    Parameters
+    ----------
+    censoring : DataFrame
+        Rows of the study of that name.
+    """
+    gains = gains_by_follow_up(censoring, SHARE)
+    early = gains["other-early"]
+    say("follow-all", f"{early[1.0]:+.3f}")
+    say("follow-fifth", f"{early[SHARE]:+.3f}")
+    say("follow-least", f"{early[0.15]:+.3f}")
+    guard((early.diff().dropna() < 0).all(), "the fewer deaths are seen, the smaller the gain")
+    guard(early[1.0] > 0.05, "with all deaths seen those who die early gain")
+    guard(early[[0.2, 0.15]].max() < 0.01, "with a fifth of the deaths next to nothing is left")
+    late = gains["other-late"]
+    say("follow-late", f"{late[1.0]:+.3f}")
+    guard(late[1.0] < -0.04, "those who die late pay, if all deaths are seen")
+    guard(abs(late[0.15]) < 0.01, "with few deaths they do not")
+    gentle = gains_by_follow_up(censoring, GENTLE)
+    say("follow-gentle", f"{gentle['other-early'][1.0]:+.3f}")
+    say("follow-gentle-late", f"{gentle['other-late'][1.0]:+.3f}")
+    most = gentle.loc[1.0]
+    guard(most["other-early"] < early[1.0] / 2, "at alpha = 0.5 less than half of it is left")
+    guard(most["other-late"] < -0.04, "and those who die late pay as much")
+    rows = censoring[(censoring["method"] == "DRO-COX") & (censoring["alpha"] == SHARE)]
+    majority = rows.groupby(["seen", "design"])["c_majority_followed"].mean()
+    of_cox = censoring[censoring["method"] == "Cox"]
+    cox = of_cox.groupby(["seen", "design"])["c_majority_followed"].mean()
+    cost = (cox - majority)[1.0]["other-early"]
+    say("follow-cost", f"{cost:.3f}")
+    guard(cost > 0.03, "the majority pays, if all deaths are seen")
+
+
+def tell_censoring() -> None:
+    """Shares of deaths that are seen: in the study of planted minorities, on FLC and SEER."""
+    seen = [100 * groups.share_of_events(name, SHARE, groups.CENSORING) for name in groups.DESIGNS]
+    say("hidden-seen", f"{min(seen):.0f} to {max(seen):.0f}")
+    for name in ("flc", "seer"):
+        share = drocox.load_dataset(name).event.mean()
+        guard(share < 0.3, "FLC and SEER have few deaths")
+        say(f"hidden-{name}-p", f"{100 * share:.0f}")
 
 
 def tell_designs(planted: pd.DataFrame) -> None:
@@ -222,32 +322,73 @@ def _tell_found(planted: pd.DataFrame, weak: pd.DataFrame) -> None:
     say("hidden-pure-clear", f"{100 * purity[3.0][['opposite', 'other']].min():.0f}")
 
 
+def with_models(real: pd.DataFrame) -> pd.DataFrame:
+    """Rows of real patients with a name for each model: method and, where it has one, alpha.
+
+    Parameters
+    ----------
+    real : DataFrame
+
+    Returns
+    -------
+    DataFrame
+        With a column ``model``: "Cox", "DRO-COX 0.1", "regret, leaves", ...
+    """
+    has_alpha = real["alpha"].notna() & (real["method"] != "Cox")
+    suffix = real["alpha"].map(" {:g}".format).where(has_alpha, "")
+    return real.assign(model=real["method"] + suffix)
+
+
+def verdicts(rows: pd.DataFrame, metric: str) -> pd.DataFrame:
+    """In how many groups a model is better or worse than Cox beyond noise.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        Of groups of real patients, with models.
+    metric : {"c_index", "lpl"}
+
+    Returns
+    -------
+    DataFrame
+        Models × (data set, "better" or "worse").
+    """
+    models = [model for model in rows["model"].unique() if model != "Cox"]
+    better = rows[f"{metric}_gain_low"] > 0
+    worse = rows[f"{metric}_gain_high"] < 0
+    signs = pd.DataFrame({"better": better, "worse": worse})
+    counts = signs.groupby([rows["model"], rows["dataset"]]).sum().unstack("dataset")
+    return counts.loc[models].swaplevel(axis=1).sort_index(axis=1)
+
+
 def draw_real(told: pd.DataFrame) -> Figure:
-    """What each method gains in c-index over Cox in groups of real patients.
+    """What each model gains in c-index over Cox in groups of real patients.
 
     Parameters
     ----------
     told : DataFrame
-        Rows of found groups, without Cox's.
+        Rows of found groups with models, without Cox's.
 
     Returns
     -------
     Figure
     """
-    rows = {"DRO-COX": ["DRO-COX"], "DRO-COX,\npaper's C": ["DRO-COX, paper's C"], "CVaR": ["CVaR"]}
-    for kind in ("loss", "regret", "own"):
-        rows[f"{kind},\nown family"] = [f"{kind}, {family}" for family in described.FAMILIES]
+    rows = {f"DRO-COX, α {alpha:g}": [f"DRO-COX {alpha:g}"] for alpha in groups.REAL_ALPHAS}
+    for alpha in groups.REAL_ALPHAS:
+        rows[f"paper's C, α {alpha:g}"] = [f"DRO-COX, paper's C {alpha:g}"]
+    for kind in ("regret", "own"):
+        rows[f"{kind}, own family"] = [f"{kind}, {family}" for family in groups.TOLD_FAMILIES]
     shared = {"sharey": True, "sharex": True, "layout": "constrained"}
-    figure, axes = plt.subplots(1, 3, figsize=(7.8, 3.8), **shared)
+    figure, axes = plt.subplots(1, 3, figsize=(7.8, 4.2), **shared)
     for panel, dataset in zip(axes, DATASETS, strict=True):
         for k, names in enumerate(rows.values()):
-            some = told[(told["dataset"] == dataset) & told["method"].isin(names)]
+            some = told[(told["dataset"] == dataset) & told["model"].isin(names)]
             if len(names) > 1:  # methods that were told a family are judged in its groups
                 pairs = zip(some["method"], some["family"], strict=True)
                 some = some[[method.endswith(family) for method, family in pairs]]
             decided = (some["c_index_gain_low"] > 0) | (some["c_index_gain_high"] < 0)
             heights = -k + np.linspace(-0.25, 0.25, len(some))
-            colour = f"C{k % 6}"
+            colour = f"C{k // 3}"
             fill = np.where(decided, colour, "none")
             style = {"s": 16, "facecolors": fill, "edgecolors": colour}
             panel.scatter(some["c_index_gain"], heights, **style)
@@ -258,41 +399,79 @@ def draw_real(told: pd.DataFrame) -> Figure:
 
 
 def tell_real(told: pd.DataFrame, ranks: pd.DataFrame, likelihoods: pd.DataFrame) -> None:
-    """Section *Real patients*: groups that a method serves better or worse than Cox.
+    """Section *Real patients*: groups that a model serves better or worse than Cox.
 
     Parameters
     ----------
     told : DataFrame
-        Rows of found groups, without Cox's.
+        Rows of found groups with models, without Cox's.
     ranks, likelihoods : DataFrame
-        Counts of groups by c-index and by likelihood, methods × (data set, "better" or "worse").
+        Counts of groups by c-index and by likelihood, from :func:`verdicts`.
     """
-    sizes = told[told["method"] == "DRO-COX"].groupby("dataset").size()
-    judged = sizes.sum()
-    say("hidden-groups", int(judged))
+    of_one_model = told[told["model"] == "DRO-COX 0.1"]
+    sizes = of_one_model.groupby("dataset").size()
+    judged = int(sizes.sum())
+    families = len(of_one_model.drop_duplicates(["dataset", "third", "family"]))
+    say("hidden-groups", judged)
+    say("hidden-families", families)
+    say("hidden-by-luck", f"{0.05 * families:.1f}")
     say("hidden-n-support", int(sizes["support"]))
-    say("hidden-tests", int(3 * judged))
-    on_support = ranks.loc["DRO-COX", ("support", "worse")]
-    say("hidden-dro-support", int(on_support))
+    say("hidden-tests", 3 * judged)
     total = ranks.T.groupby(level=1).sum().T
     likelihood = likelihoods.T.groupby(level=1).sum().T
     for name, short in (("DRO-COX", "dro"), ("DRO-COX, paper's C", "paper")):
-        say(f"hidden-better-{short}", int(total.loc[name, "better"]))
-        say(f"hidden-worse-{short}", int(total.loc[name, "worse"]))
-        say(f"hidden-lpl-{short}", int(likelihood.loc[name, "worse"]))
+        for alpha in groups.REAL_ALPHAS:
+            model = f"{name} {alpha:g}"
+            say(f"hidden-better-{short}-{alpha:g}", int(total.loc[model, "better"]))
+            say(f"hidden-worse-{short}-{alpha:g}", int(total.loc[model, "worse"]))
+            say(f"hidden-lpl-{short}-{alpha:g}", int(likelihood.loc[model, "worse"]))
     for kind in ("regret", "own"):
         answers = [name for name in total.index if name.startswith(kind)]
         better = total.loc[answers, "better"].sum()
         say(f"hidden-better-{kind}", int(better))
         say(f"hidden-worse-{kind}", int(total.loc[answers, "worse"].sum()))
         guard(better <= 0.05 * len(answers) * judged, "the constructive answers find no disease")
-    guard(total["better"].max() <= 0.1 * judged, "no method served more than a tenth better")
-    dro = total.loc["DRO-COX"]
-    guard(on_support > dro["worse"] / 2, "most of those it ranks worse are on SUPPORT")
-    guard(dro["worse"] > 5 * dro["better"], "DRO-COX ranks few groups better, many worse")
-    by_paper = total.loc["DRO-COX, paper's C", "worse"]
-    guard(by_paper > judged / 3, "with the paper's constant more are ranked worse")
+    _hold_real(total, judged, ranks)
     _tell_widths(told)
+
+
+def _hold_real(total: pd.DataFrame, judged: int, ranks: pd.DataFrame) -> None:
+    worse = total["worse"]
+    say("hidden-dro-support", int(ranks.loc["DRO-COX 0.1", ("support", "worse")]))
+    most = ranks.loc["DRO-COX 0.1", ("support", "worse")] > worse["DRO-COX 0.1"] / 2
+    guard(most, "at alpha = 0.1 most of those it ranks worse are on SUPPORT")
+    guard(worse["DRO-COX, paper's C 0.1"] > judged / 3, "with the paper's constant more are worse")
+    falls = worse["DRO-COX 0.1"] > worse["DRO-COX 0.2"] >= worse["DRO-COX 0.5"]
+    guard(falls, "the larger alpha, the fewer groups are ranked worse")
+    gentle = worse["DRO-COX 0.5"] <= 0.05 * judged
+    guard(gentle, "with the sharp constant and alpha = 0.5 hardly any group is ranked worse")
+    dro = [f"DRO-COX {alpha:g}" for alpha in groups.REAL_ALPHAS]
+    rarely = total.loc[dro, "better"].max() <= 0.1 * judged
+    guard(rarely, "and no alpha served more than a tenth better")
+
+
+def tell_sides(sides: pd.DataFrame) -> None:
+    """Groups of each named attribute: own c-index at the sharp constant, and who gains.
+
+    Parameters
+    ----------
+    sides : DataFrame
+        Rows of the family "attributes" with models.
+    """
+    gentle = sides[sides["model"] == "DRO-COX 0.5"]
+    better = gentle[gentle["c_index_gain_low"] > 0]
+    worse = gentle[gentle["c_index_gain_high"] < 0]
+    say("sides-n", len(gentle))
+    say("sides-better", len(better))
+    say("sides-worse", len(worse))
+    harsh = sides[sides["model"] == "DRO-COX, paper's C 0.1"]
+    harsh_worse = int((harsh["c_index_gain_high"] < 0).sum())
+    say("sides-paper-worse", harsh_worse)
+    guard(harsh_worse > len(harsh) / 3, "with the paper's constant many sides are ranked worse")
+    guard(len(worse) <= 0.1 * len(gentle), "sharp at 0.5, hardly any side is ranked worse")
+    old = gentle[(gentle["dataset"] == "support") & (gentle["group"] == "age > 65")]
+    say("sides-support-old", f"{100 * old['c_index_gain'].mean():+.1f}")
+    guard((old["c_index_gain"] > 0).all(), "SUPPORT's over-65s gain at alpha = 0.5")
 
 
 def _tell_widths(told: pd.DataFrame) -> None:
@@ -313,29 +492,31 @@ def tell_calibration(found: pd.DataFrame, oe: pd.DataFrame) -> None:
     Parameters
     ----------
     found : DataFrame
-        Rows of found groups with "tells" and "off": whether the interval of observed by expected
-        events says enough, and whether it then excludes 1.
+        Rows of found groups with models, "tells" and "off": whether the interval of observed by
+        expected events says enough, and whether it then excludes 1.
     oe : DataFrame
-        The chapter's summary, by method and data set.
+        The chapter's summary, by model and data set.
     """
-    for name, short in (("Cox", "cox"), ("DRO-COX", "dro")):
+    shorts = {"Cox": "cox", "DRO-COX 0.1": "dro", "DRO-COX 0.5": "gentle"}
+    for name, short in shorts.items():
         for end in ("low", "high"):
             say(f"hidden-oe-{short}-{end}", f"{oe.loc[(name, 'flc'), end]:.2f}")
         say(f"hidden-off-{short}", int(oe["off"][name].sum()))
         say(f"hidden-tells-{short}", int(oe["tells"][name].sum()))
-    sizes = found[found["method"] == "DRO-COX"].groupby("dataset").size()
+    sizes = found[found["model"] == "DRO-COX 0.1"].groupby("dataset").size()
     uncounted = sizes - oe["tells"]["Cox"]
     guard(uncounted["flc"] > 0, "some groups on FLC are not counted")
     guard(uncounted.drop("flc").max() == 0, "elsewhere all are counted")
-    guard(oe["tells"]["DRO-COX"].sum() == sizes.sum(), "with DRO-COX all are counted")
     say("hidden-wide", int(uncounted["flc"]))
 
     by_group = found.set_index(["dataset", "third", "family", "group"])
-    of_cox = by_group[by_group["method"] == "Cox"]
-    of_dro = by_group[by_group["method"] == "DRO-COX"]
+    of_cox = by_group[by_group["model"] == "Cox"]
+    of_dro = by_group[by_group["model"] == "DRO-COX 0.1"]
     both = of_dro.loc[of_cox.index[of_cox["tells"]]]
     guard(oe["off"]["Cox"].sum() == 0, "beyond noise Cox is off in none")
     guard(both["off"].mean() > 0.4, "of these, DRO-COX is off in many")
+    fewer = oe["off"]["DRO-COX 0.5"].sum() < oe["off"]["DRO-COX 0.1"].sum()
+    guard(fewer, "at alpha = 0.5 it is off in fewer")
     say("hidden-off-both", int(both["off"].sum()))
     silent_thirds = of_cox.index[~of_cox["tells"]].unique("third")
     _tell_one_man(silent_thirds)
