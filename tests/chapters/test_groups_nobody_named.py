@@ -1,4 +1,4 @@
-"""Values of *groups nobody named* from the stored study; guards that can fail."""
+"""Values of *groups nobody named* from the stored studies; guards that can fail."""
 
 import numpy as np
 import pytest
@@ -10,10 +10,31 @@ from drocox.chapters import groups_nobody_named as chapter
 
 
 @pytest.fixture(scope="module")
-def planted():
-    runs = drocox.load_runs("beyond")
-    runs = runs[runs["study"] == "groups"]
-    return runs[runs["design"].notna()]
+def runs():
+    return drocox.load_runs("beyond")
+
+
+@pytest.fixture(scope="module")
+def planted(runs):
+    rows = runs[runs["study"] == "groups"]
+    return rows[rows["design"].notna()]
+
+
+@pytest.fixture(scope="module")
+def censoring(runs):
+    return runs[runs["study"] == "censoring"]
+
+
+@pytest.fixture(scope="module")
+def real(runs):
+    rows = runs[runs["study"] == "groups"]
+    return chapter.with_models(rows[rows["family"].notna()])
+
+
+@pytest.fixture(scope="module")
+def told_groups(real):
+    found = ~real["family"].isin(["everybody", "attributes"])
+    return real[found & (real["method"] != "Cox")]
 
 
 def test_designs(planted):
@@ -25,6 +46,39 @@ def test_designs(planted):
     noisy = planted.assign(c_minority=np.random.default_rng(0).random(len(planted)))
     variants = [(backwards,), (noisy,)]
     assert failed(chapter, "tell_designs", *variants) == set(result.held)
+
+
+def test_gains_by_follow_up_are_differences_of_means(censoring):
+    gains = chapter.gains_by_follow_up(censoring, 0.5)
+    assert list(gains.index) == sorted(gains.index, reverse=True)
+    rows = censoring[(censoring["design"] == "other") & (censoring["seen"] == 0.3)]
+    dro = rows[(rows["method"] == "DRO-COX") & (rows["alpha"] == 0.5)]
+    cox = rows[rows["method"] == "Cox"]
+    by_hand = dro["c_minority_followed"].mean() - cox["c_minority_followed"].mean()
+    assert gains.loc[0.3, "other"] == pytest.approx(by_hand)
+    figure = chapter.draw_follow_up(censoring)
+    assert [panel.get_title() for panel in figure.axes] == ["α = 0.2", "α = 0.5"]
+    assert len(figure.axes[0].get_legend_handles_labels()[0]) == len(groups.DESIGNS)
+
+
+def test_follow_up(censoring):
+    result = told(chapter, "tell_follow_up", censoring)
+    columns = ["c_minority_followed", "c_majority_followed"]
+    backwards = censoring.assign(**{name: 1 - censoring[name] for name in columns})
+    equal = censoring.assign(**dict.fromkeys(columns, 0.6))
+    noisy = censoring.copy()
+    noisy[columns] = np.random.default_rng(0).random((len(noisy), 2))
+    helped = censoring.copy()
+    helped.loc[helped["method"] == "DRO-COX", columns] += 0.1
+    variants = [(backwards,), (equal,), (noisy,), (helped,)]
+    assert failed(chapter, "tell_follow_up", *variants) == set(result.held)
+
+
+def test_shares_of_deaths_that_are_seen():
+    values = told(chapter, "tell_censoring").values
+    low, high = values["hidden-seen"].split(" to ")
+    assert 50 < int(low) < int(high) < 75
+    assert values["hidden-flc-p"] == f"{100 * drocox.load_dataset('flc').event.mean():.0f}"
 
 
 def test_answers_and_their_drawing(planted):
@@ -45,6 +99,42 @@ def test_sizes(planted):
     result = told(chapter, "tell_sizes", gains)
     variants = [(-gains,), (rescaled(gains, 100.0, 1.0),)]
     assert failed(chapter, "tell_sizes", *variants) == set(result.held)
+
+
+def test_models_are_named_by_method_and_alpha(real):
+    names = set(real["model"])
+    assert {"Cox", "DRO-COX 0.1", "DRO-COX, paper's C 0.5", "own, leaves"} <= names
+    assert not any(name.endswith("nan") or name == "Cox 1" for name in names)
+
+
+def test_verdicts_are_counts_of_intervals(told_groups):
+    counts = chapter.verdicts(told_groups, "c_index")
+    rows = told_groups[(told_groups["model"] == "DRO-COX 0.1") & (told_groups["dataset"] == "seer")]
+    assert counts.loc["DRO-COX 0.1", ("seer", "worse")] == (rows["c_index_gain_high"] < 0).sum()
+    assert "Cox" not in counts.index
+
+
+def test_real_groups_and_their_drawing(told_groups):
+    ranks = chapter.verdicts(told_groups, "c_index")
+    likelihoods = chapter.verdicts(told_groups, "lpl")
+    result = told(chapter, "tell_real", told_groups, ranks, likelihoods)
+    one = told_groups[told_groups["model"] == "DRO-COX 0.1"]
+    assert result.values["hidden-groups"] == str(len(one))
+    wide = told_groups.assign(c_index_gain_high=told_groups["c_index_gain_high"] + 1)
+    all_better = ranks * 0 + 34
+    none = ranks * 0
+    variants = [(wide, all_better, likelihoods), (told_groups, none, likelihoods)]
+    assert failed(chapter, "tell_real", *variants) == set(result.held)
+    assert len(chapter.draw_real(told_groups).axes) == 3
+
+
+def test_groups_with_names(real):
+    sides = real[real["family"] == "attributes"]
+    result = told(chapter, "tell_sides", sides)
+    assert result.values["sides-n"] == "42"  # 14 groups of seven pairs, three times
+    columns = ["c_index_gain", "c_index_gain_low", "c_index_gain_high"]
+    shifts = [(sides.assign(**{c: sides[c] + by for c in columns}),) for by in (-1, 1)]
+    assert failed(chapter, "tell_sides", *shifts) == set(result.held)
 
 
 def test_expected_deaths_sum_to_the_observed_ones():
