@@ -26,6 +26,8 @@ from drocox.intervals import jackknife
 from drocox.paper.datasets import load_dataset
 from drocox.paper.protocol import ATTRIBUTES
 
+OBSERVED = 0.1  # share of the patients who are still observed at the horizon
+
 
 @dataclass
 class Tested:
@@ -67,8 +69,25 @@ def try_out(dataset: str, method: str) -> dict[str, Tested]:
                 one.of_folds.append(judged[key])
         for attribute, one in tested.items():
             patients = pd.concat(parts[attribute]).sort_index()
-            one.repeats.append(HeldOut(**{name: patients[name].to_numpy() for name in patients}))
+            columns = {name: patients[name].to_numpy() for name in patients}
+            until = horizon(columns["time"], columns["event"])
+            one.repeats.append(HeldOut(**columns, horizon=until))
     return tested
+
+
+def horizon(time: np.ndarray, event: np.ndarray) -> float:
+    """Time up to which weights for censoring compare: the last event while a tenth is observed.
+
+    Parameters
+    ----------
+    time, event : arrays of shape (n,)
+
+    Returns
+    -------
+    float
+    """
+    late = np.quantile(time, 1 - OBSERVED)
+    return float(time[event & (time <= late)].max())
 
 
 def _predicted(fold: Fold, number: int, on_train, on_test) -> pd.DataFrame:
