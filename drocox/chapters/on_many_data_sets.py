@@ -403,8 +403,22 @@ def tell_answer(runs: pd.DataFrame, table: pd.DataFrame) -> None:
     say("many-share", f"{100 * share.value:.0f}")
     say("many-share-interval", f"{100 * share.low:.0f} to {100 * share.high:.0f}")
     guard(share.low < 0 < share.high, "no share of the gap is known to close")
+    _tell_left_out(runs)
     _tell_weights(runs)
     _tell_beside(runs)
+
+
+def _tell_left_out(runs: pd.DataFrame) -> None:
+    """Which data sets lack an outcome, and that no model is left out."""
+    certified = runs["certificate"].max()
+    guard(certified <= evidence.LARGEST_CERTIFICATE, "no model had to be left out")
+    say("many-certificate", f"{certified:.0e}")
+    everywhere = evidence.effects(runs, "c_diff").index
+    without = sorted(set(everywhere) - set(evidence.effects(runs, "joint_closing").index))
+    say("many-unlabelled", " and ".join(without))
+    guard(len(without) == 2, "two data sets have neither sex nor age")
+    worst = evidence.effects(runs, "worst_own_diff").index
+    guard(set(worst) == set(everywhere), "every data set has a worst group")
 
 
 def _tell_weights(runs: pd.DataFrame) -> None:
