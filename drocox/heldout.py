@@ -373,6 +373,8 @@ class HeldOut:
         Estimate
         """
         alone = self.alone(members)
+        if alone.risk is None:
+            raise ValueError("risk is not known; pass the risks that were predicted up to a time")
         outcomes = alone.time, alone.event
         value = horizon.brier_score(alone.risk, *outcomes, alone.weights, self.until)
         return self._of_all(members, *value)

@@ -199,7 +199,7 @@ def judge(
         judged = []
         row_of: dict[str, dict] = {}
         for group in family.groups(everybody):
-            row = {"attribute": family.attribute, "group": group.label}
+            row: dict = {"attribute": family.attribute, "group": group.label}
             rows.append(row)
             if (family.attribute, group.label) in hidden:
                 continue

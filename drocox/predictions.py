@@ -44,7 +44,7 @@ class Predictions(NamedTuple):
     def measures(self) -> dict[str, str]:
         """Figures that can be known, and the method of :class:`drocox.heldout.HeldOut` for each."""
         patients = self.patients
-        names = {}
+        names: dict[str, str] = {}
         if self.ranks:
             names |= {"c_index": "c_index", "concordance": "concordance", "uno_c": "uno_c"}
         if patients.expected is not None:
@@ -285,9 +285,11 @@ def _by_baseline(
     for k, part in enumerate(parts):
         rows = patients.fold == k
         scores = patients.scores[rows]
-        hazard[rows] = expected_events(*part, scores, np.full(rows.sum(), until))
+        train, train_scores = part
+        horizon = np.full(rows.sum(), until)
+        hazard[rows] = expected_events(train, train_scores, scores, horizon)
         if given is None:
-            events[rows] = expected_events(*part, scores, patients.time[rows])
+            events[rows] = expected_events(train, train_scores, scores, patients.time[rows])
     return events, -np.expm1(-hazard)
 
 

@@ -209,7 +209,8 @@ class Audit:
         import matplotlib.pyplot as plt  # here: the library does without
 
         patients = self.predictions.patients
-        if patients.risk is None:
+        risk = patients.risk
+        if risk is None:
             raise ValueError("no risks to draw; pass survival= with times=, or scores with train=")
         attributes = [family for family in self.kinds if family.compared]
         size = (3.2 * len(attributes), 3.4)
@@ -223,10 +224,8 @@ class Audit:
                     rows = family.codes == code
                     if (family.attribute, label) in self.hidden or rows.sum() < 2 * bins:
                         continue
-                    alone = patients.subset(rows)
-                    curve = horizons.calibration_curve(
-                        alone.risk, alone.time, alone.event, self.horizon, bins
-                    )
+                    time, event = patients.time[rows], patients.event[rows]
+                    curve = horizons.calibration_curve(risk[rows], time, event, self.horizon, bins)
                     ax.plot(curve["predicted"], curve["observed"], "o-", label=label)
                 ax.set(xlabel="predicted risk", ylabel="observed risk")
                 ax.legend()

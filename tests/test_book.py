@@ -677,6 +677,14 @@ def test_outputs_are_compared_in_one_job_of_the_public_workflow():
 NO_ADDRESS = {"greenwood1926natural", "mantel1966evaluation", "breslow1972discussion"}
 
 
+PLACES = {  # which field of an entry says where it appeared
+    "article": "journal",
+    "book": "publisher",
+    "inproceedings": "booktitle",
+    "misc": "howpublished",
+}
+
+
 def test_every_reference_is_complete_and_keys_are_unique():
     text = (ROOT / "book" / "references.bib").read_text(encoding="utf8")
     entries = re.findall(r"@(\w+)\{([^,]+),(.*?)\n\}", text, re.DOTALL)
@@ -684,7 +692,7 @@ def test_every_reference_is_complete_and_keys_are_unique():
     assert len(keys) == len(set(keys))
     for kind, key, body in entries:
         fields = set(re.findall(r"^\s*(\w+)\s*=", body, re.MULTILINE))
-        place = {"article": "journal", "inproceedings": "booktitle", "misc": "howpublished"}[kind]
+        place = PLACES[kind]
         needed = {"author", "title", "year", place}
         assert needed <= fields, key
         assert fields & {"doi", "url"} or key in NO_ADDRESS, key
