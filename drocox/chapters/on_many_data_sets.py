@@ -524,6 +524,8 @@ def tell_controls(power: pd.DataFrame, coverage: pd.DataFrame) -> None:
     say("many-covered-most", f"{100 * coverage['covered'].max():.0f}")
     right_size = coverage["ratio"].between(0.5, 2.5).all() and coverage["covered"].min() > 0.75
     guard(right_size, "the error of one data set is of the right size")
+    worst = coverage["covered"].astype(float).idxmin()
+    guard(worst == ("large", "closing"), "closing in the large design is worst")
     for name in evidence.PRIMARIES:
         ratio = coverage.xs(name, level=1)["ratio"]
         say(f"many-ratio-{name}", f"{ratio.min():.1f} to {ratio.max():.1f}")
