@@ -57,9 +57,9 @@ class Audit:
         A row for each pair of groups of an attribute and each ``measure``: the signed
         ``difference``, ``group`` less ``versus``, with an interval that is simultaneous over the
         attribute's pairs (``low``, ``high``), and ``beyond_noise``, whether it excludes 0. In
-        percentage points for c-index, concordance, Uno's c and AUC, which leave out pairs of one
-        time here; as they are for the others. Of more than six groups each is compared with
-        everybody.
+        percentage points for c-index and concordance, which leave out pairs of one time here, and
+        for Uno's c and AUC; as they are for the others. Of more than six groups each is compared
+        with everybody.
     ci : DataFrame
         The same for concordance by Algorithm B.1, whose rules for ties in time can make a
         difference of their own; and ``noise_floor``, the difference that a model without any shows

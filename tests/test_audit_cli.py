@@ -242,8 +242,8 @@ def test_without_scores_two_models_are_fitted(capsys, monkeypatch):
     monkeypatch.setattr(estimator.DROCox, "fit", _quick(fitted))
     arguments = ["--time", time, "--event", event, "--groups", "gender,age>70", "--drop", "patient"]
     said = answer(capsys, "heart.csv", *arguments, "--out", "page.html", status=0)
-    assert said.startswith("Cox By gender,") and "DRO-COX, α = 0.2 By gender," in said
-    assert fitted == [1.0] * 5 + [0.2] * 5
+    assert said.startswith("Cox By gender,") and "DRO-COX, α = 0.5 By gender," in said
+    assert fitted == [1.0] * 5 + [0.5] * 5
     page = Path("page.html").read_text(encoding="utf-8")
     assert page.count("<h2>") == 5 and page.count("<svg") == 2 and "heart.csv" in page
 

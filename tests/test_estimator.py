@@ -343,7 +343,7 @@ def test_params_clone_and_tags():
         "verbose",
     ]
     assert DROCox().get_params() == {
-        "alpha": 0.2,
+        "alpha": 0.5,
         "rule": "sharp",
         "split": False,
         "hidden_units": None,
@@ -358,7 +358,7 @@ def test_params_clone_and_tags():
     }
     assert clone(model).get_params() == model.get_params()
     assert model.set_params(alpha=0.4).alpha == 0.4
-    assert repr(DROCox(alpha=0.5)) == "DROCox(alpha=0.5)"
+    assert repr(DROCox(alpha=0.4)) == "DROCox(alpha=0.4)"
     assert model.__sklearn_tags__().target_tags.required
 
 
