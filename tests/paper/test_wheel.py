@@ -82,6 +82,8 @@ def test_the_wheel_has_the_data_and_nothing_else(wheel):
     }
     data |= {"drocox/paper/seer_order.txt", "drocox/page.html", "drocox/py.typed"}
     data.add("drocox/exercises/hints.toml")
+    beyond = ("preregistration.md", "preregistration.toml", "survset.toml")
+    data.update(f"drocox/beyond/{name}" for name in beyond)
     assert package == sources | data
     assert {"drocox/paper/results/claims.yml", "drocox/paper/results/published/results.csv"} < data
 
