@@ -15,10 +15,10 @@ PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest  # a core for each test, not
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup book check test lab lint format sweep golden course bench mutants serve clean
+.PHONY: help setup book check test lab lint format sweep golden course exhibits bench mutants serve clean
 
 help:  ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(READY)  ## Install everything into .venv/ (the other targets do this by themselves)
 
@@ -54,6 +54,9 @@ golden: book  ## Refresh the executed notebooks beside the chapters, and the map
 
 course: book  ## Write notebooks, sheets, slides and a PDF of the book into _build/course/
 	$(BIN)/python book/_ext/course.py
+
+exhibits: $(READY)  ## Write the paper's tables and figure into exhibits/, as codecheck.yml lists them
+	$(BIN)/python book/_ext/codecheck.py --write .
 
 bench: $(READY)  ## Measure the speed of losses, metrics and training, and of peers where there are
 	$(BIN)/python tests/benchmarks/bench.py

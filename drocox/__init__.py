@@ -3,7 +3,7 @@
 The library is what stands in this folder: losses, the worst case over subpopulations, metrics and
 an estimator for one's own data. Everything that exists because of the paper is in ``drocox.paper``;
 its four public names (``load_dataset``, ``load_runs``, ``tables``, ``figures``) are here too. Above
-both are the studies of ``drocox.beyond``; ``exercises``, ``bookstyle``, ``sliders`` and
+both are the studies of ``drocox.beyond``; ``exercises``, ``bookstyle``, ``explorables`` and
 ``drocox.chapters`` serve the book.
 
 A name is imported when it is first used, so ``import drocox`` costs nothing.
@@ -18,7 +18,7 @@ from typing import Any
 
 from drocox import beyond  # noqa: F401  (registers its store; imports nothing that computes)
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 # public names, by the module where they live
 _NAMES = {

@@ -95,7 +95,7 @@ def outcomes(time, event, names=("time", "event"), ndim: int | None = 1):
     time, event = map(np.ascontiguousarray, np.broadcast_arrays(time, event))
     if (time < 0).any():
         raise ValueError(f"{names[0]} holds negative values; durations start at 0")
-    if not np.isin(event, (0.0, 1.0)).all():
+    if not ((event == 0.0) | (event == 1.0)).all():
         raise ValueError(f"{names[1]} must be 0/1 or boolean (1 = event, 0 = censored)")
     event = event.astype(bool)
     if not event.any(axis=-1).all():

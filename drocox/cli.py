@@ -10,6 +10,7 @@ import os
 import re
 import shlex
 import sys
+import warnings
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -59,7 +60,8 @@ def _parser() -> tuple[_Parser, dict[str, _Parser]]:
 
     example = "drocox audit patients.csv --time days --event died --groups 'sex,age>65'"
     add = command("audit", _audit, example).add_argument
-    add("file", help="CSV with a line of names, then one line for each patient")
+    words = "CSV, Stata, Excel, … with a line of names, then one line for each patient"
+    add("file", help=words)
     add("--time", required=True, metavar="COLUMN", help="observed times")
     words = "1 = event, 0 = censored; or COLUMN=VALUE, as in status=dead"
     add("--event", required=True, metavar="COLUMN", help=words)
@@ -73,6 +75,8 @@ def _parser() -> tuple[_Parser, dict[str, _Parser]]:
     add("--fold", metavar="COLUMN", help="which model scored each patient: others are not compared")
     words = "hide groups with fewer patients or events, as in --smallest 10"
     add("--smallest", type=int, default=0, metavar="N", help=words)
+    words = "intervals of differences that hold for all attributes at once"
+    add("--familywise", action="store_true", help=words)
     add("--drop", type=_names, default=[], metavar="A,B", help="no features, such as identifiers")
     add("--out", type=Path, metavar="PAGE", help="the page to write (default: FILE-audit.html)")
 
@@ -243,8 +247,6 @@ def _patients(df, args, name: str) -> tuple["SurvivalData", list[str]]:
         raise ValueError(f"--time and --event are both {args.time!r}; name two columns")
     outcomes = (args.time, event)
     groups = {group: _group(df, group, outcomes) for group in args.groups}
-    for dropped in args.drop:
-        column(df, dropped, "--drop")
     given = (args.score, args.survival, args.fold)
     features = [c for c in df.columns if c not in (*outcomes, *args.drop, *given)]
     unusable: list[str] = []
@@ -267,6 +269,13 @@ def _patients(df, args, name: str) -> tuple["SurvivalData", list[str]]:
     return data, unusable
 
 
+def _unneeded(args) -> list[str]:
+    """Columns that are dropped and play no other part."""
+    used = [args.time, args.event, args.score or "", args.survival or "", args.fold or ""]
+    used += args.groups  # a group starts with its column, as in age>65
+    return [name for name in args.drop if not any(words.startswith(name) for words in used)]
+
+
 def _audit(args) -> None:
     """Judge how well a model serves groups of patients: one HTML page."""
     try:
@@ -279,7 +288,7 @@ def _audit(args) -> None:
         args.usage("--survival needs --horizon, the time of these probabilities")
     if args.fold and not (args.score or args.survival):
         args.usage("--fold goes with --score or --survival")
-    df = files.read_table(source)
+    df = files.read_table(source, _unneeded(args), "--drop")
     data, unusable = _patients(df, args, source.name)
 
     from drocox.data import column
@@ -287,8 +296,9 @@ def _audit(args) -> None:
     from drocox.report import audit, page
     from drocox.tuning import cross_fit
 
-    common = {"horizon": args.horizon, "smallest": args.smallest}
+    common = {"horizon": args.horizon, "smallest": args.smallest, "familywise": args.familywise}
     outcomes = (args.time, args.event)
+    told: list[str] = []  # warnings of the models fitted here
     if args.score or args.survival:
         if args.fold:
             common["folds"] = column(df, args.fold, "--fold", outcomes).to_numpy()
@@ -302,14 +312,19 @@ def _audit(args) -> None:
         models = {"Cox": DROCox(alpha=1.0), f"DRO-COX, α = {DROCox().alpha:g}": DROCox()}
         audits = {}
         for name, model in models.items():
-            audits[name] = audit(data, **cross_fit(data, model), **common)
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                held_out = cross_fit(data, model)
+            told += [f"{name}: {text}." for text in dict.fromkeys(str(w.message) for w in caught)]
+            audits[name] = audit(data, **held_out, **common)
     facts = {
         "Command": shlex.join(["drocox", *args.words]),
         "Rows": f"{len(df):,} read, all of them used",
         "Event": f"{args.event}, time {args.time}",
     }
-    out.write_text(page(audits, facts), encoding="utf-8")
+    out.write_text(page(audits, facts, told), encoding="utf-8")
     text = "".join(f"{name}\n{result}\n\n" for name, result in audits.items())
+    text += "".join(f"{paper.fill(f'Warning. {line}')}\n\n" for line in told)
     if unusable:
         words = "Badly served groups were not searched for in: " + ", ".join(unusable)
         text += paper.fill(words) + "\n\n"

@@ -48,7 +48,10 @@ class RiskSets:
         -------
         list of int
         """
-        return [*np.unique(self.begin).tolist(), self.begin.shape[-1]]
+        n = self.begin.shape[-1]
+        if self.begin[0, -1] == 0:
+            return [0, n]
+        return [*np.flatnonzero(self.begin[0] == np.arange(n)).tolist(), n]
 
     def on(self, device: torch.device) -> tuple[torch.Tensor, ...]:
         """The arrays as tensors on a device, made once.
@@ -99,20 +102,10 @@ def risk_sets(time, event, *, strata=None) -> RiskSets:
     stratum = np.zeros(n, int)
     if strata is not None:
         labels, stratum = _checks.labels(strata, "strata", n)
-    stratum = np.broadcast_to(stratum, time.shape)
-    order = np.argsort(-time, axis=-1, kind="stable")
-    if strata is not None:
-        order = np.lexsort((-time, stratum), axis=-1)
-    time = np.take_along_axis(time, order, -1)
-    event = np.take_along_axis(event, order, -1)
-    stratum = np.take_along_axis(stratum, order, -1)
-    # the last position of each block of equal times knows where the block stops; earlier positions
-    # take the nearest such stop to their right
-    last = (np.diff(time, axis=-1, append=-1.0) != 0) | (np.diff(stratum, axis=-1, append=-1) != 0)
-    stop = np.where(last, np.arange(1, n + 1), n)
-    stop = np.minimum.accumulate(stop[:, ::-1], axis=-1)[:, ::-1].copy()
-    new = np.diff(stratum, axis=-1, prepend=-1) != 0
-    begin = np.maximum.accumulate(np.where(new, np.arange(n), 0), axis=-1)
+        order = np.lexsort((-time, np.broadcast_to(stratum, time.shape)), axis=-1)
+    else:
+        order = np.argsort(-time, axis=-1, kind="stable")
+    time, event, stop, begin = kernels.in_time_order(time, event, stratum, order)
     return RiskSets(order, stop, event, time, begin, labels)
 
 

@@ -23,7 +23,23 @@ LEAST = 1e-150  # size of a feature, and its inverse the most: squares have to b
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SurvivalData:
-    """Features, outcomes and groups of patients, one row each."""
+    """Features, outcomes and groups of patients, one row each.
+
+    Attributes
+    ----------
+    name : str
+        Of the data.
+    X : DataFrame of shape (n, p)
+        Numeric features; NaN where one is missing.
+    time : array of shape (n,)
+        Observed times.
+    event : bool array of shape (n,)
+        Whether the event was seen at that time; else the patient was censored there.
+    groups : dict of str to int array of shape (n,)
+        By sensitive attribute, the code 0, 1, ... of each patient's group.
+    group_labels : dict of str to tuple of str
+        By attribute, what each code is called.
+    """
 
     name: str
     X: pd.DataFrame  # numeric features; NaN: missing

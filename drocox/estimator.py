@@ -11,7 +11,6 @@ networks. Predicted survival is :math:`S(t \mid x) = \exp(-H_0(t)\, e^{s f(x)})`
 
 import warnings
 from dataclasses import KW_ONLY, dataclass, replace
-from functools import cached_property
 from itertools import pairwise
 from numbers import Integral, Real
 from typing import Any
@@ -22,17 +21,16 @@ import torch
 from scipy import stats
 from sklearn.base import BaseEstimator, _fit_context, clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import train_test_split
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 from sksurv.base import SurvivalAnalysisMixin
 from sksurv.functions import StepFunction
-from sksurv.util import Surv, check_array_survival
 
 from drocox import _checks, accuracy, kernels, training
-from drocox.cox import RiskSets, cox_losses, risk_sets, split_cox_losses, stratum_of_each
+from drocox.cox import cox_losses, risk_sets, stratum_of_each
 from drocox.dro import RULES, dual_constant, tail
+from drocox.sample import Sample, outcomes_of, random_half, standard_errors
 from drocox.solver import Solution, minimise
 
 FOLDS = 5  # of the scores behind the slope of a recalibrated model
@@ -66,8 +64,8 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
     WHAS500 the integrated Brier score falls from 0.179 to 0.165 with it; that of the
     Cox model is 0.159.
 
-    Not for delayed entry or competing risks, which are refused with what to use instead; tied
-    events are treated as Breslow's, for Efron's use :func:`drocox.cox_losses` or lifelines.
+    Not for delayed entry, competing risks and Efron's ties, which are refused with what to use
+    instead.
 
     Parameters
     ----------
@@ -111,6 +109,9 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
         the scores of models fitted to the other four of five folds, stratified by fold. Folds are
         dealt out in order of event, time and features, so the result depends on no seed and not on
         the order of rows. Scores of ``predict`` stay as they are.
+    ties : {"breslow"}
+        Tied events all meet the same risk set. Efron's ties are refused: the bound of the minimum
+        is for Breslow's losses.
 
     Attributes
     ----------
@@ -170,6 +171,7 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
     _: KW_ONLY
     penalty: float = 0.0
     recalibrate: bool = False
+    ties: str = "breslow"
 
     _parameter_constraints = {  # noqa: RUF012
         "alpha": [Interval(Real, 0, 1, closed="right")],
@@ -184,6 +186,7 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
         "verbose": ["verbose"],
         "penalty": [Interval(Real, 0, np.inf, closed="left")],
         "recalibrate": ["boolean"],
+        "ties": [str],
     }
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -215,6 +218,12 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
         convex = linear and self.solver != "adam"
         if self.solver == "convex" and not linear:
             raise ValueError("solver='convex' is for linear models; set hidden_units=None")
+        if self.ties != "breslow":
+            raise ValueError(
+                f"ties={self.ties!r} is not offered, only 'breslow'; for Efron's Cox model use "
+                "scikit-survival's CoxPHSurvivalAnalysis(ties='efron') or lifelines' CoxPHFitter, "
+                "for its losses drocox.cox_losses(..., ties='efron')"
+            )
         sample = self._checked_sample(X, y, sample_weight, strata)
         largest = np.abs(sample.X).max()
         if not convex and largest > LARGEST:
@@ -224,7 +233,7 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
             if hasattr(self, name):
                 delattr(self, name)
         if self.split:
-            self.first_ = _half(sample.event, seed)
+            self.first_ = random_half(sample.event, seed)
             sample = replace(sample, first=self.first_)
         order = np.arange(len(sample.X))
         ordered = sample
@@ -252,11 +261,11 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
         if solution is not None:
             self.coef_ = self._model.theta[0]
             if self.alpha == 1 and self.penalty == 0 and not self.split:
-                self._standard_errors = _standard_errors(ordered, scores)
+                self._standard_errors = standard_errors(ordered, scores)
             self._keep_certificate(solution)
         return self
 
-    def _checked_sample(self, X, y, sample_weight, strata) -> "_Sample":
+    def _checked_sample(self, X, y, sample_weight, strata) -> Sample:
         """The training data, or an error that says what is wrong with it."""
         X = validate_data(
             self,
@@ -268,7 +277,7 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
         )
         X = _checks.numbers(X, "X")
         n = len(X)
-        time, event = _outcomes(X, y)
+        time, event = outcomes_of(X, y)
         if self.split and sample_weight is not None:
             raise ValueError("sample_weight cannot be used with split=True; leave out one")
         weights = np.ones(n) if sample_weight is None else _checks.weights(sample_weight, n)
@@ -279,9 +288,9 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
         self.strata_ = None
         if strata is not None:
             self.strata_, strata = _checks.labels(strata, "strata", n)
-        return _Sample(X, time, event, weights, strata)
+        return Sample(X, time, event, weights, strata)
 
-    def _solve(self, sample: "_Sample", convex: bool) -> Solution:
+    def _solve(self, sample: Sample, convex: bool) -> Solution:
         """The certified optimum; with Adam for the bound of the minimum alone."""
         options: dict[str, Any] = {}
         if convex:
@@ -294,7 +303,7 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
             sample.X, sample.risk, self.alpha, rule=self.rule, penalty=self.penalty, **options
         )
 
-    def _train(self, sample: "_Sample", seed: int) -> training.ScoreStack:
+    def _train(self, sample: Sample, seed: int) -> training.ScoreStack:
         """The model after some steps of Adam; a network is centred on the training patients."""
         adversary = training.Tail(self.alpha) if self.c_ is None else training.Ball(self.c_)
         weights = None if self.split or (sample.weights == 1).all() else sample.weights
@@ -318,7 +327,7 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
             centre = np.average(model.scores(sample.X), axis=1, weights=sample.weights)
             return replace(model, offset=centre)
 
-    def _keep_worst_case(self, losses: np.ndarray, sample: "_Sample") -> np.ndarray:
+    def _keep_worst_case(self, losses: np.ndarray, sample: Sample) -> np.ndarray:
         """Risk and minimiser of the trained model; returns its worst case."""
         worst = np.zeros(len(losses))
         etas = []
@@ -334,7 +343,7 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
         self.eta_ = np.array(etas) if self.split else etas[0]
         return worst
 
-    def _cross_fitted_slope(self, sample: "_Sample") -> float:
+    def _cross_fitted_slope(self, sample: Sample) -> float:
         """Coefficient of the held-out scores of five folds in a Cox regression."""
         present = sample.weights > 0
         if (sample.event & present).sum() < FOLDS:
@@ -359,7 +368,7 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
         slope = minimise(held_out[:, None], risk, 1.0, weights=weights).coef[0]
         return max(0.0, float(slope))
 
-    def _keep_baseline(self, scores: np.ndarray, sample: "_Sample") -> None:
+    def _keep_baseline(self, scores: np.ndarray, sample: Sample) -> None:
         """Breslow's baseline of each stratum on one grid of times, as logarithms."""
         risk = sample.risk
         with_scores = torch.from_numpy(scores)
@@ -454,7 +463,7 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
         float
         """
         scores = self.predict(X)
-        time, event = _outcomes(scores, y)
+        time, event = outcomes_of(scores, y)
         return accuracy.concordance_index(scores, time, event, strata=strata)
 
     def predict_survival_function(
@@ -538,50 +547,6 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
         return np.array([StepFunction(self._grid, row) for row in values], dtype=object)
 
 
-@dataclass(frozen=True)
-class _Sample:
-    """Training patients; arrays of n rows."""
-
-    X: np.ndarray
-    time: np.ndarray
-    event: np.ndarray
-    weights: np.ndarray
-    strata: np.ndarray | None = None  # codes
-    first: np.ndarray | None = None  # of a split
-
-    @cached_property
-    def risk(self) -> RiskSets:
-        return risk_sets(self.time, self.event, strata=self.strata)
-
-    @property
-    def y(self) -> np.ndarray:
-        return Surv.from_arrays(self.event, self.time)
-
-    @property
-    def masses(self) -> np.ndarray:
-        """Case weights in each part whose risks are added: everybody, or the two halves."""
-        if self.first is None:
-            return self.weights[None]
-        return np.stack([self.first, ~self.first]).astype(float)
-
-    def rows(self, rows: np.ndarray) -> "_Sample":
-        """Some patients, or all in another order."""
-        return _Sample(
-            self.X[rows],
-            self.time[rows],
-            self.event[rows],
-            self.weights[rows],
-            None if self.strata is None else self.strata[rows],
-            None if self.first is None else self.first[rows],
-        )
-
-    def losses(self, scores: torch.Tensor) -> torch.Tensor:
-        """Cox losses, or split ones."""
-        if self.first is not None:
-            return split_cox_losses(scores, self.risk, first=self.first)
-        return cox_losses(scores, self.risk, weights=self.weights)
-
-
 def _finite(scores: torch.Tensor) -> torch.Tensor:
     """The scores, or an error if training has lost them."""
     if not torch.isfinite(scores).all():
@@ -589,87 +554,8 @@ def _finite(scores: torch.Tensor) -> torch.Tensor:
     return scores
 
 
-def _standard_errors(sample: _Sample, scores: np.ndarray) -> np.ndarray:
-    r"""Square roots of the diagonal of the inverse information of a Cox regression.
-
-    The information is the sum over events of the variance of the features in the risk set,
-
-    .. math:: \sum_k h_k x_k x_k^T \sum_{i: k \in R_i} \frac{w_i \delta_i}{T_i}
-              - \sum_i w_i \delta_i \bar x_i \bar x_i^T, \qquad T_i = \sum_{j \in R_i} h_j,\;
-              \bar x_i = \sum_{j \in R_i} h_j x_j / T_i,\; h_j = w_j e^{f_j}.
-
-    NaN for features without variance, and for all if one is a combination of others.
-    """
-    risk = sample.risk
-    order = risk.order[0]
-    X = sample.X[order] - sample.X.mean(axis=0)
-    scale = np.abs(X).max(axis=0)
-    scale[scale == 0] = 1.0
-    X /= scale
-    mass = sample.weights[order]
-    events = mass * risk.event[0]
-    hazard = mass * np.exp(scores[order] - scores.max())
-    one_sum = np.zeros((1, len(order)), int)
-    sets = (risk.stop, one_sum, one_sum, risk.begin)
-    total = kernels.risk_sums(hazard[None], *sets)[0]
-    share = np.divide(events, total, out=np.zeros_like(total), where=events > 0)
-    received = hazard * kernels.risk_sums_back(share[None], *sets)[0]
-    weighted = np.ascontiguousarray((hazard[:, None] * X).T)
-    sums = kernels.risk_sums(weighted, *sets)  # (features, n)
-    between = (sums * (share / np.where(total > 0, total, 1.0))) @ sums.T
-    information = (X * received[:, None]).T @ X - between
-    errors = np.full(len(scale), np.nan)
-    varies = information.diagonal() > 1e-10 * max(received.sum(), 1e-300)
-    inside = information[np.ix_(varies, varies)]
-    if varies.any() and np.linalg.cond(inside) < 1e12:
-        errors[varies] = np.sqrt(np.linalg.inv(inside).diagonal()) / scale[varies]
-    return errors
-
-
-def _outcomes(X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Times and events of ``y``, as many as rows of ``X``."""
-    _refuse_other_designs(y)
-    try:
-        event, time = check_array_survival(X, y, allow_all_censored=True)
-    except ValueError as error:
-        remedy = "use sksurv.util.Surv.from_arrays(event, time), a time >= 0 for each row of X"
-        raise ValueError(f"y is refused: {str(error).rstrip('.')}; {remedy}") from error
-    return _checks.outcomes(time, event, ("time in y", "event in y"))
-
-
-def _refuse_other_designs(y) -> None:
-    """Delayed entry and competing risks have no place in the two fields of ``y``."""
-    fields = getattr(getattr(y, "dtype", None), "names", None)
-    if fields is None:
-        return
-    if len(fields) > 2:
-        raise ValueError(
-            f"y has {len(fields)} fields ({', '.join(fields)}), not event and time alone: for "
-            "delayed entry use lifelines' CoxPHFitter.fit(..., entry_col=...), for competing risks "
-            "make other causes censored, Surv.from_arrays(cause == 1, time)"
-        )
-    codes = y[fields[0]]
-    if codes.dtype.kind in "iuf" and not np.isin(codes, (0, 1)).all():
-        raise ValueError(
-            f"{fields[0]} in y holds codes other than 0 and 1: with competing risks, model the "
-            "hazard of one cause, others censored, Surv.from_arrays(cause == 1, time); for "
-            "cumulative incidences use sksurv.nonparametric.cumulative_incidence_competing_risks"
-        )
-
-
 def _seed(random_state) -> int:
     """The number given, or one drawn from the given source."""
     if isinstance(random_state, Integral):
         return int(random_state)
     return int(check_random_state(random_state).randint(2**31 - 1))
-
-
-def _half(event: np.ndarray, seed: int) -> np.ndarray:
-    """Mask of D1, a random half, stratified by event where there are enough of both kinds."""
-    strata = event if min(event.sum(), (~event).sum()) > 1 else None
-    rows = np.arange(len(event))
-    chosen, _ = train_test_split(rows, test_size=0.5, stratify=strata, random_state=seed)
-    first = np.isin(rows, chosen)
-    if not event[first].any() or not event[~first].any():
-        raise ValueError("split=True needs an event in each half; pass more, or split=False")
-    return first

@@ -1,39 +1,55 @@
 """Somebody's file as a table, and no file written over another.
 
 A file is text with a line of names and a line for each patient; commas, semicolons, tabs or bars
-stand between the fields; it may be packed (.gz, .zip). What cannot be read so is refused with what
-to do. pandas is imported where it is needed, so that a wrong name is refused at once.
+stand between the fields; it may be packed (.gz, .zip). Tables of other programs (Stata, Excel, SAS,
+SPSS, parquet) are read by pandas, some of them with a package that must be installed. What cannot
+be read is refused with what to do. pandas is imported where it is needed, so that a wrong name is
+refused at once.
 """
 
 import csv
 import gzip
+import importlib.util
 import io
 import os
 import re
+import struct
 import warnings
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, NamedTuple, TextIO
 
 if TYPE_CHECKING:
     import pandas as pd
 
 SEPARATORS = (",", ";", "\t", "|")
-# files of other programs, and the function of pandas that reads them
-OTHER_FORMATS = {
-    ".xlsx": "read_excel",
-    ".xls": "read_excel",
-    ".ods": "read_excel",
-    ".parquet": "read_parquet",
-    ".feather": "read_feather",
-    ".dta": "read_stata",
-    ".sav": "read_spss",
-    ".sas7bdat": "read_sas",
+
+
+class Format(NamedTuple):
+    """Files of another program: the function of pandas that reads them, and what it needs."""
+
+    reader: str
+    module: str = ""  # that must be importable
+    package: str = ""  # that has it
+
+
+FORMATS = {
+    ".dta": Format("read_stata"),
+    ".sas7bdat": Format("read_sas"),
+    ".xlsx": Format("read_excel", "openpyxl", "openpyxl"),
+    ".xls": Format("read_excel", "xlrd", "xlrd"),
+    ".ods": Format("read_excel", "odf", "odfpy"),
+    ".parquet": Format("read_parquet", "pyarrow", "pyarrow"),
+    ".feather": Format("read_feather", "pyarrow", "pyarrow"),
+    ".sav": Format("read_spss", "pyreadstat", "pyreadstat"),
 }
+READERS_COMPLAIN = (OSError, EOFError, KeyError, ValueError, struct.error, zipfile.BadZipFile)
+NAMELESS = re.compile(r"(Unnamed: \d+)?")  # what pandas calls a column of a sheet without a name
 
 
 def check_source(name: str | Path) -> Path:
-    """Refuse what is no text file, before anything slow is imported.
+    """Refuse what is no file that can be read here, before anything slow is imported.
 
     Parameters
     ----------
@@ -49,11 +65,11 @@ def check_source(name: str | Path) -> Path:
     path = Path(name)
     if not path.exists():
         raise ValueError(f"cannot read {path}: there is no such file; check its name")
-    reader = OTHER_FORMATS.get(path.suffix.lower())
-    if reader:
+    needed = FORMATS.get(path.suffix.lower())
+    if needed and needed.module and importlib.util.find_spec(needed.module) is None:
         raise ValueError(
-            f"cannot read {path}: a {path.suffix} file is no text; save it as CSV, in its own "
-            f"program or by pandas.{reader}(…).to_csv(…, index=False)"
+            f"cannot read {path}: a {path.suffix} file needs a package that is not here; run: pip "
+            f"install {needed.package}; or save the file as CSV"
         )
     return path
 
@@ -78,12 +94,16 @@ def check_target(target: Path, source: Path) -> None:
         raise ValueError(f"{target} exists and is no page; name another file to write, as p.html")
 
 
-def read_table(path: Path) -> "pd.DataFrame":
-    """The table in a text file.
+def read_table(path: Path, skip: Sequence[str] = (), argument: str = "skip") -> "pd.DataFrame":
+    """The table in a file.
 
     Parameters
     ----------
     path : Path
+    skip : sequence of str
+        Columns that are not read.
+    argument : str
+        What messages call the argument that named these columns.
 
     Returns
     -------
@@ -91,35 +111,90 @@ def read_table(path: Path) -> "pd.DataFrame":
         Names without spaces at their ends; a column without a name, such as row numbers, is left
         out.
     """
+    other = FORMATS.get(path.suffix.lower())
     try:
-        return _read(path)
+        if other:
+            return _read_other(path, other, skip, argument)
+        return _read_text(path, skip, argument)
     except UnicodeDecodeError as error:
         raise ValueError(f"cannot read {path}: it is no UTF-8 text; save it as such") from error
-    except (OSError, EOFError, ValueError, zipfile.BadZipFile) as error:  # readers' complaints
+    except _UnknownColumn as error:
+        raise ValueError(str(error)) from error
+    except READERS_COMPLAIN as error:
         reason = str(error).removeprefix("Error tokenizing data. C error: ").strip()
-        raise ValueError(f"cannot read {path}: {reason}") from error
+        advice = "; save it as CSV" if other else ""
+        raise ValueError(f"cannot read {path}: {reason}{advice}") from error
 
 
-def _read(path: Path) -> "pd.DataFrame":
+class _UnknownColumn(ValueError):
+    """A column that is to be skipped is not there."""
+
+
+def _check_names(names: list[str], skip: Sequence[str], argument: str) -> None:
+    """Refuse names that occur twice, and names to be skipped that do not occur."""
+    import pandas as pd
+
+    from drocox.data import column
+
+    if doubled := [name for name in names if name and names.count(name) > 1]:
+        raise ValueError(f"it names {doubled[0]!r} twice; rename one of the columns")
+    for name in skip:
+        try:
+            column(pd.DataFrame(columns=names), name, argument)
+        except ValueError as error:
+            raise _UnknownColumn(str(error)) from error
+
+
+def _read_other(path: Path, other: Format, skip: Sequence[str], argument: str) -> "pd.DataFrame":
+    """A table of another program."""
+    import pandas as pd
+
+    options: dict = {}
+    if other.reader == "read_sas":
+        options["encoding"] = "infer"
+    if other.reader == "read_stata":  # it can leave out columns, if it is told which it is to read
+        with pd.io.stata.StataReader(path) as file:
+            given = list(file.variable_labels())
+        _check_names([name.strip() for name in given], skip, argument)
+        options["columns"] = [name for name in given if name.strip() not in skip]
+    df = getattr(pd, other.reader)(path, **options)
+    names = ["" if NAMELESS.fullmatch(str(name)) else str(name).strip() for name in df.columns]
+    if other.reader != "read_stata":
+        _check_names(names, skip, argument)
+    df.columns = names
+    df = df.loc[:, [name != "" and name not in skip for name in names]]
+    df = df.dropna(how="all").reset_index(drop=True)  # sheets may end in empty rows
+    if df.empty:
+        raise ValueError("it holds no patient; pass at least one line below the names")
+    return df
+
+
+def _read_text(path: Path, skip: Sequence[str], argument: str) -> "pd.DataFrame":
+    """A table in a text file."""
     import pandas as pd
 
     separator, names = _header(path)
-    if doubled := [name for name in names if name and names.count(name) > 1]:
-        raise ValueError(f"its first line names {doubled[0]!r} twice; rename one of the columns")
+    _check_names(names, skip, argument)
+    wanted = [k for k, name in enumerate(names) if name != "" and name not in skip]
     layout = {"sep": separator, "skipinitialspace": True, "encoding": "utf-8-sig"}
+    layout |= {"index_col": False, "low_memory": False}
+    if skip:  # pandas then looks at no other field, nor at rows that are too long
+        _refuse_long_rows(path, separator, len(names))
+        layout["usecols"] = wanted
     with warnings.catch_warnings():
         # rows may end in separators; pandas warns where it would cut off more than those
         warnings.simplefilter("error", pd.errors.ParserWarning)
         try:
-            df = pd.read_csv(path, index_col=False, low_memory=False, **layout)
+            df = pd.read_csv(path, **layout)
         except pd.errors.ParserWarning:
             _refuse_long_rows(path, separator, len(names))
             warnings.simplefilter("ignore", pd.errors.ParserWarning)
-            df = pd.read_csv(path, index_col=False, low_memory=False, **layout)
+            df = pd.read_csv(path, **layout)
     if df.empty:
         raise ValueError("it holds no patient; pass at least one line below the names")
-    df.columns = names
-    df = df.loc[:, [name != "" for name in names]]
+    if not skip:
+        df = df.iloc[:, wanted]
+    df.columns = [names[k] for k in wanted]
     return df if separator == "," else _with_decimal_points(df)
 
 

@@ -4,8 +4,8 @@ Each figure is an :class:`drocox.heldout.Estimate`. On the scale g where it is n
 logarithm of a ratio, the logit of a share), its interval is :math:`g^{-1}(g(v) \\pm 1.96 \\sigma)`
 with the jackknife's standard error :math:`\\sigma`. Differences are taken as they are, in
 percentage points where the figure is a share, with intervals that hold for all pairs of an
-attribute at once (:mod:`drocox.intervals`). Of more than six groups each is compared with
-everybody.
+attribute at once (:mod:`drocox.intervals`), or for those of all attributes. Of more than six
+groups each is compared with everybody.
 """
 
 from itertools import combinations
@@ -174,7 +174,10 @@ class Judged(NamedTuple):
 
 
 def judge(
-    predictions: Predictions, kinds: list[Family], hidden: frozenset[tuple[str, str]] = frozenset()
+    predictions: Predictions,
+    kinds: list[Family],
+    hidden: frozenset[tuple[str, str]] = frozenset(),
+    familywise: bool = False,
 ) -> Judged:
     """Figures of all groups, and their differences within an attribute.
 
@@ -185,6 +188,8 @@ def judge(
         From :func:`families`; everybody is the first.
     hidden : set of (attribute, label)
         Groups that are not shown.
+    familywise : bool
+        Whether intervals of differences hold for all attributes at once, in each measure.
 
     Returns
     -------
@@ -192,40 +197,46 @@ def judge(
     """
     everybody = predictions.patients
     whole = Group(EVERYBODY, np.full(len(everybody.time), True), everybody)
-    rows: list[dict] = []
+    rows: dict[tuple[str, str], dict] = {}
+    judged: list[list[Group]] = []  # of each family, the groups with enough events
+    for family in kinds:
+        judged.append([])
+        for group in family.groups(everybody):
+            key = (family.attribute, group.label)
+            rows[key] = {"attribute": family.attribute, "group": group.label}
+            if key in hidden:
+                continue
+            events = group.alone.event.sum()
+            rows[key] |= {"patients": len(group.alone.time), "events": events}
+            if events >= FEWEST_EVENTS:
+                judged[-1].append(group)
     comparisons: list[dict] = []
     imparity: list[dict] = []
-    for family in kinds:
-        judged = []
-        row_of: dict[str, dict] = {}
-        for group in family.groups(everybody):
-            row: dict = {"attribute": family.attribute, "group": group.label}
-            rows.append(row)
-            if (family.attribute, group.label) in hidden:
-                continue
-            row |= {"patients": len(group.alone.time), "events": group.alone.event.sum()}
-            if row["events"] >= FEWEST_EVENTS:
-                judged.append(group)
-                row_of[group.label] = row
-        paired = len(family.labels) <= MOST_PAIRED
-        for name, method in steps(predictions.measures.items(), f"audit {family.attribute}"):
-            estimates = _estimates(everybody, judged, family, name, method)
+    for name, method in steps(predictions.measures.items(), "audit"):
+        pairs: list[Pairs] = []
+        pairs_of_algorithm: list[Pairs] = []
+        for family, groups in zip(kinds, judged, strict=True):
+            estimates = _estimates(everybody, groups, family, name, method)
             for label, estimate in estimates.items():
-                row_of[label] |= with_interval(name, estimate)
+                rows[family.attribute, label] |= with_interval(name, estimate)
             if not family.compared or not MEASURES[name].compared:
                 continue
+            paired = len(family.labels) <= MOST_PAIRED
             if name == "concordance":
                 against = None if paired else _of_everybody(whole, name, method)
-                for found in differences(estimates, 100, against):
-                    imparity.append({"attribute": family.attribute, **found})
+                pairs_of_algorithm.append(group_pairs(family.attribute, estimates, against))
             if name in UNTIED:  # ties in time are no difference between groups
-                estimates = _estimates(everybody, judged, family, name, method, "untied")
+                estimates = _estimates(everybody, groups, family, name, method, "untied")
             against = None if paired else _of_everybody(whole, name, method, UNTIED.get(name, ""))
-            for found in differences(estimates, MEASURES[name].unit, against):
-                comparisons.append({"attribute": family.attribute, "measure": name, **found})
+            pairs.append(group_pairs(family.attribute, estimates, against))
+        for row in differences(pairs, MEASURES[name].unit, familywise):
+            comparisons.append({"measure": name, **row})
+        imparity += differences(pairs_of_algorithm, 100, familywise)
+    attributes = [family.attribute for family in kinds]
+    comparisons.sort(key=lambda row: attributes.index(row["attribute"]))
     without_measure = [column for column in COMPARISON_COLUMNS if column != "measure"]
     return Judged(
-        pd.DataFrame(rows).reindex(columns=TABLE_COLUMNS),
+        pd.DataFrame(rows.values()).reindex(columns=TABLE_COLUMNS),
         pd.DataFrame(comparisons, columns=COMPARISON_COLUMNS),
         pd.DataFrame(imparity, columns=without_measure),
     )
@@ -304,31 +315,64 @@ def _estimate(
     return Estimate(value, without)
 
 
-def differences(
-    groups: dict[str, Estimate], unit: float, everybody: Estimate | None = None
-) -> list[dict]:
+class Pairs(NamedTuple):
+    """Differences of the groups of one attribute, and what each of them is called."""
+
+    names: list[dict]
+    differences: list[Estimate]
+
+
+def group_pairs(
+    attribute: str, groups: dict[str, Estimate], everybody: Estimate | None = None
+) -> Pairs:
     """Differences of every two groups, or of each group and everybody.
 
     Parameters
     ----------
+    attribute : str
     groups : dict of str to Estimate
         By label.
-    unit : float
-        100 for percentage points.
     everybody : Estimate, optional
         With whom each group is compared.
+
+    Returns
+    -------
+    Pairs
+    """
+    pairs = list(combinations(groups.items(), 2))
+    if everybody is not None:
+        pairs = [((EVERYBODY, everybody), group) for group in groups.items()]
+    out = Pairs([], [])
+    for (versus, first), (group, second) in pairs:
+        out.names.append({"attribute": attribute, "group": group, "versus": versus})
+        out.differences.append(Estimate(second.value - first.value, second.without - first.without))
+    return out
+
+
+def differences(families: list[Pairs], unit: float, familywise: bool) -> list[dict]:
+    """Differences with intervals that hold together: those of each attribute, or all.
+
+    Parameters
+    ----------
+    families : list of Pairs
+        Of each attribute.
+    unit : float
+        100 for percentage points.
+    familywise : bool
+        Whether they hold for all attributes at once.
 
     Returns
     -------
     list of dict
         With the columns of :func:`drocox.heldout.compare`.
     """
-    names = []
-    found = []
-    pairs = list(combinations(groups.items(), 2))
-    if everybody is not None:
-        pairs = [((EVERYBODY, everybody), group) for group in groups.items()]
-    for (versus, first), (group, second) in pairs:
-        names.append({"group": group, "versus": versus})
-        found.append(Estimate(second.value - first.value, second.without - first.without))
-    return compare(names, found, unit)
+    if familywise:
+        together = Pairs([], [])
+        for pairs in families:
+            together.names.extend(pairs.names)
+            together.differences.extend(pairs.differences)
+        families = [together]
+    rows = []
+    for pairs in families:
+        rows += compare(pairs.names, pairs.differences, unit)
+    return rows

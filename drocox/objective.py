@@ -17,6 +17,7 @@ features in risk set :math:`i` the Hessian is a weighted sum of the covariances 
 :mod:`drocox.solver` derives from them a number that no risk is below.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -24,8 +25,8 @@ import numpy as np
 from numba import njit
 
 from drocox import kernels
-from drocox.coordinates import Coordinates
-from drocox.cox import RiskSets, risk_sets
+from drocox.coordinates import BLOCK, Coordinates
+from drocox.cox import RiskSets
 from drocox.dro import dual_constant
 
 Part = slice | np.ndarray  # everybody, or the patients of one half
@@ -37,9 +38,18 @@ FLAT_BY_FEATURES = 1e-16
 LEAST_SLOPE = 1e-13
 # Below this, omega's series is more exact than its closed form.
 SMALL_ARGUMENT = 1e-3
+LEAST_PRICE = 1e-9  # which decides between equal losses of a tail, in units of loss
 # A step that moves no two scores farther apart than this is small (0.1: hazards by a tenth).
 SMALL_MOVE = 0.1
-BLOCK = 2**17  # numbers at a time that the processor keeps at hand
+
+
+@dataclass(frozen=True)
+class WorstCase:
+    """The worst case over a chi-square ball, in one half."""
+
+    eta: float
+    risk: float
+    q: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -59,28 +69,37 @@ class Answer:
 
 
 @njit(cache=True)
-def _risk_set_means(Z, hazard, total, event, stop, enters, meets, begin, split, low, high, sums, p):
-    """Mean features in the risk sets of the events at positions ``low`` to ``high``, else 0.
+def _risk_set_means(Z, hazard, total, stop, begin, rows, sums, p):
+    """Mean features in the risk sets of the positions ``rows``, in ascending order.
 
-    Positions before ``p`` are in ``sums``, the running sums of the two halves, which go on from
-    there and begin again with each stratum; returns the means and the new ``p``.
+    Positions before ``p`` are in ``sums``, the running sums, which go on from there and begin again
+    with each stratum; returns the means and the new ``p``.
     """
     d = Z.shape[1]
-    means = np.zeros((high - low, d))
-    for i in range(low, high):
-        while p <= i:  # one block of equal times after the other, latest first
-            end = stop[0, p]
+    means = np.empty((len(rows), d))
+    for k in range(len(rows)):
+        i = rows[k]
+        while p < stop[0, i]:
             if begin[0, p] == p:
                 sums[:] = 0.0
-            for q in range(p, end):
-                for j in range(d):
-                    sums[enters[0, q], j] += hazard[q] * Z[q, j]
-            p = end
-        if event[i]:
             for j in range(d):
-                itself = hazard[i] * Z[i, j] if split else 0.0
-                means[i - low, j] = (itself + sums[meets[0, i], j]) / total[i]
+                sums[j] += hazard[p] * Z[p, j]
+            p += 1
+        share = 1.0 / total[i]
+        for j in range(d):
+            means[k, j] = sums[j] * share
     return means, p
+
+
+@njit(cache=True)
+def _weighted(rows, weights):
+    """Rows times their weights."""
+    n, d = rows.shape
+    out = np.empty((n, d))
+    for i in range(n):
+        for j in range(d):
+            out[i, j] = weights[i] * rows[i, j]
+    return out
 
 
 @njit(cache=True)
@@ -136,6 +155,7 @@ class Problem:
         self.penalty = penalty
         self.ridge = penalty * coordinates.back.T @ coordinates.back  # lambda B^T B
         self.event = risk.event[0] & (weights > 0)  # a weight of 0 is nobody
+        self.censored = ~self.event
         self.split = first is not None
         half = np.zeros(len(weights), int)
         other = half
@@ -173,12 +193,19 @@ class Problem:
         Problem
         """
         risk = self.risk_sets
-        thin = risk_sets(risk.time[0][::step], risk.event[0][::step], strata=risk.begin[0][::step])
-        rows = thin.order[0] * step
-        first = None if self.first is None else self.first[rows]
-        coordinates = Coordinates(np.take(self.Z, rows, axis=0), self.coordinates.back)
+        time = risk.time[:, ::step]
+        event = risk.event[:, ::step]
+        order = np.arange(time.shape[1])[None]  # they stand in order already
+        outcomes = kernels.in_time_order(time, event, risk.begin[0, ::step], order)
+        time, event, stop, begin = outcomes
         return Problem(
-            coordinates, thin, self.weights[rows], first, self.alpha, self.rule, self.penalty
+            Coordinates(self.Z[::step].copy(), self.coordinates.back),
+            RiskSets(order, stop, event, time, begin),
+            self.weights[::step].copy(),
+            None if self.first is None else self.first[::step].copy(),
+            self.alpha,
+            self.rule,
+            self.penalty,
         )
 
     def farthest(self, step: np.ndarray) -> float:
@@ -210,6 +237,16 @@ class Problem:
         f -= f.max()
         return Losses(self, point, f) if f.min() > -kernels.SAFE_SPREAD else None
 
+    def at_null(self) -> "Losses":
+        """The losses of the null model, whose scores are all 0.
+
+        Returns
+        -------
+        Losses
+        """
+        n, r = self.Z.shape
+        return Losses(self, np.zeros(r), np.zeros(n))
+
     def worst(self, losses: np.ndarray) -> float:
         """The adversary's largest mean of losses, without a price; the sum over halves.
 
@@ -227,37 +264,45 @@ class Problem:
             if self.tail:
                 out += kernels.tail_mean(losses[part], mass, self.alpha)
             else:
-                out += kernels.worst_cases(losses[part][None], mass, np.array([self.c]))[1][0]
+                out += self.ball(losses[part], mass).risk
         return float(out)
 
-    def separates(self, point: np.ndarray) -> bool:
-        """Whether the scores put each event on top of its risk set.
-
-        Then losses fall for ever along the ray through ``point``, and no minimum is attained.
+    def ball(self, losses: np.ndarray, mass: np.ndarray) -> "WorstCase":
+        """The worst case of a chi-square ball, in one half.
 
         Parameters
         ----------
-        point : array of shape (r,)
+        losses, mass : arrays of shape (n,)
 
         Returns
         -------
-        bool
+        WorstCase
         """
-        f = self.Z @ point
-        return bool(np.ptp(f) > 0 and _all_on_top(f, self.event, *self.sets))
+        if self.c == 1:  # a ball of one point
+            return WorstCase(-np.inf, mass @ losses, mass)
+        (eta,), (risk,), (q,) = kernels.worst_cases(losses[None], mass, np.array([self.c]))
+        return WorstCase(eta, risk, q)
 
-    def lowest(self, q: np.ndarray) -> float:
-        """A number that no risk is below, whatever the features: a loss is at least log w.
+    def lowest(self) -> tuple[float, np.ndarray]:
+        """A number that no risk is below, whatever the features, and the q that proves it.
 
-        Parameters
-        ----------
+        A loss is at least log w, which it is where nobody else at risk has a hazard.
+
+        Returns
+        -------
+        bound : float
         q : array of shape (n,)
-
-        Returns
-        -------
-        float
         """
-        return q[self.event] @ np.log(self.weights[self.event])
+        least = np.log(np.where(self.event, self.weights, 1.0))
+        q = self.mass.copy()
+        if least.any():
+            for part in self.parts:
+                mass = self.mass[part]
+                if self.tail:
+                    q[part] = mass * priced_worst_case(least[part], mass, LEAST_PRICE, self.cap)[0]
+                else:
+                    q[part] = self.ball(least[part], mass).q
+        return float(q @ least), q
 
 
 class Losses:
@@ -266,12 +311,16 @@ class Losses:
     def __init__(self, problem: Problem, point: np.ndarray, f: np.ndarray):
         self.problem = problem
         self.point = point
-        self.hazard = np.exp(f) * problem.weights
+        self.scores = f
+        self.hazard = np.exp(f)
+        self.hazard *= problem.weights
         self.total = kernels.risk_sums(self.hazard[None], *problem.sets)[0]
         if problem.split:
             self.total += self.hazard
-        self.total[~problem.event] = 1.0
-        self.losses = (np.log(self.total) - f) * problem.event
+        self.total[problem.censored] = 1.0
+        self.losses = np.log(self.total)
+        self.losses -= f
+        self.losses *= problem.event
 
     @cached_property
     def penalty(self) -> float:
@@ -281,22 +330,79 @@ class Losses:
     @cached_property
     def risk(self) -> float:
         """R, the worst case without a price, with the penalty."""
-        return self.problem.worst(self.losses) + self.penalty
+        if self.problem.tail:
+            return self.problem.worst(self.losses) + self.penalty
+        return sum(half.risk for half in self.balls) + self.penalty
 
-    def slopes(self) -> np.ndarray:
-        """Gradient of each loss, 0 where censored.
+    @cached_property
+    def balls(self) -> "list[WorstCase]":
+        """The worst case of a chi-square ball in each half, without a price."""
+        problem = self.problem
+        return [problem.ball(self.losses[part], problem.mass[part]) for part in problem.parts]
+
+    @property
+    def separates(self) -> bool:
+        """Whether the scores put each event on top of its risk set.
+
+        Then losses fall for ever along the ray through the point, and no minimum is attained.
+        """
+        f = self.scores
+        problem = self.problem
+        return bool(_all_on_top(f, problem.event, *problem.sets) and np.ptp(f) > 0)
+
+    def means(self, rows: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Mean features in the risk sets of some events, block by block.
+
+        Parameters
+        ----------
+        rows : int array of shape (k,)
+            Positions of the events, in ascending order.
+
+        Yields
+        ------
+        rows : int array
+            Those of a block.
+        means : array of shape (rows of the block, r)
+        """
+        problem = self.problem
+        Z = problem.Z
+        stop, half, _, begin = problem.sets
+        block = 1 + BLOCK // Z.shape[1]
+        for side in range(len(problem.parts)):
+            hazard = self.hazard  # of those who may be met
+            mine = rows
+            if problem.split:
+                hazard = np.where(half[0] == 1 - side, hazard, 0.0)
+                mine = rows[half[0, rows] == side]
+            sums = np.zeros(Z.shape[1])
+            reached = 0
+            for low in range(0, len(mine), block):
+                some = mine[low : low + block]
+                means, reached = _risk_set_means(
+                    Z, hazard, self.total, stop, begin, some, sums, reached
+                )
+                if problem.split:  # everybody meets itself
+                    means += (self.hazard[some] / self.total[some])[:, None] * Z[some]
+                yield some, means
+
+    def slopes(self, rows: np.ndarray) -> np.ndarray:
+        """Gradients of the losses of some events; those of the censored are 0.
+
+        Parameters
+        ----------
+        rows : int array of shape (k,)
+            Positions of the events, in ascending order.
 
         Returns
         -------
-        array of shape (n, r)
+        array of shape (k, r)
         """
-        problem = self.problem
-        n, d = problem.Z.shape
-        given = (self.hazard, self.total, problem.event, *problem.sets, problem.split)
-        means, _ = _risk_set_means(problem.Z, *given, 0, n, np.zeros((2, d)), 0)
-        means -= problem.Z
-        means[~problem.event] = 0.0
-        return means
+        slopes = np.empty((len(rows), self.problem.Z.shape[1]))
+        place = np.empty(len(self.losses), int)
+        place[rows] = np.arange(len(rows))
+        for some, means in self.means(rows):
+            slopes[place[some]] = means - self.problem.Z[some]
+        return slopes
 
 
 class Weighted:
@@ -339,38 +445,37 @@ class Weighted:
         problem = at.problem
         n, d = problem.Z.shape
         response = np.zeros(n)
-        kept = []  # directions of the losses to which q cannot respond, and their squared lengths
+        kept = []  # directions of the losses to which q cannot respond
+        lengths = []  # their squares
         for answer in answers:
             part = answer.part
             response[part] = answer.response
             if not answer.response.any():
                 continue
             # 1 and the losses, made orthogonal
-            level = at.losses[part] - np.average(at.losses[part], weights=answer.response)
+            losses = at.losses[part]
+            level = losses - answer.response @ losses / answer.response.sum()
             for power in range(answer.moments):
                 vector = np.zeros(n)
                 vector[part] = answer.response * level**power
-                kept.append((vector * problem.event, vector[part] @ level**power))
-        response *= problem.event
+                kept.append(vector)
+                lengths.append(vector[part] @ level**power)
         fixed = problem.ridge.copy()
         added = np.zeros((d, d))
         moved = np.zeros((len(kept), d))
-        sums = np.zeros((2, d))
-        reached = 0
-        given = (at.hazard, at.total, problem.event, *problem.sets, problem.split)
         block = 1 + BLOCK // d
         for low in range(0, n, block):
-            high = min(n, low + block)
-            z = problem.Z[low:high]
-            means, reached = _risk_set_means(problem.Z, *given, low, high, sums, reached)
-            fixed += z.T @ (self.expected[low:high, None] * z)
-            fixed -= means.T @ (self.observed[low:high, None] * means)
+            z = problem.Z[low : low + block]
+            fixed += z.T @ _weighted(z, self.expected[low : low + block])
+        # who is not weighed does not respond: q_i > 0 wherever the response is
+        for rows, means in at.means(np.flatnonzero(self.observed)):
+            fixed -= means.T @ _weighted(means, self.observed[rows])
             if kept:
-                means -= z  # the gradients of the losses
-                added += means.T @ (response[low:high, None] * means)
-                moved += [vector[low:high] @ means for vector, _ in kept]
-        for vector, (_, size) in zip(moved, kept, strict=True):
-            added -= np.outer(vector, vector) / max(size, 1e-300)
+                means -= problem.Z[rows]  # the gradients of the losses
+                added += means.T @ _weighted(means, response[rows])
+                moved += [vector[rows] @ means for vector in kept]
+        for vector, length in zip(moved, lengths, strict=True):
+            added -= np.outer(vector, vector) / max(length, 1e-300)
         return fixed, added
 
     def bound(self) -> float:
@@ -410,9 +515,10 @@ class Priced(Weighted):
 
     def __init__(self, at: Losses, mu: float):
         problem = at.problem
+        worst_cases = [None] * len(problem.parts) if problem.tail else at.balls
         self.answers = [
-            _answer(at.losses[part], problem, part, problem.mass[part], mu)
-            for part in problem.parts
+            _answer(at.losses[part], worst, problem, part, mu)
+            for part, worst in zip(problem.parts, worst_cases, strict=True)
         ]
         q = np.empty(len(at.losses))
         for answer in self.answers:
@@ -433,17 +539,21 @@ class Priced(Weighted):
         return self.both[0]
 
 
-def _answer(losses, problem: Problem, part: Part, mass: np.ndarray, mu: float) -> Answer:
-    """The adversary's answer in one half of a chi-square ball's problem, or to a tail's."""
-    c = problem.c
-    if c is not None:
-        (eta,), (risk,), (q,) = kernels.worst_cases(losses[None], mass, np.array([c]))
-        # q_i = p_i (loss_i - eta)_+ / width; for C = 1 the adversary has no choice
-        width = (risk - eta) / c**2 if c > 1 else np.inf
+def _answer(
+    losses: np.ndarray, worst: WorstCase | None, problem: Problem, part: Part, mu: float
+) -> Answer:
+    """The adversary's answer in one half: near the worst case of a ball, or to a tail's losses."""
+    mass = problem.mass[part]
+    cap = problem.cap
+    if worst is not None:
+        if cap == 1:  # the adversary has no choice
+            return Answer(part, worst.q, np.zeros(len(mass)), 0, worst.risk, False)
+        # q_i = p_i (loss_i - eta)_+ / width
+        width = (worst.risk - worst.eta) / cap
         if width >= mu:
-            value = risk - 0.5 * mu * (c**2 - 1)
-            return Answer(part, q, mass * (q > 0) / width, 2, value, False)
-    cap = problem.cap if c is None else np.inf
+            value = worst.risk - 0.5 * mu * (cap - 1)
+            return Answer(part, worst.q, mass * (worst.q > 0) / width, 2, value, False)
+        cap = np.inf
     ratio, inside = priced_worst_case(losses, mass, mu, cap)
     q = mass * ratio
     value = q @ losses - 0.5 * mu * (q @ ratio - 1)

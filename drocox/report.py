@@ -23,7 +23,8 @@ from drocox import horizon as horizons
 from drocox.data import SurvivalData
 from drocox.disclosure import hidden_groups
 from drocox.findings import number_text, sentences
-from drocox.heldout import DIFFERENCE_COLUMNS, Estimate, compare
+from drocox.funnel import Funnel, funnel
+from drocox.heldout import DIFFERENCE_COLUMNS, FEWEST_EVENTS, Estimate, compare
 from drocox.judging import (
     COMPARISON_COLUMNS,
     MEASURES,
@@ -33,12 +34,16 @@ from drocox.judging import (
     group_estimates,
     judge,
 )
+from drocox.pictures import calibration_drawings, funnel_drawing
 from drocox.predictions import Predictions, predictions
 from drocox.slices import find_slices
 
 LABEL_WIDTH = 25  # of a group in the printed table
+FEW_EVENTS = 20  # below which a group's intervals are rough
+MOST_NAMED = 12  # groups in a sentence of the page
 SHOWN_ROWS = 40  # of a table on the page; all of them are in to_csv
 HIDDEN_NOTE = "Groups with fewer than {} patients, events or patients without are not shown."
+FAMILYWISE_NOTE = "Differences by {} attributes: their intervals hold together with 95 %."
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +61,8 @@ class Audit:
     differences : DataFrame
         A row for each pair of groups of an attribute and each ``measure``: the signed
         ``difference``, ``group`` less ``versus``, with an interval that is simultaneous over the
-        attribute's pairs (``low``, ``high``), and ``beyond_noise``, whether it excludes 0. In
+        attribute's pairs (``low``, ``high``), or over all attributes' pairs where ``familywise``
+        was asked for, and ``beyond_noise``, whether it excludes 0. In
         percentage points for c-index and concordance, which leave out pairs of one time here, and
         for Uno's c and AUC; as they are for the others. Of more than six groups each is compared
         with everybody.
@@ -71,6 +77,10 @@ class Audit:
         What the reader should know first, such as scores that look reversed.
     horizon : float
         The time up to which risks are judged.
+    familywise : bool
+        Whether the intervals of differences hold for all attributes at once.
+    smallest : int
+        Groups with fewer patients are not shown.
     """
 
     name: str
@@ -83,6 +93,8 @@ class Audit:
     predictions: Predictions = field(repr=False)
     kinds: list[Family] = field(repr=False)
     hidden: frozenset = field(repr=False)
+    familywise: bool = False
+    smallest: int = 0
 
     @property
     def differences(self) -> pd.DataFrame:
@@ -149,11 +161,77 @@ class Audit:
         by = found["group"].map(order)
         return found.iloc[np.argsort(by.to_numpy(), kind="stable")].reset_index(drop=True)
 
+    @property
+    def many(self) -> list[str]:
+        """Attributes with so many groups that each is compared with everybody."""
+        crowded = [family for family in self.kinds if len(family.labels) > MOST_PAIRED]
+        return [family.attribute for family in crowded if family.compared]
+
+    def funnels(self) -> list[Funnel]:
+        """For each attribute with many groups, their c-index by events and limits of chance.
+
+        Returns
+        -------
+        list of Funnel
+        """
+        if self.table["c_index"].isna().all():
+            return []
+        return [funnel(name, self.table, self.comparisons) for name in self.many]
+
+    def calibration_curves(self, bins: int = 5) -> pd.DataFrame:
+        """Observed and predicted risk at the horizon, in parts of each group.
+
+        Parameters
+        ----------
+        bins : int
+            Parts of each group, of equal size, by predicted risk.
+
+        Returns
+        -------
+        DataFrame
+            With ``attribute``, ``group``, ``patients``, ``predicted`` and ``observed``; empty where
+            no risks were predicted. Attributes with many groups, and groups of which a part would
+            be too small to be shown, are left out.
+        """
+        patients = self.predictions.patients
+        curves = [pd.DataFrame(columns=["attribute", "group", "patients", "predicted", "observed"])]
+        for family in self.kinds:
+            if patients.risk is None or not family.compared or family.attribute in self.many:
+                continue
+            for code, label in enumerate(family.labels):
+                rows = family.codes == code
+                too_small = rows.sum() < bins * max(2, self.smallest)
+                if too_small or (family.attribute, label) in self.hidden:
+                    continue
+                risk, time, event = patients.risk[rows], patients.time[rows], patients.event[rows]
+                curve = horizons.calibration_curve(risk, time, event, self.horizon, bins)
+                curves.append(curve.assign(attribute=family.attribute, group=label))
+        return pd.concat(curves[1:] or curves, ignore_index=True)
+
+    @property
+    def cautions(self) -> list[str]:
+        """What the page warns of: groups with few events, and who is not judged at all."""
+        known = self.table[self.table["attribute"].isin([f.attribute for f in self.kinds[1:]])]
+        lines = []
+        none = known[known["events"] < FEWEST_EVENTS]
+        few = known[(known["events"] >= FEWEST_EVENTS) & (known["events"] < FEW_EVENTS)]
+        for rows, words in (
+            (none, "Not judged, with fewer than {} events: {}.".format(FEWEST_EVENTS, "{}")),
+            (few, "Few events, so that intervals are wide and rough: {}."),
+        ):
+            names = [f"{row.group} ({row.events:.0f})" for row in rows.itertuples()]
+            if len(names) > MOST_NAMED:
+                names = [*names[:MOST_NAMED], f"{len(names) - MOST_NAMED} more"]
+            if names:
+                lines.append(words.format(", ".join(names)))
+        return lines
+
     def plot(self) -> object:
         """Draw c-index and calibration (or slope) of every group, with intervals.
 
         Of more than six groups of an attribute it is a funnel: the c-index by the number of
-        events, around everybody's.
+        events, around everybody's, with limits that hold 95 % of the groups by chance, and others
+        that hold all of them.
 
         Returns
         -------
@@ -162,8 +240,8 @@ class Audit:
         import matplotlib.pyplot as plt  # here: the library does without
 
         with plt.rc_context({"text.parse_math": False}):  # a group may be called $x$
-            if max(len(family.labels) for family in self.kinds if family.compared) > MOST_PAIRED:
-                return self._funnel(plt)
+            if self.funnels():
+                return self._draw_funnels(plt)
             names = ["c_index", "calibration"]
             if self.table["calibration"].isna().all():
                 names[1] = "slope" if self.table["slope"].notna().any() else "risk_observed"
@@ -179,19 +257,26 @@ class Audit:
                 ax.set(xlabel=title, yticks=place, yticklabels=table["group"])
         return figure
 
-    def _funnel(self, plt) -> object:
-        """The c-index of many groups by their events, and where nine of ten would lie by chance."""
-        table = self.table[self.table["c_index"].notna() & (self.table["attribute"] != "")]
-        figure, ax = plt.subplots(figsize=(6.4, 4), layout="constrained")
-        ax.errorbar(
-            table["events"],
-            table["c_index"],
-            [table["c_index"] - table["c_index_low"], table["c_index_high"] - table["c_index"]],
-            fmt="o",
-            elinewidth=0.6,
+    def _draw_funnels(self, plt) -> object:
+        """The c-index of many groups by their events, and where they would lie by chance."""
+        funnels = self.funnels()
+        size = (6.4, 3.6 * len(funnels))
+        figure, axes = plt.subplots(
+            len(funnels), 1, squeeze=False, figsize=size, layout="constrained"
         )
-        ax.axhline(self.table["c_index"].iloc[0], color="0.5", linestyle=":")
-        ax.set(xlabel="events", ylabel="c-index", xscale="log")
+        for ax, one in zip(axes[:, 0], funnels, strict=True):
+            groups = one.groups
+            for beyond, marker in ((False, "o"), (True, "^")):
+                rows = groups[groups["beyond_noise"] == beyond]
+                ax.plot(rows["events"], rows["c_index"], marker, label="beyond noise" * beyond)
+            for row in groups[groups["beyond_noise"]].itertuples():
+                ax.annotate(row.group, (row.events, row.c_index))
+            sizes = np.geomspace(groups["events"].min(), groups["events"].max(), 100)
+            for at_once, style in ((False, ":"), (True, "--")):
+                for limit in one.limits(sizes, at_once):
+                    ax.plot(sizes, limit, style, color="0.5")
+            ax.axhline(one.centre, color="0.5", linewidth=0.8)
+            ax.set(xlabel="events", ylabel="c-index", xscale="log", title=one.attribute)
         return figure
 
     def plot_calibration(self, bins: int = 5) -> object:
@@ -208,24 +293,21 @@ class Audit:
         """
         import matplotlib.pyplot as plt  # here: the library does without
 
-        patients = self.predictions.patients
-        risk = patients.risk
-        if risk is None:
+        curves = self.calibration_curves(bins)
+        if self.predictions.patients.risk is None:
             raise ValueError("no risks to draw; pass survival= with times=, or scores with train=")
-        attributes = [family for family in self.kinds if family.compared]
+        attributes = list(curves["attribute"].unique())
+        if not attributes:
+            raise ValueError("no group is large enough to be drawn in parts; lower bins")
         size = (3.2 * len(attributes), 3.4)
         with plt.rc_context({"text.parse_math": False}):
             figure, axes = plt.subplots(
                 1, len(attributes), squeeze=False, figsize=size, layout="constrained"
             )
-            for ax, family in zip(axes[0], attributes, strict=True):
+            for ax, name in zip(axes[0], attributes, strict=True):
                 ax.axline((0, 0), slope=1, color="0.5", linestyle=":")
-                for code, label in enumerate(family.labels[:MOST_PAIRED]):
-                    rows = family.codes == code
-                    if (family.attribute, label) in self.hidden or rows.sum() < 2 * bins:
-                        continue
-                    time, event = patients.time[rows], patients.event[rows]
-                    curve = horizons.calibration_curve(risk[rows], time, event, self.horizon, bins)
+                of_attribute = curves[curves["attribute"] == name]
+                for label, curve in of_attribute.groupby("group", sort=False):
                     ax.plot(curve["predicted"], curve["observed"], "o-", label=label)
                 ax.set(xlabel="predicted risk", ylabel="observed risk")
                 ax.legend()
@@ -317,7 +399,11 @@ class Audit:
         return text
 
 
-def page(audits: Mapping[str, Audit], facts: Mapping[str, str] | None = None) -> str:
+def page(
+    audits: Mapping[str, Audit],
+    facts: Mapping[str, str] | None = None,
+    warnings: Sequence[str] = (),
+) -> str:
     """The audits of one or several models as a page, laid out by ``page.html`` beside this module.
 
     Parameters
@@ -326,6 +412,8 @@ def page(audits: Mapping[str, Audit], facts: Mapping[str, str] | None = None) ->
         By the name of the model, which may be empty. The second is compared with the first.
     facts : mapping of str to str, optional
         What else the page says about its making, such as the command.
+    warnings : sequence of str
+        What was said while the models were fitted, such as that a coefficient runs away.
 
     Returns
     -------
@@ -346,7 +434,11 @@ def page(audits: Mapping[str, Audit], facts: Mapping[str, str] | None = None) ->
         titles={name: measure.title for name, measure in MEASURES.items()},
         compared=compared,
         base=next(iter(audits)),
+        nan=float("nan"),
         most=SHOWN_ROWS,
+        warnings=warnings,
+        funnel_drawing=funnel_drawing,
+        calibration_drawings=calibration_drawings,
     )
 
 
@@ -375,6 +467,7 @@ def audit(
     folds=None,
     train: tuple | Mapping | None = None,
     smallest: int = 0,
+    familywise: bool = False,
 ) -> Audit:
     r"""Judge how well predictions serve the groups of ``data``, with 95 % intervals.
 
@@ -390,7 +483,9 @@ def audit(
     everybody's. Up to the horizon, ``risk_observed`` is Kaplan and Meier's risk,
     ``risk_predicted`` the mean prediction, ``auc`` and ``brier`` compare the two patient by
     patient. What the predictions cannot answer is NaN: calibration needs survival, expected events
-    or a training part. Groups with fewer than 5 events are counted, not judged.
+    or a training part. Groups with fewer than 5 events are counted, not judged. In simulations
+    intervals hold as often as they promise, except those of differences in AUC among many groups
+    with some ten patients beyond the horizon, which hold less often.
 
     Parameters
     ----------
@@ -416,6 +511,10 @@ def audit(
     smallest : int
         Groups with fewer patients, events or patients without an event are not shown, nor are
         others from which they could be worked out.
+    familywise : bool
+        Whether the intervals of differences hold for all attributes at once, in each measure, and
+        not only for the groups of one attribute: for those who look at many attributes and want
+        to be wrong about any of them in 5 % of all audits.
 
     Returns
     -------
@@ -451,7 +550,9 @@ def audit(
         notes = [*judged.notes, note] if note else list(judged.notes)
         if hidden:
             notes.append(HIDDEN_NOTE.format(smallest))
-        table, comparisons, imparity = judge(judged, kinds, hidden)
+        if familywise:
+            notes.append(FAMILYWISE_NOTE.format(len(data.groups)))
+        table, comparisons, imparity = judge(judged, kinds, hidden, familywise)
         slices = pd.DataFrame(columns=[*DIFFERENCE_COLUMNS, "patients", "events"])
         if judged.ranks:
             slices = find_slices(judged.patients, data.X)
@@ -467,4 +568,6 @@ def audit(
         judged,
         kinds,
         hidden,
+        familywise,
+        smallest,
     )

@@ -41,9 +41,10 @@ converge at once. The rule "cvar", which has kinks wherever it matters, takes th
 """
 
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
+from scipy.linalg import lapack
 
 from drocox import _checks, kernels, tail
 from drocox.coordinates import uncorrelated
@@ -51,7 +52,8 @@ from drocox.cox import RiskSets
 from drocox.dro import RULES
 from drocox.objective import SMALL_MOVE, Losses, Priced, Problem, Weighted
 
-SAMPLE = 20_000  # patients of the sample that finds a starting point
+SAMPLE = 4_000  # patients of the sample that finds a starting point
+WORTH_A_SAMPLE = 10  # how many times more there must be
 SAMPLE_TOLERANCE = 1e-4  # the gap at which the sample's own minimum is near enough
 SAMPLE_STEPS = 50
 
@@ -87,9 +89,13 @@ RUN_AWAY = 10.0
 FAR_AND_UNPROVED = 100.0
 # Steps that end with scores this near to the largest spread there can be were stopped by it.
 OUT_OF_RANGE = 0.8
+# A patient is an outlier if the scores of all others spread over less than this share of the range.
+ALONE = 0.5
 # Curvature below this share of the largest is rounding.
 NEWTON_FLOOR = 1e-12
 NEWTON_SLOPE = 1e-13
+# Smallest curvature over the largest, estimated, above which no direction is near that floor.
+WELL_CONDITIONED = 1e-8
 
 
 @dataclass(frozen=True)
@@ -105,16 +111,17 @@ class Solution:
     separated: bool  # whether coefficients run away: no minimum is attained
 
 
-@dataclass
 class _Progress:
     """The best point so far, and the best bound with its q."""
 
-    best: Losses
-    bound: float
-    q: np.ndarray
-    steps: int = 0
-    away: bool = field(init=False)  # whether scores still move, far, and gain next to nothing
-    on_a_ray: bool = False  # whether the best point is on a ray along which losses fall for ever
+    away: bool  # whether scores still move, far, and gain next to nothing
+
+    def __init__(self, best: Losses, bound: float, q: np.ndarray):
+        self.best = best
+        self.bound = bound
+        self.q = q
+        self.steps = 0
+        self.on_a_ray = False  # whether the best point is on a ray along which losses always fall
 
     @property
     def gap(self) -> float:
@@ -125,7 +132,7 @@ class _Progress:
         """Take a point with a smaller risk; a null optimum is to be exactly that."""
         problem = new.problem
         if self.best.point.any() and problem.farthest(new.point) < SMALL_MOVE:
-            self.best = problem.at(np.zeros(len(new.point)))
+            self.best = problem.at_null()
         if new.risk < self.best.risk - ROUNDED * abs(self.best.risk):
             self.best = new
 
@@ -139,7 +146,7 @@ class _Progress:
     def follow_the_ray(self, tol: float) -> bool:
         """Whether the best point separates; if so, go along its ray until little is to be had."""
         problem = self.best.problem
-        if problem.penalty > 0 or not problem.separates(self.best.point):
+        if problem.penalty > 0 or not self.best.separates:
             return False
         self.on_a_ray = True
         while self.gap > tol:
@@ -177,9 +184,8 @@ def minimise(
     Parameters
     ----------
     X : array of shape (n, d)
-        Features, in any units. Columns that differ by less than 1e-11 of their variance are taken
-        for copies, and the bound is that of models that do so: clip an outlier of more than 10^6
-        standard deviations that two columns share.
+        Features, in any units. Columns, or sums of them, that agree to 13 digits in every patient
+        are taken for copies.
     risk : RiskSets
         The outcomes, ``risk_sets(time, event)``, with strata or without.
     alpha : float in (0, 1]
@@ -229,18 +235,12 @@ def minimise(
     if first is not None:
         _checks.same_length(first=np.asarray(first), X=order)
         first = np.asarray(first, bool)[order]
-    coordinates = uncorrelated(np.take(X, order, axis=0), risk, weights, penalty)
+    coordinates = uncorrelated(X, risk, weights, penalty)
     problem = Problem(coordinates, risk, weights, first, alpha, rule, penalty)
-    start = np.zeros(problem.Z.shape[1])
-    step = len(X) // SAMPLE
-    if step > 1:  # a sample is near the optimum at a fraction of the cost
-        with suppress(ValueError):  # unless it has too few events
-            sample = problem.thinned(step)
-            start = _solve(sample, start, SAMPLE_TOLERANCE, SAMPLE_STEPS).best.point
-    progress = _solve(problem, start, tol, n_iter)
+    progress = _solve(problem, _start(problem), tol, n_iter)
     best = progress.best
     if progress.gap > tol and not progress.separated(tol):
-        _refuse_scores_out_of_range(problem, best, X)
+        _refuse_scores_out_of_range(best, X)
     bound = min(progress.bound, best.risk)  # rounding may put them the other way round
     worst = np.empty(len(X))
     worst[order] = progress.q
@@ -260,31 +260,54 @@ def _relative_gap(risk: float, bound: float) -> float:
     return (risk - bound) / max(1.0, risk)
 
 
+def _start(problem: Problem) -> np.ndarray:
+    """Where to start: at 0, or at the optimum of a sample, found at a fraction of the cost."""
+    start = np.zeros(problem.Z.shape[1])
+    step = len(problem.Z) // SAMPLE
+    if step >= WORTH_A_SAMPLE:
+        with suppress(ValueError):  # unless the sample has too few events
+            start = _solve(problem.thinned(step), start, SAMPLE_TOLERANCE, SAMPLE_STEPS).best.point
+    return start
+
+
 def _solve(problem: Problem, start: np.ndarray, tol: float, n_iter: int) -> _Progress:
     """Descend from ``start``, or from 0 where scores would be too far apart there."""
-    at = problem.at(start)
-    if at is None:
-        at = problem.at(np.zeros_like(start))
+    at = problem.at(start) or problem.at_null()
     if problem.tail:
         return _solve_tail(problem, at, tol, n_iter)
     return _solve_ball(problem, at, tol, n_iter)
 
 
-def _refuse_scores_out_of_range(problem: Problem, best: Losses, X: np.ndarray) -> None:
+def _refuse_scores_out_of_range(best: Losses, X: np.ndarray) -> None:
     """Say so where steps ended because hazards left the range of floating-point numbers."""
-    if problem.farthest(best.point) < OUT_OF_RANGE * kernels.SAFE_SPREAD:
+    problem = best.problem
+    scores = best.scores
+    spread = np.ptp(scores)
+    if spread < OUT_OF_RANGE * kernels.SAFE_SPREAD:
         return
-    coef = problem.coordinates.back @ best.point
-    share = np.abs((X - np.median(X, axis=0)) * coef)  # of each score's distance from the others
-    row, column = np.unravel_index(share.argmax(), share.shape)
+    farthest = np.abs(scores - np.median(scores)).argmax()
+    if np.ptp(np.delete(scores, farthest)) < ALONE * spread:
+        row = problem.risk_sets.order[0][farthest]
+        coef = problem.coordinates.back @ best.point
+        column = np.abs((X[row] - np.median(X, axis=0)) * coef).argmax()
+        raise ValueError(
+            f"X holds an outlier in column {column}, row {row}: the best model would put its score "
+            f"out of the range of floating-point numbers; clip or transform that column"
+        )
     raise ValueError(
-        f"X holds an outlier in column {column}, row {row}: the best model would put its score "
-        f"out of the range of floating-point numbers; clip or transform that column"
+        f"the features tell nearly perfectly who has an event first: with penalty="
+        f"{problem.penalty:g} the best scores lie {spread:.0f} apart or more, out of the range of "
+        f"floating-point numbers; use a larger penalty, or clip outliers"
     )
 
 
 def _newton(hessian: np.ndarray, gradient: np.ndarray) -> np.ndarray:
     """Newton's direction, 0 where neither slope nor curvature is more than rounding."""
+    factor, failed = lapack.dpotrf(hessian)
+    if not failed:
+        share, _ = lapack.dpocon(factor, np.abs(hessian).sum(axis=0).max())
+        if share > WELL_CONDITIONED:
+            return -lapack.dpotrs(factor, gradient)[0]
     curvature, vectors = np.linalg.eigh(hessian)
     slope = vectors.T @ gradient
     floor = max(NEWTON_FLOOR * curvature[-1], 1e-100)
@@ -309,7 +332,7 @@ def _solve_ball(problem: Problem, at: Losses, tol: float, n_iter: int) -> _Progr
     """Descend, again with a lower price where it matters."""
     mu = FIRST_PRICE / problem.cap
     state = Priced(at, mu)
-    progress = _Progress(at, problem.lowest(state.q), state.q)
+    progress = _Progress(at, *problem.lowest())
     while True:
         left = max(1, n_iter - progress.steps)
         state, before, steps, progress.away = _descend(problem, state, mu, left)
@@ -339,10 +362,11 @@ def _descend(
     for step in range(1, n_iter + 1):
         fixed, added = state.both
         hessian = fixed + added
-        damped = hessian + damping * np.eye(len(hessian))
+        damped = hessian + damping * np.eye(len(hessian)) if damping > 0 else hessian
         direction = _newton(damped, state.gradient)
         drop = -direction @ state.gradient
-        away = problem.penalty == 0 and problem.farthest(direction) > SMALL_MOVE
+        moves = problem.farthest(direction) > SMALL_MOVE
+        away = problem.penalty == 0 and moves
         if drop <= (NOTHING_AFAR if away else NOTHING):
             break
         at = problem.at(state.point + direction)
@@ -355,11 +379,11 @@ def _descend(
             left = -_newton(damped, new.gradient) @ new.gradient
             gain = 1.0 if left <= 0.25 * drop else -1.0
         damping = _damping(damping, gain, np.trace(fixed))
-        if gain > ACCEPTED_GAIN:
-            if drop < COMPARABLE and not (new.priced or away):  # the bound before it will do
+        if new is not None and gain > ACCEPTED_GAIN:
+            if drop < COMPARABLE and not (new.priced or moves):  # the bound before it will do
                 return new, state, step, False
             state = new
-            if problem.penalty == 0 and away and problem.separates(state.point):
+            if problem.penalty == 0 and away and state.at.separates:
                 break
         elif drop < COMPARABLE:
             break
@@ -373,7 +397,7 @@ def _solve_tail(problem: Problem, at: Losses, tol: float, n_iter: int) -> _Progr
     """Steps to the minimum of a model that has the risk's kinks; see :mod:`drocox.tail`."""
     price = tail.FIRST_PRICE
     weighted: Weighted = Priced(at, price / problem.cap)
-    progress = _Progress(at, problem.lowest(weighted.q), weighted.q)
+    progress = _Progress(at, *problem.lowest())
     model = tail.Model(at)
     damping = 0.0
     for progress.steps in range(1, max(1, n_iter) + 1):
@@ -389,7 +413,7 @@ def _solve_tail(problem: Problem, at: Losses, tol: float, n_iter: int) -> _Progr
         new = problem.at(at.point + found.step)
         gain = -1.0 if new is None else (at.risk - new.risk + smallest) / found.drop
         damping = _damping(damping, gain, trace)
-        if gain > ACCEPTED_GAIN:
+        if new is not None and gain > ACCEPTED_GAIN:
             price = min(tail.FIRST_PRICE, problem.farthest(found.step))
             at = new
             model = tail.Model(at)

@@ -20,7 +20,8 @@ patients :math:`T` on the edge, all others at :math:`q_i = 0` or :math:`q_i = p_
           \qquad \sum_i q_i = 1
 
 are linear equations. Whose weight would leave its range leaves :math:`T`; who is on the wrong side
-of :math:`\eta` enters; each change makes the dual value larger, and in the end there is none.
+of :math:`\eta` enters; each change makes the dual value larger, and in the end there is none. All
+who are censored have loss 0 and slope 0, so those of a half stand as one, and one weight is theirs.
 Neither stage computes an exponential or passes over risk sets.
 """
 
@@ -28,6 +29,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from drocox import kernels
 from drocox.objective import Losses, priced_worst_case
 
 FIRST_PRICE = 0.1  # in units of loss over cap: losses this far apart share the edge of the tail
@@ -61,14 +63,24 @@ class Model:
     """
 
     def __init__(self, at: Losses):
-        self.at = at
         self.problem = at.problem
-        self.slopes = at.slopes()
         self.linear = at.problem.ridge @ at.point
+        event = at.problem.event
+        self.rows = np.flatnonzero(event)
         # which sum of q each patient belongs to: 0 and 1 are the halves of a split
-        self.half = np.zeros(len(at.losses), int)
-        if self.problem.first is not None:
-            self.half = np.where(self.problem.first, 0, 1)
+        half = np.zeros(len(event), int)
+        if at.problem.first is not None:
+            half = np.where(at.problem.first, 0, 1)
+        halves = np.arange(len(at.problem.parts))
+        # events, then the censored of each half as one
+        self.place = np.where(event, 0, len(self.rows) + half)
+        self.place[self.rows] = np.arange(len(self.rows))
+        self.half = np.append(half[self.rows], halves)
+        self.parts = [self.half == h for h in halves]
+        self.mass = np.bincount(self.place, at.problem.mass, len(self.half))
+        self.losses = np.append(at.losses[self.rows], np.zeros(len(halves)))
+        nothing = np.zeros((len(halves), len(at.point)))
+        self.slopes = np.vstack([at.slopes(self.rows), nothing])
 
     def minimum(self, hessian: np.ndarray, first_price: float) -> ModelMinimum:
         """Its minimum for a curvature, by prices that fall from ``first_price`` and an active set.
@@ -93,23 +105,33 @@ class Model:
                 break
             price *= PRICE_FACTOR
         step, q = self._active_set(q, inside, hessian)
-        after = self.at.losses + self.slopes @ step
+        after = self._worst(self.losses + self.slopes @ step)
         quadratic = 0.5 * step @ hessian @ step + self.linear @ step
-        drop = self.problem.worst(self.at.losses) - self.problem.worst(after) - quadratic
-        return ModelMinimum(step, q, drop)
+        drop = self._worst(self.losses) - after - quadratic
+        return ModelMinimum(step, self._everybodys(q), drop)
+
+    def _worst(self, losses: np.ndarray) -> float:
+        """The adversary's largest mean of losses; the sum over halves."""
+        alpha = self.problem.alpha
+        return sum(kernels.tail_mean(losses[part], self.mass[part], alpha) for part in self.parts)
+
+    def _everybodys(self, q: np.ndarray) -> np.ndarray:
+        """Weights of all patients: the censored of a half share theirs by mass."""
+        share = np.zeros(len(q))
+        np.divide(q, self.mass, out=share, where=self.mass > 0)
+        return self.problem.mass * share[self.place]
 
     # The first stage: a smooth model
 
     def _smooth(self, step: np.ndarray, hessian: np.ndarray, mu: float) -> tuple:
         """Value and gradient of the model at a price; q, and who is inside the edge of the tail."""
-        problem = self.problem
-        losses = self.at.losses + self.slopes @ step
+        losses = self.losses + self.slopes @ step
         value = 0.5 * step @ hessian @ step + self.linear @ step
         q = np.empty(len(losses))
         inside = np.empty(len(losses), bool)
-        for part in problem.parts:
-            mass = problem.mass[part]
-            ratio, inside[part] = priced_worst_case(losses[part], mass, mu, problem.cap)
+        for part in self.parts:
+            mass = self.mass[part]
+            ratio, inside[part] = priced_worst_case(losses[part], mass, mu, self.problem.cap)
             q[part] = mass * ratio
             value += q[part] @ losses[part] - 0.5 * mu * (q[part] @ ratio - 1)
         gradient = hessian @ step + self.linear + q @ self.slopes
@@ -118,10 +140,10 @@ class Model:
     def _response(self, inside: np.ndarray, mu: float) -> np.ndarray:
         """What the response of q adds to the Hessian: covariances of slopes inside the edge."""
         added = np.zeros_like(self.problem.ridge)
-        for half in range(len(self.problem.parts)):
-            who = np.flatnonzero(inside & (self.half == half))
+        for part in self.parts:
+            who = np.flatnonzero(inside & part)
             if len(who):
-                mass = self.problem.mass[who]
+                mass = self.mass[who]
                 slopes = self.slopes[who]
                 slopes = slopes - mass @ slopes / mass.sum()
                 added += slopes.T @ (mass[:, None] / mu * slopes)
@@ -150,9 +172,9 @@ class Model:
 
     def _active_set(self, q, inside, hessian) -> tuple[np.ndarray, np.ndarray]:
         """The model's minimum, exact; from a feasible q and a guess of who is on the edge."""
-        problem = self.problem
-        highest = problem.mass * problem.cap
-        halves = range(len(problem.parts))
+        cap = self.problem.cap
+        highest = self.mass * cap
+        halves = np.arange(len(self.parts))
         inverse = np.linalg.inv(hessian)
         slopes = self.slopes
         q = np.clip(q, 0.0, highest)
@@ -164,15 +186,15 @@ class Model:
             pull = self.linear + fixed @ slopes  # of those who are not on the edge
             mine = slopes[free]
             towards = mine @ inverse
-            width = WIDTH / problem.cap / problem.mass[free]
-            ones = (self.half[free][:, None] == np.array(halves)[None]).astype(float)
+            width = WIDTH / cap / self.mass[free]
+            ones = (self.half[free][:, None] == halves[None]).astype(float)
             held = ones.any(axis=0)  # halves with somebody on the edge
             ones = ones[:, held]
-            left = np.array([1 - fixed[part].sum() for part in problem.parts])[held]
+            left = np.array([1 - fixed[part].sum() for part in self.parts])[held]
             matrix = np.block(
                 [[towards @ mine.T + np.diag(width), ones], [ones.T, np.zeros((len(left),) * 2)]]
             )
-            level = self.at.losses[free] - towards @ pull
+            level = self.losses[free] - towards @ pull
             answer = np.linalg.solve(matrix, np.append(level, left))
             wanted = answer[: len(free)]
             eta = np.full(len(halves), np.nan)
@@ -189,7 +211,7 @@ class Model:
                 continue
             q[free] = wanted
             step = -inverse @ (pull + wanted @ mine)
-            entering = self._wrong_side(self.at.losses + slopes @ step, eta, q, highest, free)
+            entering = self._wrong_side(self.losses + slopes @ step, eta, q, highest, free)
             if len(entering) == 0:
                 break
             free = np.append(free, entering)
@@ -200,8 +222,8 @@ class Model:
     def _wrong_side(self, losses, eta, q, highest, free) -> np.ndarray:
         """Those at 0 whose losses are above eta, and those at most who are below, the worst."""
         wrong = np.full(len(losses), -np.inf)
-        for half, level in enumerate(eta):
-            mine = (self.half == half) & (highest > 0)
+        for part, level in zip(self.parts, eta, strict=True):
+            mine = part & (highest > 0)
             out = mine & (q == 0)
             full = mine & (q == highest)
             if np.isnan(level):  # nobody is on the edge: is there a level between the two?

@@ -9,6 +9,7 @@ training part of :math:`n_1` patients,
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -23,13 +24,52 @@ from drocox.heldout import assign_folds
 from drocox.intervals import jackknife, simultaneous
 from drocox.progress import steps
 
+
+class Measure(NamedTuple):
+    """What alpha is chosen by: its name in a sentence and in the table."""
+
+    words: str
+    short: str  # of the columns with its differences to plain Cox
+    sign: int  # 1 where less is better, -1 where more is
+    better: str
+    worse: str
+
+    def text(self, value: float) -> str:
+        """The value as a sentence has it.
+
+        Parameters
+        ----------
+        value : float
+
+        Returns
+        -------
+        str
+        """
+        return f"{value:.1f} %" if self.short == "ci" else f"{value:.3f}"
+
+
+MEASURES = {
+    "ci_percent": Measure("concordance imparity", "ci", 1, "fairer", "less fair"),
+    "worst_c_index": Measure("c-index of the worst-ranked group", "worst", -1, "better", "worse"),
+    "c_index": Measure("c-index", "c", -1, "better", "worse"),
+}
 ALPHAS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.7)
 CURVE_TIMES = 100  # at which survival curves are asked for
 
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """What :func:`choose_alpha` found."""
+    """What :func:`choose_alpha` found.
+
+    Attributes
+    ----------
+    alpha : float
+        The choice; 1 is plain Cox.
+    table : DataFrame
+        A row for plain Cox and each alpha.
+    sentence : str
+        The choice in words, and whether it is beyond noise.
+    """
 
     alpha: float
     table: pd.DataFrame
@@ -102,13 +142,14 @@ def choose_alpha(
     *,
     alphas: Sequence[float] = ALPHAS,
     model=None,
+    measure: str = "ci_percent",
     rule: str = "sharp",
     folds: int = 5,
     repeats: int = 2,
 ) -> Choice:
     """Choose alpha by the paper's rule: of the models that keep 95 % of plain Cox's c-index, the
     one with the smallest concordance imparity, both judged by repeated cross-validation. Plain Cox
-    is one of them.
+    is one of them. By another ``measure``, the one that is best in it.
 
     Only patients of one fold are compared, and each group's concordance fraction is averaged over
     the folds before groups are compared: the mean of the folds' own imparities would mostly be
@@ -123,6 +164,9 @@ def choose_alpha(
     model : estimator, optional
         With a parameter ``alpha``, as :class:`drocox.DROCox` with other options, which is the
         default; 1 must be the plain model.
+    measure : {"ci_percent", "worst_c_index", "c_index"}
+        What to choose by: concordance imparity, in percent (the paper's rule); the c-index among
+        the patients of the group that is ranked worst; or everybody's c-index.
     rule : {"sharp", "paper", "definition", "cvar"}
         As in :class:`drocox.DROCox`; a ``model`` brings its own.
     folds, repeats : int
@@ -132,12 +176,13 @@ def choose_alpha(
     -------
     Choice
         ``alpha``, 1 (plain Cox) where no other is better; ``table``, a row for plain Cox and each
-        alpha, with ``c_index``, ``ci_percent`` and their differences to plain Cox, whose intervals
+        alpha, with ``c_index``, the ``measure`` and their differences to plain Cox, whose intervals
         (``..._low``, ``..._high``) hold for all alphas at once with 95 %; and ``sentence``, which
-        says whether the difference in imparity is beyond noise.
+        says whether the difference in the measure is beyond noise.
     """
     _check_data(data)
     _checks.one_of(attribute, "attribute", data.groups)
+    _checks.one_of(measure, "measure", MEASURES)
     grid = sorted({1.0, *alphas}, reverse=True)  # plain Cox first
     folds = _checks.whole_number(folds, "folds", least=2)
     repeats = _checks.whole_number(repeats, "repeats", least=1)
@@ -151,7 +196,7 @@ def choose_alpha(
             "folds or merge groups"
         )
     c_index = []
-    fractions = []
+    of_groups = []
     for repeat in range(repeats):
         fits = []
         for alpha in grid:
@@ -162,14 +207,29 @@ def choose_alpha(
             fits.append(cross_fit(data, one, folds=folds, seed=repeat, by=codes))
         for k in range(folds):
             out = fits[0]["folds"] == k
-            time, event = data.time[out], data.event[out]
-            counts = [concordance.count(fit["scores"][out], time, event) for fit in fits]
-            c_index.append([count.index() for count in counts])
-            fractions.append([count.fractions(codes[out]) for count in counts])
-    table = _compare(grid, np.array(c_index), np.array(fractions), 1 / (folds - 1))
-    position = choose(table["c_index"], table["ci_percent"], table["c_index"].iloc[0])
+            outcomes = data.time[out], data.event[out], codes[out]
+            judged = [_of_fold(fit["scores"][out], *outcomes, measure) for fit in fits]
+            c_index.append([of_all for of_all, _ in judged])
+            of_groups.append([groups for _, groups in judged])
+    table = _compare(grid, np.array(c_index), np.array(of_groups), 1 / (folds - 1), measure)
+    worse = MEASURES[measure].sign * table[measure]
+    position = choose(table["c_index"], worse, table["c_index"].iloc[0])
     alpha = table.index[position]
-    return Choice(alpha, table, _sentence(table, alpha))
+    return Choice(alpha, table, _sentence(table, alpha, measure))
+
+
+def _of_fold(
+    scores: np.ndarray, time: np.ndarray, event: np.ndarray, codes: np.ndarray, measure: str
+) -> tuple[float, np.ndarray]:
+    """The c-index of one fold, and what the measure needs of each group."""
+    count = concordance.count(scores, time, event)
+    if measure != "worst_c_index":
+        return count.index(), count.fractions(codes)
+    alone = []
+    for code in range(codes.max() + 1):
+        mine = codes == code
+        alone.append(concordance.count(scores[mine], time[mine], event[mine]).index())
+    return count.index(), np.array(alone)
 
 
 def _check_data(data: SurvivalData) -> None:
@@ -180,25 +240,32 @@ def _check_data(data: SurvivalData) -> None:
 
 
 def _compare(
-    grid: list[float], c_index: np.ndarray, fractions: np.ndarray, extra: float
+    grid: list[float], c_index: np.ndarray, of_groups: np.ndarray, extra: float, measure: str
 ) -> pd.DataFrame:
     """The table, from values by fold and alpha; plain Cox is the first.
 
-    Imparity is no mean over folds, so its variance is the jackknife's, which for a mean over J
-    folds is S^2 / J. ``extra`` is the ratio of test to training patients.
+    Imparity and a worst group are no means over folds, so their variance is the jackknife's, which
+    for a mean over J folds is S^2 / J. ``extra`` is the ratio of test to training patients.
     """
     J = len(c_index)
-
-    def imparity(folds) -> np.ndarray:
-        """Of each alpha, in percent; each group's fraction is averaged over the folds before."""
-        return 100 * np.ptp(fractions[folds].mean(axis=0), axis=-1)
 
     def mean_c_index(folds) -> np.ndarray:
         return c_index[folds].mean(axis=0)
 
+    def imparity(folds) -> np.ndarray:
+        """Of each alpha, in percent; each group's fraction is averaged over the folds before."""
+        return 100 * np.ptp(of_groups[folds].mean(axis=0), axis=-1)
+
+    def worst(folds) -> np.ndarray:
+        """Of each alpha; a fold without a pair of a group says nothing about it."""
+        return np.nanmean(of_groups[folds], axis=0).min(axis=-1)
+
+    estimates = {"c_index": mean_c_index, "ci_percent": imparity, "worst_c_index": worst}
     everyone = mean_c_index(slice(None))
     table = pd.DataFrame({"alpha": grid, "eligible": everyone >= KEPT * everyone[0]})
-    for name, short, estimate in (("c_index", "c", mean_c_index), ("ci_percent", "ci", imparity)):
+    for name in dict.fromkeys(["c_index", measure]):
+        short = MEASURES[name].short
+        estimate = estimates[name]
         value = estimate(slice(None))
         without = np.array([estimate(np.arange(J) != j) for j in range(J)])
         of_differences, _ = jackknife(without[:, 1:] - without[:, :1])
@@ -213,29 +280,39 @@ def _compare(
     return table.set_index("alpha")
 
 
-def _sentence(table: pd.DataFrame, alpha: float) -> str:
+def _sentence(table: pd.DataFrame, alpha: float, name: str) -> str:
     """The alpha chosen beside plain Cox, or plain Cox beside the best of the others."""
+    measure = MEASURES[name]
+    short_words = "imparity" if name == "ci_percent" else measure.words
     cox = table.iloc[0]
     robust = table.iloc[1:]
     shown = alpha
     start = ""
     if alpha == 1:
-        position = choose(robust["c_index"], robust["ci_percent"], cox["c_index"])
+        position = choose(robust["c_index"], measure.sign * robust[name], cox["c_index"])
         shown = robust.index[position]
         kept = f"keeps {100 * KEPT:g} % of plain Cox's c-index"
         start = f"No α {kept}. "
         if robust["eligible"].any():
-            start = f"No α that {kept} has a smaller imparity: plain Cox is the choice. "
+            than = "smaller" if measure.sign > 0 else "larger"
+            start = f"No α that {kept} has a {than} {short_words}: plain Cox is the choice. "
     row = table.loc[shown]
+    ours = f"{measure.words} {measure.text(row[name])}"
+    theirs = measure.text(cox[name])
+    if name != "c_index":
+        ours += f" and c-index {row['c_index']:.3f}"
+        theirs += f" and {cox['c_index']:.3f}"
+    unit = 1 if name == "ci_percent" else 100
+    difference = unit * row[f"{measure.short}_difference"]
+    low = unit * row[f"{measure.short}_low"]
+    high = unit * row[f"{measure.short}_high"]
     start += (
-        f"α = {shown:g} has concordance imparity {row['ci_percent']:.1f} % and c-index "
-        f"{row['c_index']:.3f}, plain Cox {cox['ci_percent']:.1f} % and {cox['c_index']:.3f}; "
-        f"imparity differs by {row['ci_difference']:+.1f} points (95 % interval, all α at once: "
-        f"{row['ci_low']:.1f} to {row['ci_high']:.1f}). "
+        f"α = {shown:g} has {ours}, plain Cox {theirs}; {short_words} differs by "
+        f"{difference:+.1f} points (95 % interval, all α at once: {low:.1f} to {high:.1f}). "
     )
-    if row["ci_low"] <= 0 <= row["ci_high"]:
+    if low <= 0 <= high:
         end = "No difference beyond noise"
         return start + end + ("." if alpha == 1 else ": plain Cox is as good a choice.")
-    return (
-        start + f"Beyond noise: {'fairer' if row['ci_high'] < 0 else 'less fair'} than plain Cox."
-    )
+    less = high < 0
+    word = measure.better if less == (measure.sign > 0) else measure.worse
+    return start + f"Beyond noise: {word} than plain Cox."

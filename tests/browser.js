@@ -61,10 +61,10 @@
       }
       return [255, 255, 255];
     };
-    const kinds = ["p", "li", "td", "th", "h1", "h2", "h3", "a", "figcaption", "label", "output", ".paper"];
+    const kinds = ["p", "li", "td", "th", "h1", "h2", "h3", "a", "figcaption", "label", "output", "summary", "dt", "button", "pre span", ".paper"];
     const found = new Set();
     for (const e of document.querySelectorAll(kinds.map((kind) => "article " + kind).join())) {
-      if (!e.textContent.trim() || !e.offsetParent || e.closest(".headerlink, .katex, pre")) continue;
+      if (!e.textContent.trim() || !e.offsetParent || e.closest(".headerlink, .katex")) continue;
       const [low, high] = [numbers(getComputedStyle(e).color), ground(e)].map(luminance).sort((a, b) => a - b);
       const contrast = (high + 0.05) / (low + 0.05);
       if (contrast < 4.5) found.add(`${e.tagName} ${contrast.toFixed(2)} ${e.textContent.trim().slice(0, 50)}`);
@@ -78,6 +78,40 @@
       .filter((e) => ["auto", "scroll"].includes(getComputedStyle(e).overflowX))
       .filter((e) => e.scrollWidth > e.clientWidth + 1 && e.tabIndex < 0 && !e.querySelector("[tabindex='0']"))
       .map((e) => e.outerHTML.slice(0, 120));
+  },
+
+  // On a desk: outputs, tables and formulas of which a part can only be seen by scrolling.
+  cut() {
+    const kinds = [".cell_output pre", ".output.text_html", ".pst-scrollable-table-container", ".katex-display"];
+    return [...document.querySelectorAll(kinds.map((kind) => "article " + kind).join())]
+      .filter((e) => e.checkVisibility() && e.scrollWidth > e.clientWidth + 2) // borders
+      .map((e) => `${e.scrollWidth} of ${e.clientWidth} pixels: ${e.textContent.trim().slice(0, 60)}`);
+  },
+
+  // Paragraphs of text whose lines are longer than 76 characters.
+  long() {
+    return [...document.querySelectorAll("article section > p")]
+      .filter((p) => p.checkVisibility() && !p.querySelector(".katex, .paper"))
+      .map((p) => {
+        const lines = Math.round(p.getBoundingClientRect().height / parseFloat(getComputedStyle(p).lineHeight));
+        return [p.innerText.replace(/\s+/g, " ").length / lines, lines, p.innerText.slice(0, 60)];
+      })
+      .filter(([characters, lines]) => lines > 3 && characters > 76)
+      .map(([characters, , text]) => `${characters.toFixed(0)}: ${text}`);
+  },
+
+  // Figures whose smallest letters, of 9 points, are lower than 9 pixels.
+  small() {
+    return [...document.querySelectorAll("article img[src*='_images']")]
+      .filter((i) => i.checkVisibility() && i.naturalWidth && i.clientWidth / i.naturalWidth < 0.74)
+      .map((i) => `${i.clientWidth} of ${i.naturalWidth}: ${i.alt.slice(0, 60)}`);
+  },
+
+  // Code whose lines are wrapped: Python without its indentation.
+  wrapped() {
+    return [...document.querySelectorAll("article .cell_input pre, article div[class*='highlight-'] pre")]
+      .filter((e) => e.checkVisibility() && getComputedStyle(e).whiteSpace !== "pre")
+      .map((e) => e.textContent.slice(0, 60));
   },
 
   // Ids that two elements have.

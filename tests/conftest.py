@@ -36,6 +36,7 @@ LONGEST_FIRST = (
     "book/experiments/tuned-by-fa.ipynb",
     "tests/test_browser.py",
     "book/method/split.ipynb",
+    "book/method/split-training.ipynb",
     "tests/test_course.py",
     "book/verdict/claims.ipynb",
     "book/verdict/uncertainty.ipynb",

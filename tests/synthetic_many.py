@@ -3,7 +3,8 @@
 import numpy as np
 import pandas as pd
 
-from drocox.beyond.many import COX, REGISTERED, SETTINGS
+from drocox.beyond.learning import COX, SETTINGS
+from drocox.beyond.many import REGISTERED
 
 EFFECTS = {"c_diff": 0.1, "joint_closing": 0.6, "worst_own_diff": 0.4}
 

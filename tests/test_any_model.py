@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -156,8 +157,33 @@ def test_many_sites_are_compared_with_everybody():
     assert "1 of 45 groups differ from everybody; most of all" in found.sentence
     page = report.page({"": found})
     assert page.count("<svg") == 1 and len(page) < 150_000
+    assert page.count('class="limit"') == 4 and page.count('class="loud"') == 1
+    assert "beyond noise: site = 7." in page and "Performance by site, each group" in page
     figure = found.plot()
-    assert figure.axes[0].get_xlabel() == "events"
+    assert figure.axes[0].get_xlabel() == "events" and len(figure.axes[0].lines) == 7
+    (one,) = found.funnels()
+    events = one.groups["events"].to_numpy()
+    inside = one.groups[one.groups["group"] != "site = 7"]
+    low, high = one.limits(inside["events"].to_numpy(), at_once=True)
+    assert inside["c_index"].between(low, high).all()
+    low, high = one.limits(events, at_once=False)
+    wide_low, wide_high = one.limits(events, at_once=True)
+    assert (wide_low < low).all() and (high < wide_high).all()
+
+
+@pytest.mark.parametrize("at_once", [False, True])
+def test_limits_of_a_funnel_hold_groups_without_difference(at_once):
+    outside = []
+    for seed in range(6):
+        data, scores = simulated(seed, n=3000, effects=(0.8, 0.5, 0))
+        share = np.random.default_rng(1).dirichlet(np.full(20, 3.0))
+        site = np.random.default_rng(seed).choice(20, 3000, p=share)
+        data = replace(data, X=data.X[["a"]], groups={"site": site}, group_labels={})
+        (one,) = drocox.audit(data, scores).funnels()
+        low, high = one.limits(one.groups["events"].to_numpy(), at_once)
+        outside.append((~one.groups["c_index"].between(low, high)).sum())
+    assert sum(outside) <= (2 if at_once else 14)  # of 120; 6 are expected outside the narrow ones
+    assert at_once or sum(outside) >= 1
 
 
 def test_too_many_intersections_are_left_out():
@@ -233,6 +259,19 @@ def test_the_calibration_plot(model):
     data, scores = model
     found = drocox.audit(data, scores, train=(data, scores))
     assert len(found.plot_calibration().axes) == 2
+    curves = found.calibration_curves()
+    assert curves.groupby("attribute")["patients"].sum().tolist() == [500, 500]
+    risk = found.predictions.patients.risk[data.groups["sex"] == 1]
+    mine = curves[curves["group"] == "sex = 1"]
+    assert mine["predicted"].iloc[-1] == pytest.approx(
+        np.sort(risk)[-len(risk) // 5 :].mean(), 0.02
+    )
+    page = report.page({"": found})
+    assert page.count("Calibration by ") == 2 and page.count("<svg") == 3
+    alone = drocox.audit(data, scores)
+    assert alone.calibration_curves().empty and "Calibration by " not in report.page({"": alone})
+    hidden = drocox.audit(data, scores, train=(data, scores), smallest=60)
+    assert "group = 1" not in set(hidden.calibration_curves()["group"])
     with pytest.raises(ValueError, match="no risks to draw"):
         drocox.audit(data, scores).plot_calibration()
 
@@ -248,3 +287,77 @@ def test_data_from_arrays(model):
     assert made.feature_names == ["sex"] and same.feature_names == data.feature_names
     with pytest.raises(TypeError, match="pass time and event, or scikit-survival"):
         drocox.SurvivalData.from_arrays(data.time, groups={"sex": sex})
+
+
+# The page's warnings ------------------------------------------------------------------------
+
+
+def test_the_page_warns_of_few_events_and_of_what_was_said(model):
+    data, scores = model
+    site = np.zeros(500, int)
+    site[np.flatnonzero(data.event)[:3]] = 1
+    site[np.flatnonzero(data.event)[3:12]] = 2
+    found = drocox.audit(replace(data, groups={"site": site}, group_labels={}), scores)
+    assert found.cautions == [
+        "Not judged, with fewer than 5 events: site = 1 (3).",
+        "Few events, so that intervals are wide and rough: site = 2 (9).",
+    ]
+    page = report.page({"": found}, warnings=["Cox: coefficients run <away>."])
+    assert "</b> Cox: coefficients run &lt;away&gt;." in page and found.cautions[0] in page
+    hidden = drocox.audit(
+        replace(data, groups={"site": site}, group_labels={}), scores, smallest=10
+    )
+    assert hidden.cautions == []  # nor are small cells told here
+    for words in ("8a", "12e", "23a", "BMJ 2024", "Performance by subgroup"):
+        assert words in page
+
+
+# Several attributes -------------------------------------------------------------------------
+
+
+def test_intervals_can_hold_for_all_attributes_at_once(model):
+    data, scores = model
+    rng = np.random.default_rng(0)
+    groups = {f"a{k}": rng.integers(0, 2, len(data)) for k in range(8)}
+    data = replace(data, groups=groups, group_labels={})
+    apart = drocox.audit(data, scores).differences
+    found = drocox.audit(data, scores, familywise=True)
+    together = found.differences
+    columns = ["attribute", "group", "versus", "measure", "difference"]
+    pd.testing.assert_frame_equal(together[columns], apart[columns])
+    wider = (together["high"] - together["low"]) / (apart["high"] - apart["low"])
+    # eight nearly independent comparisons: 2.73 by 1.96
+    assert 1.3 < wider[apart["measure"] == "c_index"].mean() < 1.5
+    assert "8 attributes: their intervals hold together" in found.sentence
+    assert "for all attributes at once" in report.page({"": found})
+    alone = replace(data, groups={"a0": groups["a0"]}, group_labels={})
+    one = drocox.audit(alone, scores, familywise=True)
+    pd.testing.assert_frame_equal(one.differences, drocox.audit(alone, scores).differences)
+
+
+@pytest.mark.slow
+def test_no_attribute_of_many_is_found_by_chance():
+    """Ten attributes without any difference: one in twenty audits may find one, not four in ten."""
+    alarms = {True: 0, False: 0}
+    for seed in range(60):
+        data, scores = simulated(seed, n=300, effects=(0.8, 0.5, 0))
+        rng = np.random.default_rng(seed)
+        groups = {f"a{k}": rng.integers(0, 2, len(data)) for k in range(10)}
+        data = replace(data, X=data.X[["a"]], groups=groups, group_labels={})
+        for familywise in alarms:
+            found = drocox.audit(data, scores, familywise=familywise).differences
+            rows = found[found["measure"] == "c_index"]
+            alarms[familywise] += rows["beyond_noise"].any()
+    assert alarms[True] <= 8 and alarms[False] >= 12
+
+
+def test_a_few_data_sets_of_the_table_of_coverage(monkeypatch):
+    """Two dozen draws cannot tell 95 % from 90, but would show intervals of half their width."""
+    monkeypatch.syspath_prepend(str(Path(__file__).parent / "benchmarks"))
+    import audit_coverage
+
+    monkeypatch.setattr(audit_coverage, "LARGE", 20_000)
+    design = audit_coverage.Design(2, 0.3, "tied times")
+    shares = audit_coverage.covered(design, sets=24, seed=0)
+    assert len(shares) == 17 and min(shares.values()) > 0.7
+    assert np.mean(list(shares.values())) > 0.88

@@ -129,8 +129,8 @@ def test_files_that_are_none(capsys):
         (b"\x89PNG\r\n\x1a\n\x00\xff", "cannot read p.csv: it is no UTF-8 text; save it as"),
         (b"days,died,sex\n1,1,f\n2,1,m,x,y\n", "cannot read p.csv: Expected 3 fields in line 3, s"),
         (b"days,died,sex\n1,1,f,x\n2,1,m,x\n", "line 2 has 4 fields, and the first line 3 names;"),
-        (b"days,died,sex,days \n1,1,f,1\n", "its first line names 'days' twice; rename one"),
-        (b"days,died,sex,days\n1,1,f,1\n", "its first line names 'days' twice; rename one"),
+        (b"days,died,sex,days \n1,1,f,1\n", "it names 'days' twice; rename one"),
+        (b"days,died,sex,days\n1,1,f,1\n", "it names 'days' twice; rename one"),
     ],
 )
 def test_files_that_are_damaged(capsys, content, expected):
@@ -138,11 +138,70 @@ def test_files_that_are_damaged(capsys, content, expected):
     assert expected in answer(capsys, "p.csv", *ARGUMENTS)
 
 
-@pytest.mark.parametrize("suffix", ["xlsx", "XLS", "parquet", "dta", "sav"])
-def test_files_of_other_programs(capsys, suffix):
+@pytest.mark.parametrize("suffix", ["xlsx", "dta", "DTA", "sas7bdat"])
+def test_files_that_are_called_like_those_of_other_programs(capsys, suffix):
     name = f"p.{suffix}"
     Path(name).write_bytes(b"PK\x03\x04\xff")
-    assert f"a .{suffix} file is no text; save it as CSV" in answer(capsys, name, *ARGUMENTS)
+    said = answer(capsys, name, *ARGUMENTS)
+    assert f"cannot read {name}: " in said and "; save it as CSV" in said
+
+
+@pytest.mark.parametrize(
+    ("suffix", "package"),
+    [("ods", "odfpy"), ("parquet", "pyarrow"), ("sav", "pyreadstat"), ("XLS", "xlrd")],
+)
+def test_a_package_that_is_missing_is_named(capsys, monkeypatch, suffix, package):
+    monkeypatch.setattr(files.importlib.util, "find_spec", lambda name: None)
+    name = f"p.{suffix}"
+    Path(name).write_bytes(b"PK\x03\x04\xff")
+    said = answer(capsys, name, *ARGUMENTS)
+    assert f"run: pip install {package}; or save the file as CSV" in said
+
+
+def written(df, suffix):
+    """The name of a file with the table in it; skips where a package is missing."""
+    path = Path(f"p.{suffix}")
+    if suffix == "dta":
+        df.to_stata(path, write_index=False)
+    elif suffix == "xlsx":
+        pytest.importorskip("openpyxl")
+        df.to_excel(path)  # with row numbers, whose column has no name
+    elif suffix == "parquet":
+        pytest.importorskip("pyarrow")
+        df.to_parquet(path)
+    else:
+        df.to_csv(path, index=False)
+    return path
+
+
+@pytest.mark.parametrize("suffix", ["csv", "dta", "xlsx", "parquet"])
+def test_files_of_other_programs(capsys, suffix):
+    df = frame(120).assign(status=pd.Categorical(np.where(np.arange(120) % 2, "dead", "alive")))
+    df.loc[3, "age"] = np.nan
+    path = written(df, suffix)
+    read = files.read_table(path)
+    assert list(read) == list(df)
+    pd.testing.assert_frame_equal(read, df, check_dtype=False, check_categorical=False)
+    assert list(files.read_table(path, ["died", "risk"])) == ["days", "sex", "age", "status"]
+    arguments = ["--time", "days", "--event", "status=dead", "--groups", "sex,age>65"]
+    said = answer(capsys, path, *arguments, "--drop", "died", "--score", "risk", status=0)
+    assert "sex = f" in said and "age>65 = missing" in said and "wrote p-audit.html" in said
+    said = answer(capsys, path, *arguments, "--drop", "dyed", "--score", "risk")
+    assert "--drop: no column 'dyed'; did you mean 'died'?" in said
+
+
+@pytest.mark.parametrize("ending", ["", ",", ",x"])
+def test_columns_that_are_not_needed_are_not_read(ending):
+    """Rows may end in a separator; columns do not shift, and rows that are too long are refused."""
+    rows = [f"{i},{i % 2},some {i} text,f{ending}" for i in range(1, 9)]
+    Path("p.csv").write_text("\n".join(["days,died,note,sex", *rows]))
+    if ending == ",x":
+        with pytest.raises(ValueError, match="line 2 has 5 fields, and the first line 4 names"):
+            files.read_table(Path("p.csv"), ["note"])
+        return
+    df = files.read_table(Path("p.csv"), ["note"])
+    assert list(df) == ["days", "died", "sex"]
+    assert df["days"].tolist() == list(range(1, 9)) and (df["sex"] == "f").all()
 
 
 @pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
@@ -245,7 +304,8 @@ def test_without_scores_two_models_are_fitted(capsys, monkeypatch):
     assert said.startswith("Cox By gender,") and "DRO-COX, α = 0.5 By gender," in said
     assert fitted == [1.0] * 5 + [0.5] * 5
     page = Path("page.html").read_text(encoding="utf-8")
-    assert page.count("<h2>") == 5 and page.count("<svg") == 2 and "heart.csv" in page
+    assert page.index("differences between the two models") < page.index("<table>")
+    assert page.count("<h2>") == 6 and page.count("<svg") == 6 and "heart.csv" in page
 
 
 def _quick(fitted):
@@ -257,6 +317,17 @@ def _quick(fitted):
         return self
 
     return fit
+
+
+def test_separation_is_told_on_the_page(capsys):
+    df = frame(80).drop(columns="risk")
+    df["died"] = (df["days"] < 25).astype(int)
+    df["mark"] = df["died"]  # separates
+    df.to_csv("p.csv", index=False)
+    said = answer(capsys, "p.csv", *ARGUMENTS, status=0)
+    assert "Warning. Cox: coefficients run away: a combination of features separates" in said
+    page = Path("p-audit.html").read_text(encoding="utf-8")
+    assert page.count("Cox: coefficients run away") == 1 and "set a penalty" in page
 
 
 def test_a_million_patients(capsys):

@@ -4,6 +4,7 @@ That the outputs are what the code prints today is for nbval to check: ``make te
 """
 
 import html
+import inspect
 import json
 import os
 import re
@@ -27,6 +28,7 @@ from drocox.bookstyle import SIX
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "book" / "_ext"))
+import audit_picture  # noqa: E402
 import bookpages  # noqa: E402
 import cache_key  # noqa: E402
 import golden  # noqa: E402
@@ -61,9 +63,9 @@ def exempt(cell):
 def test_every_page_of_the_contents_exists_and_no_page_is_forgotten():
     missing = [page for page in PAGES if not page.exists()]
     on_disk = {path for path in (ROOT / "book").rglob("*.md") if "_ext" not in path.parts}
-    slides = ROOT / "book" / "teaching" / "lecture.md"  # for `make course`, not a page
+    course = {"slides", "sheets", "jose"}  # folders of book/teaching whose files are no pages
     assert not missing
-    assert on_disk == {*PAGES, slides}
+    assert {path for path in on_disk if path.parent.name not in course} == {*PAGES}
 
 
 def test_there_is_something_to_check():
@@ -141,16 +143,6 @@ def test_a_folded_cell_says_what_is_inside(chapter):
         if FOLDED & set(cell.metadata.get("tags", [])):
             label = cell.metadata.get("mystnb", {}).get("code_prompt_show", "")
             assert LABEL.fullmatch(label), f"{label!r} above\n{cell.source}"
-
-
-def test_the_minutes_of_the_teaching_table_are_those_of_the_chapters():
-    table = (ROOT / "book" / "how-to-use.md").read_text(encoding="utf8")
-    rows = re.findall(r"^\| (\[.*?) \| (\d+) \|", table, re.MULTILINE)
-    assert len(rows) > 15
-    for chapters, minutes in rows:
-        texts = [(ROOT / "book" / c).read_text() for c in re.findall(r"\]\((\S+\.md)\)", chapters)]
-        told = [int(re.search(r"\*\*Time\*\* (\d+) minutes", text)[1]) for text in texts]
-        assert sum(told) == int(minutes), chapters
 
 
 PAGE = """\
@@ -305,7 +297,7 @@ def test_what_has_no_plain_form_is_an_error(text, what):
 
 
 def test_a_stale_twin_is_found(tmp_path):
-    chapter = ROOT / "book" / "how-to-use.md"
+    chapter = ROOT / "book" / "running-it.md"
     copy = tmp_path / "twin.ipynb"
 
     def problems(change):
@@ -345,9 +337,22 @@ def test_twin_is_small_and_tells_nothing_about_the_machine(chapter):
     assert str(ROOT) not in text
 
 
-def test_the_picture_of_the_readme_is_the_landing_page_figure():
+def test_the_picture_of_the_readme_is_the_forest_plot_of_the_answer():
     assert golden.PICTURE.read_text(encoding="utf8") == golden.front_picture()
     assert f"({golden.PICTURE.relative_to(ROOT).as_posix()})" in (ROOT / "README.md").read_text()
+
+
+def test_the_picture_of_an_audit_is_what_the_audit_draws():
+    """To a tenth of a pixel: the last digits are those of the machine."""
+    kept = audit_picture.FILE.read_text(encoding="utf8")
+    now = audit_picture.drawn()
+    number = re.compile(r"\d+\.\d+")
+    assert number.sub("#", kept) == number.sub("#", now), "python book/_ext/audit_picture.py"
+    values = [np.array(number.findall(text), float) for text in (kept, now)]
+    np.testing.assert_allclose(*values, atol=0.11)
+    assert (
+        f"({audit_picture.FILE.relative_to(ROOT).as_posix()})" in (ROOT / "README.md").read_text()
+    )
 
 
 def test_few_cells_are_exempt_and_each_says_why():
@@ -415,9 +420,16 @@ Each patient has a *loss* $\\ell_i(\\theta)$ & a weight. MORE
 
 ::::{tab-set}
 :::{tab-item} Corrected
-<table class="results"><tr><td>1</td></tr></table>
+<table class="results"><tr><th></th><th colspan="2">a</th></tr>
+<tr><th rowspan="2">x, y</th><td>−1</td><td>2</td></tr><tr><td>3</td><td>4</td></tr></table>
 :::
 ::::
+
+A share of 95 % and 1 ± 2 in `95 %`, as ({eq}`eq-small`) says.
+
+$$
+x
+$$ (eq-small)
 
 ```{figure} wide.svg
 :alt: wide
@@ -448,7 +460,8 @@ Second.
 def small_site(tmp_path_factory):
     """A page with one of each thing that ``bookpages`` looks after, and one without anything."""
     source = tmp_path_factory.mktemp("small")
-    extensions = ["myst_parser", "sphinx_design", "sphinx_proof", "sphinx_exercise", "bookpages"]
+    extensions = ["myst_parser", "sphinx_design", "sphinx_proof", "sphinx_exercise"]
+    extensions += ["bookpages", "metadata"]
     settings = {
         "extensions": extensions,
         "project": "Small book",
@@ -463,7 +476,7 @@ def small_site(tmp_path_factory):
     text = SMALL_BOOK.replace("MORE", 20 * "A second sentence. ")
     (source / "alpha.md").write_text(text, encoding="utf8")
     (source / "index.md").write_text("# Small book\n\n```{toctree}\nalpha\n```\n")
-    for label, points in (("wide", 620), ("narrow", 400)):
+    for label, points in (("wide", 620), ("narrow", 340)):
         head = f'xmlns="http://www.w3.org/2000/svg" width="{points}pt" height="9pt"'
         (source / f"{label}.svg").write_text(f"<svg {head}/>")
     done = subprocess.run(
@@ -491,15 +504,62 @@ def test_a_page_describes_itself(small_site):
     assert "<title>Small book</title>" in (small_site / "index.html").read_text(encoding="utf8")
 
 
+def test_a_page_can_be_found_and_cited(small_site):
+    page = (small_site / "alpha.html").read_text(encoding="utf8")
+    front = (small_site / "index.html").read_text(encoding="utf8")
+    assert '<link rel="canonical" href="https://example.org/alpha.html" />' in page
+    tags = dict(re.findall(r'<meta (?:name|property)="([\w:]+)" content="([^"]*)"', page))
+    assert tags["citation_title"] == "The choice of α"
+    assert tags["citation_author"] == "drocox contributors"
+    assert tags["og:image"] == "https://example.org/_static/preview.png"
+    assert (small_site / "_static" / "preview.png").read_bytes().startswith(b"\x89PNG")
+    records = [json.loads(ld_json(each)) for each in (page, front)]
+    assert [record["@type"] for record in records] == ["Chapter", "Book"]
+    assert records[0]["isPartOf"]["name"] == records[1]["name"]
+    assert records[1]["version"] == drocox.__version__
+    tree = ElementTree.parse(small_site / "sitemap.xml").getroot()
+    wanted = ["https://example.org/alpha.html", "https://example.org/index.html"]
+    assert [place.text for place in tree.iter() if place.tag.endswith("loc")] == wanted
+
+
+def ld_json(page):
+    """The record of schema.org that a page holds."""
+    return re.search(r'<script type="application/ld\+json">(.*?)</script>', page, re.DOTALL)[1]
+
+
+def test_a_computed_table_comes_as_csv(small_site):
+    page = (small_site / "alpha.html").read_text(encoding="utf8")
+    (address,) = re.findall(r'<a href="([^"]+\.csv)" download>', page)
+    rows = (small_site / address).read_text(encoding="utf8").splitlines()
+    assert rows == [",a,a", '"x, y",-1,2', '"x, y",3,4']
+
+
+def test_what_is_mended_in_a_page(small_site):
+    page = (small_site / "alpha.html").read_text(encoding="utf8")
+    assert "95\N{NO-BREAK SPACE}% and 1\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}2" in page
+    assert '>95</span> <span class="pre">%<' in page  # code stays as it is
+    assert "((" not in re.sub("<[^>]+>", "", page[page.index("<article") :])
+    assert not re.search(r"<th[^>]*></th>", page)
+
+
 def test_ids_are_unique_and_wide_things_marked(small_site):
     page = (small_site / "alpha.html").read_text(encoding="utf8")
     article = page[page.index("<article") : page.index("</article>")]
     ids = re.findall(r'\sid="([^"]+)"', article)
     assert {"proof", "proof-2", "exercise-content", "exercise-content-2"} <= set(ids)
     assert len(ids) == len(set(ids))
-    assert re.search(r'class="[^"]*wide-picture[^"]*">\s*<img alt="wide"', article)
+    assert re.search(r'class="[^"]*wide-picture least-40[^"]*">\s*<img alt="wide"', article)
     assert article.count("wide-picture") == 1
     assert re.search(r'class="sd-tab-set[^"]* full-width', article)
+
+
+def test_the_style_sheet_knows_every_least_width():
+    """Of figures of at most 9.6 inches, whose letters are to be 9 pixels high on a phone."""
+    style = (ROOT / "book" / "_static" / "custom.css").read_text(encoding="utf8")
+    known = [int(rem) for rem in re.findall(r"\.least-(\d+) img \{\s*min-width: \1rem", style)]
+    assert known == list(range(24, 53, bookpages.STEP))
+    widest = bookpages.READABLE * 9.6 * 96 / 16
+    assert known[-1] >= widest - bookpages.STEP and known[0] <= 24
 
 
 def test_columns_of_long_cells_take_several_lines():
@@ -558,6 +618,23 @@ def test_the_map_of_the_package_is_what_its_imports_say():
     assert named <= set(house.modules()) | packages
 
 
+def test_every_public_name_has_a_place_in_the_reference():
+    pages = sorted((ROOT / "book" / "api").glob("*.md"))
+    assert set(pages) <= set(PAGES)
+    text = "".join(page.read_text(encoding="utf8") for page in pages)
+    documented = set(re.findall(r"auto(?:function|class|module):: ([\w.]+)", text))
+    for name in sorted(drocox.__all__):
+        module = getattr(drocox, name)
+        where = getattr(module, "__name__", "") if inspect.ismodule(module) else f"drocox.{name}"
+        inside = [thing for thing in documented if thing.startswith(f"{where}.")]
+        assert where in documented or inside, f"{name} is in no page of book/api"
+    for name in ("drocox.report.page", "drocox.tuning.Choice", "drocox.tuning.cross_fit"):
+        assert name in documented
+    map_of_pages = (ROOT / "book" / "api.md").read_text(encoding="utf8")
+    for page in pages:
+        assert f"(api/{page.name})" in map_of_pages
+
+
 RESULTS = Path("drocox", "paper", "results")
 
 
@@ -603,7 +680,7 @@ bookbuild.fill_cache(app)
 @pytest.mark.slow
 def test_the_build_runs_chapters_and_tests_of_pages_take_their_twins(tmp_path):
     """Two ways into a cache, of which `make book` goes the first, and the same cells at the end."""
-    chapters = [ROOT / "book" / "how-to-use.md", ROOT / "book" / "teaching/instructors-guide.md"]
+    chapters = [ROOT / "book" / "running-it.md", ROOT / "book" / "teaching/instructors-guide.md"]
     executed = {}
     for outputs in ("build", "twins"):
         cache = tmp_path / outputs

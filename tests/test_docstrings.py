@@ -13,7 +13,7 @@ import drocox
 import drocox.chapters
 
 PACKAGE = Path(drocox.__file__).parent
-FOLDERS = ("", "beyond", "chapters", "paper")  # without the checks of exercises
+FOLDERS = ("", "beyond", "chapters", "explorables", "paper")  # without the checks of exercises
 NO_PARAMETERS = {"kernels"}  # compiled, and described by what calls them
 MODULES = [
     f"{folder}.{file.stem}".lstrip(".")

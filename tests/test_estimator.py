@@ -339,6 +339,7 @@ def test_params_clone_and_tags():
         "rule",
         "solver",
         "split",
+        "ties",
         "tol",
         "verbose",
     ]
@@ -355,6 +356,7 @@ def test_params_clone_and_tags():
         "verbose": False,
         "penalty": 0.0,
         "recalibrate": False,
+        "ties": "breslow",
     }
     assert clone(model).get_params() == model.get_params()
     assert model.set_params(alpha=0.4).alpha == 0.4

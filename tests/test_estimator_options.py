@@ -53,7 +53,7 @@ def test_new_parameters_come_last_and_by_keyword():
         "verbose",
     ]
     keyword = [p.name for p in parameters.values() if p.kind == p.KEYWORD_ONLY]
-    assert keyword == ["penalty", "recalibrate"]
+    assert keyword == ["penalty", "recalibrate", "ties"]
     assert list(inspect.signature(DROCox.fit).parameters)[1:] == [
         "X",
         "y",
@@ -328,3 +328,8 @@ def test_standard_errors_only_where_the_risk_is_a_likelihood():
     np.testing.assert_allclose(constant["standard_error"][:-1], plain, rtol=1e-8)
     twice = DROCox(alpha=1).fit(X.assign(again=X["age"]), Y).summary_
     assert twice["standard_error"].isna().all()
+
+
+def test_efrons_ties_are_refused_with_what_to_use_instead():
+    with pytest.raises(ValueError, match=r"ties='efron' is not offered.*CoxPHSurvivalAnalysis"):
+        DROCox(ties="efron").fit(X, Y)

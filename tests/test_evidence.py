@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import synthetic_many
 
-from drocox.beyond import evidence, many
+from drocox.beyond import cohorts, control_evidence, evidence, learning, many
 from drocox.beyond.pooled import pool
 
 
@@ -18,11 +18,12 @@ def test_one_effect_per_data_set(runs):
     c = evidence.effects(runs, "c_diff")
     assert list(c.index) == sorted(included)
     closing = evidence.effects(runs, "joint_closing")
-    labelled = [name for name in included if set(included[name]["attributes"]) & set(many.PRIMARY)]
+    primary = set(cohorts.PRIMARY)
+    labelled = [name for name in included if primary & set(included[name]["attributes"])]
     assert list(closing.index) == sorted(labelled)
     beside = evidence.effects(runs, "c_diff", which="beside")
     assert sorted(beside.index) == sorted(many.REGISTERED["beside"])
-    assert (evidence.effects(runs, "c_diff", many.COX)["se"] == 0.01).all()
+    assert (evidence.effects(runs, "c_diff", learning.COX)["se"] == 0.01).all()
 
 
 def test_what_is_not_certified_is_left_out(runs):
@@ -30,7 +31,7 @@ def test_what_is_not_certified_is_left_out(runs):
     bad = (rows["dataset"] == "zinc") & (rows["method"] == "DRO-COX")
     rows.loc[bad, "certificate"] = 1e-3
     assert "zinc" not in evidence.effects(rows, "c_diff").index
-    assert "zinc" in evidence.effects(rows, "c_diff", many.COX).index
+    assert "zinc" in evidence.effects(rows, "c_diff", learning.COX).index
 
 
 def test_primary_table(runs):
@@ -71,13 +72,13 @@ def test_closing_without_guard_moves():
 
 def test_tables_have_every_model(runs):
     models = evidence.all_models(runs)
-    assert len(models) == 3 * (len(many.SETTINGS) - 1)
+    assert len(models) == 3 * (len(learning.SETTINGS) - 1)
     first = evidence.primary_table(runs)
-    assert models.loc[(evidence.label(many.DRO), "c"), "mean"] == first.loc["c", "mean"]
+    assert models.loc[(evidence.label(learning.DRO), "c"), "mean"] == first.loc["c", "mean"]
     accuracy = evidence.accuracy_table(runs)
-    assert len(accuracy) == len(many.SETTINGS)
+    assert len(accuracy) == len(learning.SETTINGS)
     assert accuracy.loc["Cox", "ibs_diff"] == 0
-    assert len(set(map(evidence.label, many.SETTINGS))) == len(many.SETTINGS)
+    assert len(set(map(evidence.label, learning.SETTINGS))) == len(learning.SETTINGS)
     attributes = evidence.by_attribute(runs)
     assert set(attributes.index.get_level_values(0)) == {"sex", "age"}  # too few know race
 
@@ -100,19 +101,19 @@ def test_moderators(runs):
 
 def test_planted_effects():
     runs = synthetic_many.study({"c_diff": 0.0, "joint_closing": 0.0, "worst_own_diff": 0.0})
-    power = evidence.power_table(runs, synthetic_many.controls())
-    assert list(power.columns) == list(evidence.PLANTED)
+    power = control_evidence.power_table(runs, synthetic_many.controls())
+    assert list(power.columns) == list(control_evidence.PLANTED)
     assert (power[0.0] < 0.1).all()
     assert (power[2.0] == 1).all()
     rows = evidence.effects(runs, "c_diff")
-    draws = evidence.swapped_draws(runs, "c_diff", draws=20)
+    draws = control_evidence.swapped_draws(runs, "c_diff", draws=20)
     signs = np.random.default_rng(0).choice([-1.0, 1.0], size=(20, len(rows)))
     again = [pool(sign * rows["effect"] + 0.5, rows["se"]).p < 0.05 for sign in signs]
-    assert evidence.rejections(draws, 0.5) == np.mean(again)
+    assert control_evidence.rejections(draws, 0.5) == np.mean(again)
 
 
 def test_coverage():
-    table = evidence.coverage_table(synthetic_many.controls(draws=2000))
+    table = control_evidence.coverage_table(synthetic_many.controls(draws=2000))
     assert table["covered"].between(0.93, 0.97).all()
     assert table["ratio"].between(0.9, 1.1).all()
 

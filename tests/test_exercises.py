@@ -6,16 +6,21 @@ judges: neither the right ones nor the mistakes.
 
 import re
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
-from answers import metrics, survival, training, worst_case
+from answers import experiments, metrics, survival, training, worst_case
 
-from drocox.exercises import check, hint, names
+from drocox.exercises import check, hint, names, question
 from drocox.exercises._core import _hints
 
-MODULES = survival, metrics, worst_case, training
+BOOK = Path(__file__).resolve().parents[1] / "book"
+MODULES = survival, metrics, worst_case, training, experiments
 ANSWERS = {name: both for module in MODULES for name, both in module.ANSWERS.items()}
+NUMBERS = sorted(
+    n for n, (right, _) in ANSWERS.items() if not callable(right) and not isinstance(right, str)
+)
 # What is said of answers of a wrong kind, and of mistakes that no exercise knows.
 GENERAL = r"expected |your function raised|not a mistake known|the letters are"
 
@@ -41,6 +46,44 @@ def test_the_right_answer_passes(name):
 def test_other_ways_to_the_right_answer_pass(name, answer):
     verdict = check(name, answer)
     assert verdict, verdict
+
+
+@pytest.mark.parametrize(
+    ("name", "answer"),
+    [
+        ("deep-shift", [7.4, 0.14, 1]),
+        ("base-repair", [0.05, 0.39, 1, 0.5]),
+        ("kaplan-meier-steps", [0.83, 0.67, 0.44, 0]),
+        ("base-hand", [0.31, 0.19]),
+        ("cox-loss-six", [3.2, 0, 1.7, 2.2, 0, 0]),
+        ("optimum-cvar", 0.67),
+        ("own-data-many", 0.64),
+        ("log-rank-six", 0.6),
+        ("quiz-survival-curves-2", 0.7),
+    ],
+)
+def test_a_rounded_answer_is_asked_for_three_digits(name, answer):
+    verdict = check(name, answer)
+    assert not verdict
+    assert repr(verdict) == f"≈ {name}: right, but give three digits"
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_every_right_answer_may_be_rounded(name):
+    """Three digits are right, two are told so, and 6 % more is neither."""
+    right = np.asarray(ANSWERS[name][0], float)
+
+    def to_digits(digits):
+        return np.array([f"{value:.{digits - 1}e}" for value in right.flat], float)
+
+    assert check(name, to_digits(3).reshape(right.shape))
+    two = to_digits(2).reshape(right.shape)
+    unit = 10.0 ** (np.floor(np.log10(np.abs(right) + 1e-300)) - 2)  # of the third digit
+    if (np.abs(two - right) <= unit).all():
+        assert check(name, two)
+    else:
+        assert "give three digits" in repr(check(name, two))
+    assert ": right" not in repr(check(name, 1.06 * right))
 
 
 @pytest.mark.parametrize("name", ANSWERS)
@@ -75,8 +118,10 @@ def test_answers_of_another_kind_are_told_what_is_expected(name):
     elif isinstance(right, str):
         cases = [(1, "expected letters in one string"), ("z", "the letters are")]
     else:
-        kind = "a number" if np.ndim(right) == 0 else f"an array of {len(right)} numbers"
-        cases = [("soon", f"expected {kind}, got str"), (np.zeros(99), "expected shape")]
+        kind = "a number" if np.ndim(right) == 0 else f"{len(right)} numbers"
+        cases = [("soon", f"expected {kind}, got text"), ({}, f"expected {kind}, got dict")]
+        cases.append((np.zeros(99), f"expected {kind}, got "))
+        cases.append((np.zeros((9, 9)), f"expected {kind}, got an array of shape (9, 9)"))
         cases.append((np.full(np.shape(right), np.nan), "NaN or infinity"))
     cases += [(..., "no answer yet"), (None, "no answer yet")]
     for answer, said in cases:
@@ -86,10 +131,22 @@ def test_answers_of_another_kind_are_told_what_is_expected(name):
     assert repr(check(name)) == f"○ {name}: no answer yet"
 
 
+def test_every_stub_says_how_many_digits_are_asked_for():
+    told = {}
+    for chapter in sorted(BOOK.glob("*/*.md")):
+        text = chapter.read_text(encoding="utf8")
+        for stub in re.findall(r"^:tags: \[stub\]\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
+            told[re.search(r'check\("([\w-]+)"', stub)[1]] = stub
+    assert sorted(told) == names()
+    for name in names():
+        asked = question(name)
+        assert ("three digits" in told[name]) == (asked is not None and asked.digits == 3)
+
+
 @pytest.mark.parametrize(
     ("name", "answer", "said"),
     [
-        ("log-rank-six", [0.6], r"expected shape (), got (1,)"),
+        ("log-rank-six", [0.6], "expected a number, got an array of shape (1,)"),
         ("log-rank-six", 0.63, "not a mistake known here"),
         ("kaplan-meier-steps", [1, np.inf, 0, 0], "NaN or infinity"),
         ("kaplan-meier-median", lambda t: 1, "raised TypeError"),

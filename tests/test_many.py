@@ -7,14 +7,14 @@ import pandas as pd
 import pytest
 
 from drocox import concordance
-from drocox.beyond import controls, many
+from drocox.beyond import cohorts, controls, learning, many
 from drocox.cox import risk_sets
 from drocox.data import SurvivalData
 from drocox.heldout import HeldOut
 from drocox.intervals import jackknife
 from drocox.solver import minimise
 
-BOTH = (many.COX, many.DRO)
+BOTH = (learning.COX, learning.DRO)
 
 
 @pytest.fixture(scope="module")
@@ -64,8 +64,8 @@ def test_against_literal_loops():
     sex_only = dataclasses.replace(patients, attributes={"sex": patients.attributes["sex"]})
     row = many.study(sex_only, BOTH, splits=[0]).iloc[-1]
     values, moves = [], []
-    for rows_a, rows_b in many.halves(patients.data.event, 0):
-        sign = many.learn(sex_only.subset(rows_a), (), 0).signs[0]
+    for rows_a, rows_b in cohorts.halves(patients.data.event, 0):
+        sign = learning.learn(sex_only.subset(rows_a), (), 0).signs[0]
         full = literal_half(patients, rows_a, rows_b)
 
         def contrast(found, sign=sign):
@@ -88,7 +88,7 @@ def test_columns(rows):
     then = ["c", "c_se", "c_diff", "c_diff_se", "gap", "closing", "closing_se", "guard"]
     then += ["guard_se", "worst_own", "worst_own_diff", "worst_own_diff_se", "ibs", "slope"]
     assert list(rows)[: len(first) + len(then)] == first + then
-    assert len(rows) == len(many.SETTINGS) * 2
+    assert len(rows) == len(learning.SETTINGS) * 2
     cox = rows[rows["method"] == "Cox"]
     for name in ("c_diff", "closing", "worst_own_diff", "closing_se", "c_diff_se"):
         assert (cox[name] == 0).all()
@@ -127,21 +127,21 @@ def test_order_of_rows_means_nothing(patients):
 
 
 def test_other_outcomes_of_b_change_nothing_that_a_decides(patients):
-    rows_a, rows_b = next(many.halves(patients.data.event, 0))
+    rows_a, rows_b = next(cohorts.halves(patients.data.event, 0))
     data = patients.data
     time, event = data.time.copy(), data.event.copy()
     time[rows_b] = time[rows_b][::-1] * 3 + 1
     event[rows_b] = ~event[rows_b]
     X = data.X.copy()
     X.iloc[rows_b] = 7.0
-    changed = many.Patients(
+    changed = cohorts.Patients(
         SurvivalData("changed", X, time, event),
         X,
         {name: np.where(np.isin(np.arange(len(data)), rows_b), 0.0, values)
          for name, values in patients.attributes.items()},
     )  # fmt: skip
-    before = many.learn(patients.subset(rows_a), many.SETTINGS, 0)
-    after = many.learn(changed.subset(rows_a), many.SETTINGS, 0)
+    before = learning.learn(patients.subset(rows_a), learning.SETTINGS, 0)
+    after = learning.learn(changed.subset(rows_a), learning.SETTINGS, 0)
     assert before.gaps == after.gaps and before.worst == after.worst and before.cuts == after.cuts
     assert before.tuned == after.tuned and before.c == after.c
     for setting in before.models:
@@ -151,7 +151,7 @@ def test_other_outcomes_of_b_change_nothing_that_a_decides(patients):
 def test_halves_are_even(patients):
     event = patients.data.event
     for split in range(many.SPLITS):
-        (a, b), (b_again, a_again) = many.halves(event, split)
+        (a, b), (b_again, a_again) = cohorts.halves(event, split)
         assert sorted([*a, *b]) == list(range(len(event)))
         assert set(a) == set(a_again) and set(b) == set(b_again)
         assert abs(int(event[a].sum()) - int(event[b].sum())) <= 1
@@ -171,7 +171,7 @@ def test_described_groups():
     ).astype({"two": float})
     X = pd.DataFrame({"x": rng.normal(size=n)})
     data = SurvivalData("groups", X, 1 + rng.random(n), np.arange(n) % 5 != 1)
-    groups = many.described_groups(many.Patients(data, covariates, {}))
+    groups = cohorts.described_groups(cohorts.Patients(data, covariates, {}))
     names = [(group.covariate, group.side) for group in groups]
     expected = [("stage", "="), ("stage", "="), ("number", ">"), ("number", "≤")]
     assert names == [*expected, ("two", ">"), ("two", "≤")]
@@ -179,17 +179,17 @@ def test_described_groups():
     inside = [group.members(covariates) for group in groups]
     assert inside[2].sum() + inside[3].sum() == n - 20  # a missing number is in neither
     assert inside[4].sum() == 50
-    few = many.Patients(dataclasses.replace(data, event=np.arange(n) % 5 == 1), covariates, {})
-    assert [group.covariate for group in many.described_groups(few)] == ["two"]
+    few = cohorts.Patients(dataclasses.replace(data, event=np.arange(n) % 5 == 1), covariates, {})
+    assert [group.covariate for group in cohorts.described_groups(few)] == ["two"]
 
 
 def test_worst_group_is_the_worst(patients):
-    rows_a, _ = next(many.halves(patients.data.event, 0))
+    rows_a, _ = next(cohorts.halves(patients.data.event, 0))
     half = patients.subset(rows_a)
-    learned = many.learn(half, (), 0)
-    for name, held in zip(("cox", "dro"), many.cross_fitted(half, 0).values(), strict=True):
+    learned = learning.learn(half, (), 0)
+    for name, held in zip(("cox", "dro"), learning.cross_fitted(half, 0).values(), strict=True):
         own = {}
-        for group in many.described_groups(half):
+        for group in cohorts.described_groups(half):
             own[group] = held.c_index(group.members(half.covariates)).value
         assert own[learned.worst[name]] == min(own.values())
 
@@ -197,7 +197,7 @@ def test_worst_group_is_the_worst(patients):
 def test_without_attributes_and_groups():
     patients = controls.invented(120, 2.0, seed=1)  # a half has fewer than 30 events
     bare = dataclasses.replace(patients, attributes={})
-    rows = many.study(bare, (*BOTH, many.TUNED), splits=[0])
+    rows = many.study(bare, (*BOTH, learning.TUNED), splits=[0])
     assert rows["attribute"].tolist() == ["", ""]
     assert rows[["closing", "joint_closing", "worst_own", "product"]].isna().all().all()
     assert rows["c_se"].notna().all()
@@ -217,7 +217,7 @@ def test_pairs_by_matrix():
     gaps, moves = controls.permuted_gaps(points, pairs, codes)
     held = HeldOut(scores, time, event, np.zeros(n, int))
     for k in range(4):
-        gap = many.gap_of(held, codes[:, k])
+        gap = learning.gap_of(held, codes[:, k])
         assert gaps[k] == pytest.approx(gap.value)
         np.testing.assert_allclose(moves[:, k], gap.without - gap.value, atol=1e-9)
 

@@ -1,11 +1,14 @@
 """What archives are told about this work: one title, one version, the same people everywhere."""
 
 import json
+import re
 import tomllib
 from pathlib import Path
 
 import pytest
 import yaml
+
+import drocox
 
 ROOT = Path(__file__).resolve().parents[1]
 CITATION = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf8"))
@@ -20,7 +23,15 @@ def read(name):
 
 def test_the_package_has_the_version_of_the_citation():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf8"))["project"]
-    assert project["version"] == CITATION["version"]
+    assert project["version"] == CITATION["version"] == drocox.__version__
+
+
+def test_the_release_notes_have_version_and_date():
+    notes = (ROOT / "book" / "changelog.md").read_text(encoding="utf8")
+    first = re.search(r"^\*\*(.*?)\*\*$", notes, re.MULTILINE)[1]
+    assert first == f"{CITATION['version']}, {CITATION['date-released'].isoformat()}"
+    assert read(".zenodo.json")["publication_date"] == CITATION["date-released"].isoformat()
+    assert read("codemeta.json")["datePublished"] == CITATION["date-released"].isoformat()
 
 
 def test_zenodo_is_in_step_with_the_citation():

@@ -199,7 +199,7 @@ def test_copies_share_a_coefficient_and_constants_have_none():
 def test_many_patients_begin_with_a_sample(alpha, split, monkeypatch):
     first = np.arange(len(X)) % 2 == 0 if split else None
     expected = minimise(X, RISK, alpha, rule="paper", first=first)
-    monkeypatch.setattr(solver, "SAMPLE", 100)
+    monkeypatch.setattr(solver, "SAMPLE", 40)
     found = minimise(X, RISK, alpha, rule="paper", first=first)
     assert found.gap <= 1e-8
     assert found.risk == pytest.approx(expected.risk, rel=1e-9)
@@ -210,7 +210,7 @@ def test_a_sample_without_events_gives_no_start(monkeypatch):
     few = np.isin(np.arange(len(X)), RISK.order[0][[1, 2, 3, 101, 102, 201]])
     risk = drocox.risk_sets(TIME, few)
     expected = minimise(X[:, :1], risk, 0.2, rule="paper")
-    monkeypatch.setattr(solver, "SAMPLE", 100)
+    monkeypatch.setattr(solver, "SAMPLE", 40)
     np.testing.assert_array_equal(minimise(X[:, :1], risk, 0.2, rule="paper").coef, expected.coef)
 
 

@@ -1,12 +1,16 @@
-"""Sphinx extension: what a page says about itself, and how its wide parts are marked.
+"""Sphinx extension: what a page says about itself, and what readers get with its parts.
 
 Each page gets a description for search engines and previews, made from its first paragraph, and ids
 that are its only ones. Chapters of the method show where in its diagram they are. Wide tables and
-pictures are marked for the style sheet. The search knows Greek letters by name and lists chapters
-in their order. The footer tells version and licences.
+pictures are marked for the style sheet. Computed tables come as CSV, too. A number stays on the
+line of its percent sign. What assistive programs stumble over is taken out of the HTML. The search
+knows Greek letters by name and lists chapters in their order. The footer tells version and
+licences.
 """
 
+import csv
 import html
+import math
 import re
 import tomllib
 import unicodedata
@@ -15,15 +19,40 @@ from pathlib import Path
 
 from bs4 import BeautifulSoup
 from docutils import nodes
+from sphinx import addnodes
 from sphinx.search.en import SearchEnglish
 
 ROOT = Path(__file__).resolve().parents[2]
 LENGTH = 200  # characters of a description; search engines show about 160, previews up to 200
 OWN_STYLE = re.compile(r'<table[^>]*class="[^"]*\b(results|ledger|marks)\b')
+LINE = 88  # characters of what a cell prints that fit the column
 COLUMN = 690  # pixels for the text where there is a margin
 SENTENCE = 28  # characters from which on a cell is made of several lines
 LABEL = 20  # the same for what stands at the left of a row
-WIDE_PICTURE = 500  # points. Narrower ones can be read on a phone when they are made to fit it
+WIDE_PICTURE = 360  # points. Narrower ones can be read on a phone when they are made to fit it
+READABLE = 0.76  # letters of 9 points, the smallest in our figures, are then 9 pixels high
+STEP = 4  # least widths of pictures come in steps of so many rem, classes of the style sheet
+# What readers search for in words that a title does not have: by page, the words and a place there.
+SEARCHED = {
+    "book/experiments/protocol": {"Table 1": "t1"},
+    "book/experiments/main-tables": {"Table 2": "t2", "Table 3": "t3", "Table 4": "t4"},
+    "book/experiments/alpha": {"Figure 1": "f1"},
+    "book/method/worst-case": {"CVaR": "", "conditional value at risk": ""},
+    "book/beyond/your-own-data": {"audit": ""},
+    "book/running-it": {
+        "install": "run",
+        "installation": "run",
+        "license": "licence",
+        "licence": "licence",
+        "cite": "cite",
+        "citation": "cite",
+        "BibTeX": "cite",
+    },
+}
+TABLES = "_downloads/tables"
+NO_BREAK = "\N{NO-BREAK SPACE}"
+CODE = (nodes.literal, nodes.literal_block, nodes.math, nodes.math_block, nodes.raw, nodes.comment)
+EMPTY_HEADING = re.compile(r"<th\b([^>]*)>(?:\s|&nbsp;|&#160;|<p>\s*</p>)*</th>")
 # Which box of the diagram of the method, by its id in the picture, a chapter is about.
 BOXES = {
     "book/foundations/survival-data": "patients",
@@ -34,6 +63,7 @@ BOXES = {
     "book/method/who-gets-the-weight": "weights",
     "book/method/dro-cox": "step",
     "book/method/split": "losses",
+    "book/method/split-training": "step",
 }
 
 
@@ -113,9 +143,17 @@ def mark(app, doctree, docname):
         return
     if docname in BOXES:
         locate(doctree, docname)
+    for words, place in SEARCHED.get(docname, {}).items():
+        entry = ("single", words, place, "main", None)
+        doctree.append(addnodes.index(entries=[entry]))
     number_ids(doctree)
+    keep_together(doctree)
+    unwrap_numbers(doctree)
     headings = [t for t in doctree.findall(nodes.title) if isinstance(t.parent, nodes.section)]
-    for table in [raw for raw in doctree.findall(nodes.raw) if "<table" in raw.astext()]:
+    computed = [raw for raw in doctree.findall(nodes.raw) if "<table" in raw.astext()]
+    for number, table in enumerate(computed, start=1):
+        name = f"{docname.removeprefix('book/').replace('/', '-')}-{number}.csv"
+        offer(table, Path(app.outdir) / TABLES / name, "../" * docname.count("/"))
         own = OWN_STYLE.search(table.astext())
         wide = own and own[1] != "marks"
         if not own:
@@ -124,11 +162,91 @@ def mark(app, doctree, docname):
             wide = pixels > COLUMN
         if wide and len(headings) > 1:  # else there is no margin
             widen(table)
+    for printed in doctree.findall(nodes.literal_block):
+        longest = max(map(len, printed.astext().splitlines()), default=0)
+        if "output" in printed["classes"] and longest > LINE and len(headings) > 1:
+            widen(printed)
     for picture in list(doctree.findall(nodes.image)):
-        if width(Path(app.srcdir, picture["uri"])) > WIDE_PICTURE:
-            box = nodes.container(classes=["wide-picture"])
+        points = width(Path(app.srcdir, picture["uri"]))
+        if points > WIDE_PICTURE:
+            rem = READABLE * points * 4 / 3 / 16
+            least = STEP * math.ceil(rem / STEP)
+            box = nodes.container(classes=["wide-picture", f"least-{least}"])
             picture.replace_self(box)
             box += picture
+
+
+def keep_together(doctree):
+    """No line ends between a number and its percent sign, or around a plus-minus."""
+    for text in list(doctree.findall(nodes.Text)):
+        if isinstance(text.parent, CODE):
+            continue
+        joined = re.sub(r"(?<!\S) (?=%)|(?<=\d) (?=%)|^ (?=%)", NO_BREAK, text)
+        joined = re.sub(r" ± ", f"{NO_BREAK}±{NO_BREAK}", joined)
+        if joined != text:
+            text.parent.replace(text, nodes.Text(joined))
+
+
+def unwrap_numbers(doctree):
+    """A formula's number has parentheses of its own: "((20.3))" becomes "(20.3)"."""
+    for link in list(doctree.findall(nodes.reference)):
+        place = link.parent.index(link)
+        around = link.parent[max(0, place - 1) : place + 2]
+        if not re.fullmatch(r"\([\d.]+\)", link.astext()) or len(around) < 3:
+            continue
+        before, _, after = around
+        both_text = isinstance(before, nodes.Text) and isinstance(after, nodes.Text)
+        if both_text and before.endswith("(") and after.startswith(")"):
+            link.parent.replace(before, nodes.Text(before[:-1]))
+            link.parent.replace(after, nodes.Text(after[1:]))
+
+
+def rows_of(table):
+    """The cells of an HTML table as text; what spans several stands in each of them."""
+    soup = BeautifulSoup(table, "html.parser")
+    open_cells = {}  # by column: text, and in how many more rows
+    rows = []
+    for line in soup.select("tr"):
+        row = []
+        cells = line.find_all(["th", "td"])
+        while cells or len(row) in open_cells:
+            if len(row) in open_cells:
+                text, left = open_cells.pop(len(row))
+                if left > 1:
+                    open_cells[len(row)] = (text, left - 1)
+                row.append(text)
+                continue
+            cell = cells.pop(0)
+            text = " ".join(cell.get_text(" ").split()).replace("\N{MINUS SIGN}", "-")
+            for _ in range(int(cell.get("colspan", 1))):
+                if int(cell.get("rowspan", 1)) > 1:
+                    open_cells[len(row)] = (text, int(cell["rowspan"]) - 1)
+                row.append(text)
+        rows.append(row)
+    return rows
+
+
+def offer(table, file, up):
+    """Write a computed table as CSV, and put a link to it below."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with file.open("w", encoding="utf8", newline="") as out:
+        csv.writer(out, lineterminator="\n").writerows(rows_of(table.astext()))
+    link = f'<p class="csv"><a href="{up}{TABLES}/{file.name}" download>This table as CSV</a></p>'
+    box = table.parent if "output" in table.parent.get("classes", ()) else table
+    box.parent.insert(box.parent.index(box) + 1, nodes.raw("", link, format="html"))
+
+
+def mend(app, pagename, templatename, context, doctree):
+    """On html-page-context. What tools for accessibility find in HTML that others write.
+
+    A heading of a table's column without text is an empty cell. A list of references has the roles
+    of a list without being one.
+    """
+    if doctree is None:
+        return
+    body = EMPTY_HEADING.sub(r"<td\1></td>", context["body"])
+    body = body.replace('<div role="list" class="citation-list">', '<div class="citation-list">')
+    context["body"] = body.replace(' role="doc-biblioentry"', "")
 
 
 def locate(doctree, docname):
@@ -229,4 +347,5 @@ def setup(app):
     app.connect("build-finished", lighten)
     app.connect("doctree-resolved", mark, priority=900)
     app.connect("html-page-context", describe, priority=900)
+    app.connect("html-page-context", mend, priority=900)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

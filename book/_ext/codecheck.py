@@ -1,18 +1,25 @@
 """CODECHECK manifest, written by: python book/_ext/codecheck.py > codecheck.yml
 
 The paper (PMLR 193:62-87, arXiv:2211.10508) has seventeen tables, T1 to T17, and a figure, F1,
-of three panels. A checker installs with `make setup`, makes the folder (`mkdir exhibits`) and
-writes the files with the commands in the comments, after `. .venv/bin/activate`. Tables are long
-CSV files with our mean and SD beside the published ones, where there are any. The commands read
-the trained models that come with the package; `drocox sweep --out DIR` trains them again, and
-with `--out DIR` the commands of T2 to T17 and F1 read those.
+of three panels. `make exhibits` installs what is needed and writes all files below; the command
+of each is in its comment. Tables are long CSV files with our mean and SD beside the published
+ones, where there are any. The commands read the trained models that come with the package;
+`drocox sweep --out DIR` trains them again, and with `--out DIR` the commands of T2 to T17 and F1
+read those.
 
 The people who check fill in: codechecker, summary, check_time, certificate, report, and the
 authors' ORCID identifiers.
 """
 
+import argparse
+import contextlib
+import os
+import shlex
+from pathlib import Path
+
 import yaml
 
+from drocox import cli
 from drocox.paper.protocol import ATTRIBUTES
 from drocox.paper.tables import EXHIBITS
 
@@ -71,5 +78,39 @@ def manifest() -> str:
     return "\n".join(["---", *head, yaml.safe_dump(content, sort_keys=False, width=1000)])
 
 
+def write(folder: Path, wanted: list[dict[str, str]] | None = None) -> None:
+    """Write the files that the manifest lists, each by its command.
+
+    Parameters
+    ----------
+    folder : Path
+        Where the folder ``exhibits`` is made.
+    wanted : list of dict, optional
+        Entries to write; all by default.
+    """
+    (folder / "exhibits").mkdir(parents=True, exist_ok=True)
+    with contextlib.chdir(folder):
+        for entry in wanted or entries():
+            words = shlex.split(entry["comment"].rpartition("; drocox ")[2])
+            command, _, file = (" ".join(words)).partition(" > ")
+            with open(file or os.devnull, "w", encoding="utf-8") as out:
+                with contextlib.redirect_stdout(out):
+                    status = cli.main(command.split())
+            if status or not Path(entry["file"]).exists():
+                raise SystemExit(f"{entry['file']} was not written by: drocox {command}")
+            print(entry["file"], flush=True)
+
+
+def main() -> None:
+    """Print the manifest, or write what it lists."""
+    parser = argparse.ArgumentParser(description="The manifest of the paper's exhibits.")
+    parser.add_argument("--write", type=Path, metavar="FOLDER", help="write the exhibits there")
+    folder = parser.parse_args().write
+    if folder is None:
+        print(manifest(), end="")
+    else:
+        write(folder)
+
+
 if __name__ == "__main__":
-    print(manifest(), end="")
+    main()

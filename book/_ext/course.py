@@ -1,26 +1,31 @@
-"""Write the editions for a course into _build/course/, from the chapters, the twins and the site.
+"""Write the editions for a course, from the chapters, the twins and the site.
 
-    python book/_ext/course.py
+    python book/_ext/course.py                            into _build/course/
+    python book/_ext/course.py --site HTML --out FOLDER   from another build, into another folder
 
 What the folder then holds:
 
+    index.html             a list of all of it
     student/X/X.ipynb      chapter X with stubs and checks, without solutions, graded by nbgrader
     solutions/X/X.ipynb    the same with solutions, executed
-    nbgrader_config.py     makes the folder a course of nbgrader
-    sheets/                problem sheets, and the same with solutions, by part and as a whole (PDF)
-    lecture/index.html     slides of a lecture of 90 minutes
+    student.zip, solutions.zip, nbgrader_config.py        the same in one file, and a course of it
+    sheets/                problems and solutions by session and by part; handout, quiz, exam (PDF)
+    slides/                four decks: lecture.html, session-1.html, session-2.html, session-3.html
     book.pdf               the whole book
 
-Run it after `make book` and `make golden`: it computes nothing itself.
+Run it after `make book` and `make golden`: it computes nothing but the numbers of the six patients.
 """
 
+import argparse
 import ast
 import functools
+import html
 import os
 import re
 import shutil
 import sys
 import time
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import jupytext
@@ -28,9 +33,12 @@ import nbformat
 import yaml
 
 sys.path.insert(0, str(Path(__file__).parent))
+import formulas
 import golden
 import plain
 import printed
+import quoted
+import sheets
 import slides
 
 ROOT = golden.ROOT
@@ -46,6 +54,16 @@ from drocox.exercises import check
 verdict = {call}
 if not verdict:
     raise AssertionError(verdict)
+"""
+
+
+# Unlike the twins' cell it works in any Jupyter, not only on Colab.
+INSTALL = """\
+# Installs the package where it is missing, which takes some minutes; elsewhere it does nothing.
+import importlib.util
+
+if importlib.util.find_spec("drocox") is None:
+    %pip install --quiet "drocox[notebooks] @ git+https://github.com/drocox/drocox"
 """
 
 
@@ -70,7 +88,7 @@ def student(source, twin):
     -------
     notebook
         Without solutions and outputs. A graded cell follows each stub, a cell for an answer in
-        words each exercise without one.
+        words each exercise without one, and one for code before it where code is asked for.
     """
     text = SOLUTION.sub("", source.read_text(encoding="utf8"))
     cells = plain.cells(jupytext.reads(text, fmt="md:myst"), source, plain.values(twin))
@@ -78,6 +96,7 @@ def student(source, twin):
     done = []
     label = None
     points = 0
+    in_code = False
     waits = False  # is there an exercise without anything to be graded?
     for cell in cells:
         title = EXERCISE.match(cell.source)
@@ -86,18 +105,27 @@ def student(source, twin):
         if label and "remove-cell" in tags:  # guards the numbers of a solution
             continue
         if waits and not stub:
-            done.append(answer_cell(label, points))
+            done += answer_cells(label, points, in_code)
         waits = title is not None
         if title:
             label, points = names[title[1]], title[2].count("★") or 1
+            in_code = title[2].startswith("In code")
         done.append(cell)
         if stub:
             done += graded(cell, points)
     if waits:
-        done.append(answer_cell(label, points))
+        done += answer_cells(label, points, in_code)
     for number, cell in enumerate(done, start=1):
         cell.id = f"{source.stem}-{number}"
+    done.insert(0, install_cell())
     return portable(nbformat.v4.new_notebook(cells=done, metadata=golden.METADATA), source)
+
+
+def install_cell():
+    """A first cell that installs the package where there is none, as students' machines."""
+    cell = nbformat.v4.new_code_cell(INSTALL.strip(), id="install")
+    cell.metadata["jupyter"] = {"source_hidden": True}
+    return cell
 
 
 def marked(kind, name, **flags):
@@ -106,11 +134,15 @@ def marked(kind, name, **flags):
     return known | {"schema_version": 3, "grade_id": f"{kind}-{name}"} | flags
 
 
-def answer_cell(label, points):
-    """A place for an answer in words, marked by hand."""
-    cell = nbformat.v4.new_markdown_cell("*Your answer.*")
-    cell.metadata["nbgrader"] = marked("answer", label, grade=True, solution=True, points=points)
-    return cell
+def answer_cells(label, points, in_code):
+    """Places for an answer that is marked by hand: for code if that is asked for, and for words."""
+    words = nbformat.v4.new_markdown_cell("*Your answer.*")
+    words.metadata["nbgrader"] = marked("answer", label, grade=True, solution=True, points=points)
+    if not in_code:
+        return [words]
+    code = nbformat.v4.new_code_cell("# Your code.", metadata={"tags": ["stub"]})
+    code.metadata["nbgrader"] = marked("code", label, solution=True)
+    return [code, words]
 
 
 def graded(stub, points):
@@ -161,6 +193,8 @@ def write_notebooks(out):
             target = out / edition / source.stem / path.name
             target.parent.mkdir(parents=True, exist_ok=True)
             golden.write(notebook, target)
+    for edition in ("student", "solutions"):
+        shutil.make_archive(str(out / edition), "zip", out, edition)
     shutil.copy(ROOT / "book" / "teaching" / "nbgrader_config.py", out)
 
 
@@ -170,23 +204,58 @@ def parts(root=ROOT):
     return {part["caption"]: [c["file"] for c in part["chapters"]] for part in toc["parts"]}
 
 
-def main():
-    """Write everything, and say what takes how long."""
-    out = ROOT / "_build" / "course"
-    shutil.rmtree(out, ignore_errors=True)
-    out.mkdir(parents=True)
-    site = printed.Site(ROOT / "_build" / "html")
-    steps = {
-        "notebooks": lambda: write_notebooks(out),
-        "slides": lambda: slides.write(ROOT, out / "lecture"),
-        "sheets": lambda: printed.write_sheets(site, parts(), out / "sheets"),
-        "book.pdf": lambda: printed.write_book(site, parts(), out / "book.pdf"),
+def write_sheets(out):
+    """Problem sheets, handout, quiz and exam."""
+    chapters = {
+        caption: [ROOT / f"{name}.md" for name in names] for caption, names in parts().items()
     }
-    for name, step in steps.items():
-        start = time.perf_counter()
-        step()
-        print(f"{name}: {time.perf_counter() - start:.0f} s", flush=True)
-    print(f"written into {out.relative_to(ROOT)}/")
+    pages = sheets.pages(chapters, quoted.Chapters(ROOT))
+    printed.write_sheets(pages, formulas.KATEX, out / "sheets")
+
+
+def write_index(out):
+    """A page with links to all files, for whoever finds the folder on the site."""
+    frame = quoted.of_teaching("course.html")
+    decks = {f"slides/{name}.html": slides.slides(name)[0].title for name in slides.DECKS}
+    files = [*decks, "student.zip", "solutions.zip", "nbgrader_config.py", "book.pdf"]
+    files += sorted(path.relative_to(out).as_posix() for path in out.glob("sheets/*.pdf"))
+    rows = []
+    for file in files:
+        size = (out / file).stat().st_size / 1e6
+        words = html.escape(decks.get(file, Path(file).stem.replace("-", " ")))
+        rows.append(f'<li><a href="{file}">{words}</a> <small>{file}, {size:.1f} MB</small></li>')
+    (out / "index.html").write_text(frame.replace("$files", "\n".join(rows)), encoding="utf8")
+
+
+def do(step, out, site):
+    """One step by its name, and how long it took."""
+    start = time.perf_counter()
+    if step == "notebooks":
+        write_notebooks(out)
+    elif step == "slides":
+        slides.write(out / "slides")
+    elif step == "sheets":
+        write_sheets(out)
+    else:
+        printed.write_book(printed.Site(site), parts(), out / "book.pdf")
+    return f"{step}: {time.perf_counter() - start:.0f} s"
+
+
+def main(arguments=None):
+    """Write everything, two things at a time, and say what takes how long."""
+    parser = argparse.ArgumentParser(description="Write the editions for a course.")
+    parser.add_argument("--site", type=Path, default=ROOT / "_build" / "html")
+    parser.add_argument("--out", type=Path, default=ROOT / "_build" / "course")
+    options = parser.parse_args(arguments)
+    printed.Site(options.site)  # is there one?
+    shutil.rmtree(options.out, ignore_errors=True)
+    options.out.mkdir(parents=True)
+    steps = ["book.pdf", "notebooks", "sheets", "slides"]  # the longest first
+    with ProcessPoolExecutor(2) as pool:
+        for line in pool.map(functools.partial(do, out=options.out, site=options.site), steps):
+            print(line, flush=True)
+    write_index(options.out)
+    print(f"written into {options.out}")
 
 
 if __name__ == "__main__":

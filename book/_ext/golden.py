@@ -190,11 +190,17 @@ def orphans(root=ROOT):
     ]
 
 
+def figure_name(cell):
+    """The label of the figure that a cell draws, or an empty string."""
+    return cell.metadata.get("mystnb", {}).get("figure", {}).get("name", "")
+
+
 def front_picture(root=ROOT):
-    """The landing page's figure, on white ground, for the README."""
-    cells = nbformat.read(root / "book" / "index.ipynb", as_version=4).cells
-    outputs = [output for cell in cells for output in cell.get("outputs", [])]
-    svg = next(o.data["image/svg+xml"] for o in outputs if "image/svg+xml" in o.get("data", {}))
+    """The forest plot of fourteen gaps, on white ground, for the README."""
+    chapter = root / "book" / "verdict" / "should-you-use-it.ipynb"
+    cells = nbformat.read(chapter, as_version=4).cells
+    (cell,) = [cell for cell in cells if figure_name(cell) == "fig-use-gaps"]
+    svg = next(o.data["image/svg+xml"] for o in cell.outputs if "image/svg+xml" in o.data)
     ground = '<rect width="100%" height="100%" fill="#ffffff"/>'
     return re.sub(r"(<svg[^>]*>)", lambda tag: tag.group() + ground, svg, count=1)
 

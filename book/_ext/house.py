@@ -20,10 +20,10 @@ FLOORS = (
     (
         "the book's rooms",
         "values, drawings and checks of the chapters",
-        ("drocox.bookstyle", "drocox.sliders", "drocox.exercises", "drocox.chapters"),
+        ("drocox.bookstyle", "drocox.explorables", "drocox.exercises", "drocox.chapters"),
     ),
 )
-WHOLE = ("drocox.exercises", "drocox.chapters")  # drawn as one box each
+WHOLE = ("drocox.exercises", "drocox.explorables", "drocox.chapters")  # drawn as one box each
 DOOR = "drocox.cli"  # the command line, which shows the commands of the floors above
 WIDTH = 360
 MARGIN = 10

@@ -22,6 +22,8 @@ from myst_parser.config.main import MdParserConfig
 from myst_parser.parsers.mdit import create_md_parser
 from pybtex.database import parse_file
 
+from drocox import exercises
+
 ROOT = Path(__file__).resolve().parents[2]
 BOXES = ("admonition", "note", "tip", "hint", "warning", "important", "seealso", "dropdown")
 KINDS = {"exercise-start": "Exercise", "figure": "Fig.", "glue:figure": "Fig."}
@@ -198,6 +200,8 @@ class Page:
             return f"*A picture on the site: {title[1]}*" if title else ""
         if box.name in {"exercise-end", "solution-end"}:
             return ""
+        if box.name == "quiz":
+            return quiz(box.argument)
         title = self.inline(box.argument)
         body = self.markdown(box.body)
         if box.name in BOXES:
@@ -324,6 +328,19 @@ def headings(source):
 
 def slug(title):
     return re.sub(r"[^\w -]", "", title.lower()).strip().replace(" ", "-")
+
+
+def quiz(chapter):
+    """A chapter's quiz as a list of questions, and how a notebook checks an answer."""
+    questions = exercises.quiz(chapter)
+    lines = [f'Answer with a letter or a number, as in `check("{questions[0].name}", "a")`']
+    lines[0] += ", after `from drocox.exercises import check`."
+    for question in questions:
+        lines.append(f"**`{question.name}`** {question.text}")
+        choices = [f"- {letter}. {text}" for letter, text in question.choices.items()]
+        if choices:
+            lines.append("\n".join(choices))
+    return "\n\n".join(lines)
 
 
 def quote(text):

@@ -1,153 +1,165 @@
-"""The slides of the lecture: words from book/teaching/lecture.md, all else from the chapters.
+"""The decks of the course, from book/teaching/slides/: one for a lecture, one for each session.
 
-Slides are separated by ``---``; what follows a line ``Note:`` is for the speaker. Formulas, code,
-pictures, sliders and numbers are not written there but fetched from where the book has them:
+Slides are separated by ``---``. What follows a line ``Note:`` is for the speaker and begins with
+the minute at which the slide appears, and how many of its minutes are the students':
+``Minute 20 (4 for the room).`` A slide of another deck is shown again by a line
 
-    {glue:text}`method/dual :: dual-active`    a number of a chapter's text
-    {output}`method/dual :: beside(`           what its cell with these words in the code shows
-    {formula}`eq-dual-bound`                   a formula by its label
-    {figure}`fig-next`                         a figure by its label
+    {slide}`session-1 :: A loss for each patient`
+
+What else can be fetched from the chapters is in :mod:`quoted`.
+
+    python book/_ext/slides.py session-1       print how its words and steps fit into its minutes
 """
 
-import base64
-import hashlib
 import html
 import re
 import shutil
-import subprocess
-import tarfile
+import sys
 from pathlib import Path
 from string import Template
+from typing import NamedTuple
 
+sys.path.insert(0, str(Path(__file__).parent))
+import explore
 import formulas
-import nbformat
-import plain
-from markdown_it import MarkdownIt
-from mdit_py_plugins.dollarmath import dollarmath_plugin
+import quoted
+from plain import ROOT
 
-REVEAL = "reveal.js@6.0.2"
-SHA512 = "JYIg5D9aoxoaLeb84O+OvAwsKWdIavVgEDScxtYEXFCT6t6TQrhNtSgogcjdCpdLsWglhJn3zyE3fUOwiH5KEg=="
-FILES = ("reveal.js", "reveal.css", "theme/white.css", "plugin/notes.js")  # of its folder dist
-REFERENCE = re.compile(r"\{(glue:text|formula|figure|output)\}`([^`]+)`")
-
-
-class Chapters:
-    """What slides take from the chapters, which are named without "book/"."""
-
-    def __init__(self, root):
-        self.root = root
-        self.sources = {
-            page.relative_to(root / "book").with_suffix("").as_posix(): page
-            for page in plain.pages(root)
-        }
-        self.twins = {
-            name: nbformat.read(page.with_suffix(".ipynb"), as_version=4)
-            for name, page in self.sources.items()
-            if page.with_suffix(".ipynb").exists()
-        }
-
-    def fetch(self, found):
-        """What a reference stands for, as Markdown or HTML."""
-        kind, what = found.groups()
-        if kind in {"formula", "figure"}:
-            return getattr(self, kind)(what)
-        name, _, key = what.partition(" :: ")
-        source = self.sources.get(name)
-        if source is None:
-            raise LookupError(f"the lecture refers to {name!r}, and no chapter is called so")
-        if kind == "glue:text":
-            return plain.Page(source, plain.values(self.twins[name]), self.root).text(key)
-        return self.output(name, key)
-
-    def formula(self, label):
-        """A formula of the book by its label."""
-        number, page = plain.labels(self.root)[label]
-        text = page.read_text(encoding="utf8")
-        tex = re.search(rf"\$\$((?:(?!\$\$).)*?)\$\$ \({re.escape(label)}\)", text, re.DOTALL)
-        return f"$$\n{tex[1].strip()} \\tag{{{number}}}\n$$"
-
-    def figure(self, label):
-        """A figure of the book by its label."""
-        for twin in self.twins.values():
-            for cell in twin.cells:
-                if cell.metadata.get("mystnb", {}).get("figure", {}).get("name") == label:
-                    return shown(cell)
-        raise LookupError(f"the lecture refers to the figure {label!r}, and the book has none")
-
-    def output(self, name, words):
-        """What the last cell of a chapter shows that has some words in its code."""
-        cells = [c for c in self.twins[name].cells if c.cell_type == "code" and words in c.source]
-        if not cells:
-            raise LookupError(f"the lecture refers to {words!r} in {name}, and no cell has it")
-        return shown(cells[-1])
+DECKS = ("lecture", "session-1", "session-2", "session-3")
+REVEAL = Path("book/teaching/reveal")  # reveal.js 6.0.2, its licence beside it
+MINUTE = re.compile(r"Minute (\d+)(?: \((\d+) for the room\))?")
+AGAIN = re.compile(r"^\{slide\}`([\w-]+) :: ([^`]+)`$", re.MULTILINE)
+# How long things take. People say 120 words a minute, and half as much again as is written.
+WORDS_A_MINUTE = 80
+MINUTES_A_STEP = 0.25
+MINUTES_A_FORMULA = 0.75
+MINUTES_A_FIGURE = 1.0
 
 
-def shown(cell):
-    """What an executed cell shows, as HTML; pictures with the words that describe them."""
-    alt = html.escape(cell.metadata.get("mystnb", {}).get("image", {}).get("alt", ""))
-    parts = []
-    for output in cell.outputs:
-        data = output.get("data", {})
-        if "scrapbook" in output.get("metadata", {}):
-            continue  # a value for the text
-        if "image/svg+xml" in data:
-            svg = base64.b64encode(data["image/svg+xml"].encode()).decode()
-            parts.append(f'<img alt="{alt}" src="data:image/svg+xml;base64,{svg}">')
-        else:
-            text = html.escape(output.get("text") or data.get("text/plain", ""))
-            parts.append(data.get("text/html") or f"<pre>{text}</pre>")
-    if not parts:
-        raise LookupError(f"the lecture refers to a cell that shows nothing: {cell.source[:60]!r}")
-    # In one block of HTML, which for Markdown ends at an empty line.
-    return re.sub(r"\n\s*\n", "\n", f'<div class="output">{"".join(parts)}</div>')
+class Slide(NamedTuple):
+    """A slide: its title, what is shown, and what is for the speaker, in Markdown."""
+
+    title: str
+    body: str
+    note: str
+
+    @property
+    def minute(self):
+        """When it appears."""
+        return int(MINUTE.match(self.note)[1])
+
+    @property
+    def room(self):
+        """For how many minutes the students work."""
+        return int(MINUTE.match(self.note)[2] or 0)
 
 
-def sections(text, chapters):
-    """The slides as HTML, from the source of the lecture."""
-    markdown = MarkdownIt("commonmark").enable("table")
-    markdown.use(dollarmath_plugin, renderer=tex, allow_space=True)
+def slides(deck, root=ROOT):
+    """The slides of a deck, those of other decks put in."""
+    found = []
+    for text in re.split(r"^---\n", quoted.of_teaching(f"slides/{deck}.md", root), flags=re.M):
+        body, _, note = text.partition("\nNote:\n")
+        again = AGAIN.search(body)
+        if again:
+            body = body.replace(again[0], same(again[1], again[2], root).body)
+        title = re.search(r"^##? (.*)$", body, re.MULTILINE)
+        if title is None or not MINUTE.match(note.strip()):
+            raise ValueError(f"{deck}: a slide needs a title and a minute: {text[:60]!r}")
+        found.append(Slide(title[1], body.strip(), note.strip()))
+    return found
+
+
+def same(deck, title, root=ROOT):
+    """The slide of a deck that has a title."""
+    for slide in slides(deck, root):
+        if slide.title == title:
+            return slide
+    raise LookupError(f"no slide of {deck} is called {title!r}")
+
+
+def sections(deck, chapters, root=ROOT):
+    """The slides of a deck as HTML."""
     done = []
-    for slide in re.split(r"^---\n", text, flags=re.MULTILINE):
-        shown, _, note = slide.partition("\nNote:\n")
-        body = markdown.render(REFERENCE.sub(chapters.fetch, shown))
-        aside = markdown.render(REFERENCE.sub(chapters.fetch, note))
-        done.append(f'<section>\n{body}<aside class="notes">{aside}</aside>\n</section>')
+    for slide in slides(deck, root):
+        body = quoted.rendered(chapters.fill(slide.body))
+        note = quoted.rendered(chapters.fill(slide.note))
+        done.append(f'<section>\n{body}<aside class="notes">{note}</aside>\n</section>')
     return "\n".join(done)
 
 
-def tex(content, options):
-    """A formula, set."""
-    return formulas.typeset(content, options["display_mode"])
-
-
-def reveal(target):
-    """Fetch reveal.js from the npm registry, and put what slides need of it into a folder."""
-    npm = shutil.which("npm")
-    if npm is None:
-        raise SystemExit("slides need reveal.js from the npm registry: install npm, run this again")
-    command = [npm, "pack", "--silent", "--pack-destination", str(target), REVEAL]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    package = next(target.glob("*.tgz"))
-    found = base64.b64encode(hashlib.sha512(package.read_bytes()).digest()).decode()
-    if found != SHA512:
-        raise SystemExit(f"{REVEAL} is not the file that this book was tried with: {found}")
-    with tarfile.open(package) as archive:
-        for name in FILES:
-            data = archive.extractfile(f"package/dist/{name}").read()
-            (target / Path(name).name).write_bytes(data)
-    package.unlink()
-
-
-def write(root, target):
-    """The lecture as a folder that a browser opens without any other host."""
+def write(target, root=ROOT):
+    """All decks as a folder that a browser opens without any other host."""
     target.mkdir(parents=True, exist_ok=True)
-    teaching = root / "book" / "teaching"
-    text = (teaching / "lecture.md").read_text(encoding="utf8")
-    page = Template((teaching / "lecture.html").read_text(encoding="utf8")).substitute(
-        title=html.escape(re.search(r"^# (.*)$", text, re.MULTILINE)[1]),
-        style=(teaching / "lecture.css").read_text(encoding="utf8"),
-        slides=sections(text, Chapters(root)),
-    )
-    (target / "index.html").write_text(page, encoding="utf8")
-    reveal(target)
+    chapters = quoted.Chapters(root)
+    frame = Template(quoted.of_teaching("slides/deck.html", root))
+    style = quoted.of_teaching("slides/deck.css", root)
+    for deck in DECKS:
+        title = html.escape(slides(deck, root)[0].title)
+        content = sections(deck, chapters, root)
+        scripts = explore.tags(content, ".")
+        page = frame.substitute(title=title, style=style, explorables=scripts, slides=content)
+        (target / f"{deck}.html").write_text(page, encoding="utf8")
+    shutil.copytree(root / REVEAL, target / "reveal", dirs_exist_ok=True)
     shutil.copytree(formulas.KATEX, target / "katex", dirs_exist_ok=True)
+    explorables = root / "book" / "_static" / "explore"
+    shutil.copytree(explorables, target / "explore", dirs_exist_ok=True)
+
+
+class Timing(NamedTuple):
+    """What a slide takes, counted, beside the minutes that its deck gives it."""
+
+    title: str
+    given: int
+    room: int
+    words: int
+    steps: int
+    needed: float
+
+
+def timing(deck, end=90, root=ROOT):
+    """How the words and steps of each slide fit into its minutes.
+
+    Words are those of the slide and of its note, as if all were said; what the room does is taken
+    as the note has it.
+    """
+    all_slides = slides(deck, root)
+    starts = [slide.minute for slide in all_slides] + [end]
+    rows = []
+    for slide, start, stop in zip(all_slides, starts, starts[1:], strict=False):
+        said = re.sub(r"\$\$?[^$]+\$\$?|\{[\w:]+\}`[^`]*`|[|*#_-]", " ", slide.body + slide.note)
+        words = len(re.findall(r"[\w’]+", said))
+        steps = len(re.findall(r"^\s*(?:\+|\d\)) ", slide.body, re.MULTILINE))
+        panels = " ".join(re.findall(r":: step ([\d ]+)", slide.body))
+        steps += len(panels.split())
+        formula_count = slide.body.count("{formula}") + slide.body.count("$$") // 2
+        figures = len(re.findall(r"\{(?:figure|output|explore)\}", slide.body))
+        needed = (
+            words / WORDS_A_MINUTE
+            + steps * MINUTES_A_STEP
+            + formula_count * MINUTES_A_FORMULA
+            + figures * MINUTES_A_FIGURE
+            + slide.room
+        )
+        rows.append(Timing(slide.title, stop - start, slide.room, words, steps, needed))
+    return rows
+
+
+def main(deck):
+    """Print the timing of a deck."""
+    rows = timing(deck)
+    print(f"{'slide':<50} given  room words steps needed")
+    for row in rows:
+        print(
+            f"{row.title[:50]:<50} {row.given:5} {row.room:5} {row.words:5} {row.steps:5}"
+            f" {row.needed:6.1f}"
+        )
+    given = sum(row.given for row in rows)
+    needed = sum(row.needed for row in rows)
+    print(
+        f"{'in all':<50} {given:5} {sum(r.room for r in rows):5} {sum(r.words for r in rows):5}"
+        f" {sum(r.steps for r in rows):5} {needed:6.1f}"
+    )
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -29,6 +29,9 @@
 
   function start() {
     watch(BOXES);
+    const side = document.querySelector(".bd-sidebar-primary");
+    side?.setAttribute("role", "navigation"); // the name of the book stands outside of its lists
+    side?.setAttribute("aria-label", "Contents of the book");
     document
       .querySelectorAll(".search-button-field, details.hide > summary")
       .forEach((button) => button.removeAttribute("aria-label"));

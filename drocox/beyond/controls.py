@@ -16,7 +16,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from drocox.beyond import many
+from drocox.beyond import cohorts, learning, many
 from drocox.data import SurvivalData
 from drocox.evaluation import scaled_features
 
@@ -29,7 +29,7 @@ DESIGNS = {  # patients, rate of censoring
 }
 
 
-def invented(patients: int, censoring: float, seed: int) -> many.Patients:
+def invented(patients: int, censoring: float, seed: int) -> cohorts.Patients:
     r"""Invented patients, whose hazard depends on the features in a way that differs by sex.
 
     With eight standard normal features, of which the first is age, and :math:`s = \pm 1` by sex,
@@ -60,7 +60,7 @@ def invented(patients: int, censoring: float, seed: int) -> many.Patients:
         "invented", covariates, np.minimum(event_time, censored), event_time <= censored
     )
     attributes = {"sex": women.astype(float), "age": x[:, 0]}
-    return many.Patients(data, covariates, attributes).in_order()
+    return cohorts.Patients(data, covariates, attributes).in_order()
 
 
 def pair_points(scores: np.ndarray, time: np.ndarray, event: np.ndarray) -> tuple:
@@ -97,7 +97,7 @@ def pair_points(scores: np.ndarray, time: np.ndarray, event: np.ndarray) -> tupl
 def permuted_gaps(points: np.ndarray, pairs: np.ndarray, codes: np.ndarray) -> tuple:
     """Gaps of many labellings of the same patients, and how they move without each patient.
 
-    The same as :func:`drocox.beyond.many.gap_of`, by one product of matrices for all labellings.
+    The same as :func:`drocox.beyond.learning.gap_of`, by one product of matrices for all.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ def permuted_gaps(points: np.ndarray, pairs: np.ndarray, codes: np.ndarray) -> t
 
 
 def permuted(
-    patients: many.Patients, orders: np.ndarray, splits: Sequence[int] = range(many.SPLITS)
+    patients: cohorts.Patients, orders: np.ndarray, splits: Sequence[int] = range(many.SPLITS)
 ) -> pd.DataFrame:
     """Closings with labels that mean nothing.
 
@@ -144,22 +144,22 @@ def permuted(
     DataFrame
         A row for each draw: ``joint_closing`` and ``joint_closing_se``, as in the study.
     """
-    primary = [name for name in many.PRIMARY if name in patients.attributes]
+    primary = [name for name in cohorts.PRIMARY if name in patients.attributes]
     n, draws = orders.shape
     values = []
     variances = []
     for split in splits:
         value = np.zeros(draws)
         moves = np.zeros((n, draws))
-        for rows_a, rows_b in many.halves(patients.data.event, split):
+        for rows_a, rows_b in cohorts.halves(patients.data.event, split):
             a = patients.subset(rows_a)
             b = patients.subset(rows_b)
-            learned = many.learn(a, (), split)
+            learned = learning.learn(a, (), split)
             X_out = scaled_features(a.data, b.data)[1]
-            codes = many.codes_of(patients, learned.cuts)
+            codes = cohorts.codes_of(patients, learned.cuts)
             signs = dict(zip(learned.gaps, learned.signs, strict=True))
-            for setting, side in ((many.COX, 1.0), (many.DRO, -1.0)):
-                scores = many.scores_of(X_out, learned.models[setting].coef)
+            for setting, side in ((learning.COX, 1.0), (learning.DRO, -1.0)):
+                scores = learning.scores_of(X_out, learned.models[setting].coef)
                 points, pairs = pair_points(scores, b.data.time, b.data.event)
                 for name in primary:
                     gaps, moved = permuted_gaps(points, pairs, codes[name][orders][rows_b])
@@ -188,7 +188,7 @@ def jobs() -> list[dict]:
     labelled = [
         name
         for name in names
-        if set(many.PRIMARY) & set(many.REGISTERED["included"][name]["attributes"])
+        if set(cohorts.PRIMARY) & set(many.REGISTERED["included"][name]["attributes"])
     ]
     out = [{"kind": "permuted", "name": name, "part": 0} for name in labelled]
     for design in DESIGNS:
@@ -214,7 +214,7 @@ def rows(kind: str, name: str, part: int) -> pd.DataFrame:
         A row for each draw, with the estimates of DRO-COX (sharp, alpha 0.5) against Cox.
     """
     if kind == "permuted":
-        patients = many.load(name)
+        patients = cohorts.load(name)
         n = len(patients)
         draws = range(PERMUTATIONS)
         orders = [np.random.default_rng(draw).permutation(n) for draw in draws]
@@ -223,7 +223,7 @@ def rows(kind: str, name: str, part: int) -> pd.DataFrame:
         drawn = []
         for draw in range(part * PER_JOB, (part + 1) * PER_JOB):
             patients = invented(*DESIGNS[name], seed=draw)
-            row = many.study(patients, (many.COX, many.DRO)).iloc[-1]
+            row = many.study(patients, (learning.COX, learning.DRO)).iloc[-1]
             columns = ["c_diff", "joint_closing", "worst_own_diff"]
             both = [*columns, *(f"{column}_se" for column in columns)]
             drawn.append({"draw": draw} | row[both].to_dict())

@@ -1,26 +1,25 @@
 """What the study on many data sets says: its preregistered analysis, from stored rows.
 
-The rows are those of :mod:`drocox.beyond.many` (study "many") and of :mod:`drocox.beyond.controls`
-(study "controls"); the mathematics is that of :mod:`drocox.beyond.pooled`. Every number of the
-chapter is made here, so that other pages can quote it.
+The rows are those of :mod:`drocox.beyond.many` (study "many"); the mathematics is that of
+:mod:`drocox.beyond.pooled`. Every number of the chapter is made here, so that other pages can quote
+it; what the controls say is made in :mod:`drocox.beyond.control_evidence`.
 """
 
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from scipy import stats
 
-from drocox.beyond.many import ATTRIBUTES, COX, DRO, PRIMARY, REGISTERED, SETTINGS, Setting
+from drocox.beyond.cohorts import ATTRIBUTES, PRIMARY
+from drocox.beyond.learning import COX, DRO, SETTINGS, Setting
+from drocox.beyond.many import REGISTERED
 from drocox.beyond.pooled import Pooled, Share, holm, moderated, pool, share_closed
 
 SMALLEST_ERROR = 0.01  # points: an error below it is set to it
 LARGEST_CERTIFICATE = 1e-4  # relative gap of a model that is analysed
 FEWEST_DATA_SETS = 5  # that are pooled in an exploratory row
 HARMLESS = -0.5  # points of c-index that the next data set loses at most, with 95 %
-PLANTED = (0.0, 0.5, 1.0, 2.0)
-SWAPS = 200
 
 
 class Outcome(NamedTuple):
@@ -392,118 +391,4 @@ def moderator_table(runs: pd.DataFrame) -> pd.DataFrame:
             low, high = result.interval()
             row = {"slope": result.mean, "low": low, "high": high, "p": result.p}
             table[moderator, name] = row | {"data_sets": result.k}
-    return pd.DataFrame(table).T
-
-
-# Controls -------------------------------------------------------------------------------------
-
-
-def permuted_draws(controls: pd.DataFrame) -> list[Pooled]:
-    """Pooled closings with labels that mean nothing.
-
-    Parameters
-    ----------
-    controls : DataFrame
-        Rows of the controls.
-
-    Returns
-    -------
-    list of Pooled
-        One for each draw.
-    """
-    rows = controls[controls["kind"] == "permuted"]
-    out = []
-    for _, draw in rows.groupby("draw"):
-        se = draw["joint_closing_se"].clip(lower=SMALLEST_ERROR)
-        out.append(pool(draw["joint_closing"], se))
-    return out
-
-
-def swapped_draws(runs: pd.DataFrame, column: str, draws: int = SWAPS) -> list[Pooled]:
-    """Pooled effects when the two models' names are swapped on a random half of the data sets.
-
-    Parameters
-    ----------
-    runs : DataFrame
-        Rows of the study.
-    column : str
-    draws : int
-
-    Returns
-    -------
-    list of Pooled
-    """
-    rows = effects(runs, column)
-    signs = np.random.default_rng(0).choice([-1.0, 1.0], size=(draws, len(rows)))
-    return [pool(sign * rows["effect"], rows["se"]) for sign in signs]
-
-
-def rejections(draws: list[Pooled], planted: float = 0.0) -> float:
-    """Share of draws whose mean differs from 0 at 5 %, with an effect added to all data sets.
-
-    An effect that all data sets share changes the mean and nothing else.
-
-    Parameters
-    ----------
-    draws : list of Pooled
-    planted : float
-        In points.
-
-    Returns
-    -------
-    float
-    """
-    moved = [replace(draw, mean=draw.mean + planted) for draw in draws]
-    return float(np.mean([draw.p < 0.05 for draw in moved]))
-
-
-def power_table(runs: pd.DataFrame, controls: pd.DataFrame) -> pd.DataFrame:
-    """Shares of rejections without an effect, and with effects planted.
-
-    Parameters
-    ----------
-    runs, controls : DataFrame
-        Rows of the study and of its controls.
-
-    Returns
-    -------
-    DataFrame
-        By outcome, a column for each planted effect.
-    """
-    draws = {
-        "c": swapped_draws(runs, PRIMARIES["c"].column),
-        "closing": permuted_draws(controls),
-        "worst": swapped_draws(runs, PRIMARIES["worst"].column),
-    }
-    return pd.DataFrame(
-        {name: {one: rejections(null, one) for one in PLANTED} for name, null in draws.items()}
-    ).T
-
-
-def coverage_table(controls: pd.DataFrame) -> pd.DataFrame:
-    """How often intervals of invented patients contain the mean over draws.
-
-    Parameters
-    ----------
-    controls : DataFrame
-        Rows of the controls.
-
-    Returns
-    -------
-    DataFrame
-        Rows (design, outcome): ``covered``, the share; ``ratio``, the root mean square of the
-        errors by the standard deviation of the estimates; ``draws``.
-    """
-    rows = controls[controls["kind"] == "coverage"]
-    table = {}
-    for design, some in rows.groupby("dataset"):
-        for name, outcome in PRIMARIES.items():
-            known = some[[outcome.column, f"{outcome.column}_se"]].dropna()
-            value = known[outcome.column]
-            se = known[f"{outcome.column}_se"]
-            table[design, name] = {
-                "covered": ((value - value.mean()).abs() <= 1.96 * se).mean(),
-                "ratio": np.sqrt((se**2).mean()) / value.std(ddof=1),
-                "draws": len(known),
-            }
     return pd.DataFrame(table).T

@@ -25,7 +25,7 @@ number of splits.
 """
 
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -33,430 +33,19 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from drocox import accuracy, concordance
-from drocox.beyond import survset
-from drocox.choosing import choose
-from drocox.cox import RiskSets, breslow_survival, risk_sets
-from drocox.data import SurvivalData
+from drocox import accuracy
+from drocox.beyond import cohorts
+from drocox.beyond.cohorts import PRIMARY, Patients, codes_of
+from drocox.beyond.learning import COX, SETTINGS, TUNED, Learned, Setting, gap_of, learn, scores_of
+from drocox.cox import breslow_survival
 from drocox.evaluation import scaled_features
-from drocox.heldout import Estimate, HeldOut, assign_folds
+from drocox.heldout import Estimate, HeldOut
 from drocox.intervals import jackknife
-from drocox.paper.protocol import ALPHAS
-from drocox.solver import Solution, minimise
+from drocox.solver import minimise
 
 SPLITS = 5
-FOLDS = 5  # of the cross-fit inside a half
-FEWEST_EVENTS = 30  # of a described group, in the half where it is found
-SMALLEST, LARGEST = 0.1, 0.9  # its share of the patients there
-RIDGE = 1e-6  # of every model, so that each has a minimum, also where a feature separates
-ROUNDED = 9  # decimals of scores, so that equal covariates have equal scores everywhere
 EXACT = 1e-12  # gap of an optimum whose digits do not depend on the platform
-PRIMARY = ("sex", "age")  # attributes whose closings are averaged
-ATTRIBUTES = (*PRIMARY, "race")
 REGISTERED = tomllib.loads(Path(__file__).with_name("preregistration.toml").read_text("utf-8"))
-
-
-@dataclass(frozen=True)
-class Setting:
-    """A method and its settings: the columns that identify a model."""
-
-    method: str
-    alpha: float
-    rule: str = ""
-    penalty: float = 0.0  # with the mean loss of an event
-
-    @property
-    def split(self) -> bool:
-        """Whether losses are those of sample splitting."""
-        return "SPLIT" in self.method
-
-
-COX = Setting("Cox", 1.0)
-DRO = Setting("DRO-COX", 0.5, "sharp")  # the primary contrast
-TUNED = Setting("DRO-COX, tuned", np.nan, "paper")  # alpha by the paper's rule, inside A
-SETTINGS = (
-    COX,
-    DRO,
-    Setting("DRO-COX", 0.5, "paper"),
-    Setting("DRO-COX", 0.2, "paper"),
-    Setting("CVaR", 0.5, "cvar"),
-    Setting("DRO-COX (SPLIT)", 0.5, "sharp"),
-    Setting("ridge Cox", 1.0, penalty=0.01),
-    Setting("ridge Cox", 1.0, penalty=0.1),
-    Setting("ridge Cox", 1.0, penalty=1.0),
-    TUNED,
-)
-
-
-# Patients and groups --------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Patients:
-    """Patients of a data set, or some of them."""
-
-    data: SurvivalData
-    covariates: pd.DataFrame  # that describe groups, before encoding: numbers or text
-    attributes: dict[str, np.ndarray]  # sex, race: 0, 1; age: a number; NaN: not known
-
-    def __len__(self) -> int:
-        return len(self.data)
-
-    @cached_property
-    def risk(self) -> RiskSets:
-        """The time order."""
-        return risk_sets(self.data.time, self.data.event)
-
-    def subset(self, rows: np.ndarray) -> "Patients":
-        """Some of the patients.
-
-        Parameters
-        ----------
-        rows : int array
-
-        Returns
-        -------
-        Patients
-        """
-        some = {name: values[rows] for name, values in self.attributes.items()}
-        return Patients(self.data.subset(rows), self.covariates.iloc[rows], some)
-
-    def in_order(self) -> "Patients":
-        """The same in an order of their own, so that the order of the file means nothing.
-
-        Returns
-        -------
-        Patients
-            Sorted by time, event, features and attributes.
-        """
-        columns = [self.data.time, self.data.event, *self.data.X.to_numpy().T]
-        columns += list(self.attributes.values())
-        return self.subset(np.lexsort([np.nan_to_num(one, nan=-np.inf) for one in columns[::-1]]))
-
-
-@dataclass(frozen=True)
-class Group:
-    """Patients whom one covariate describes: a level of a factor, or one side of a cut."""
-
-    covariate: str
-    value: float | str
-    side: str  # "=", ">" or "≤"
-
-    def members(self, covariates: pd.DataFrame) -> np.ndarray:
-        """Who belongs to it.
-
-        Parameters
-        ----------
-        covariates : DataFrame
-            Before encoding; whose covariate is missing is no member.
-
-        Returns
-        -------
-        bool array of shape (n,)
-        """
-        values = covariates[self.covariate]
-        if self.side == "=":
-            return (values == self.value).to_numpy(bool)
-        return ((values > self.value) if self.side == ">" else (values <= self.value)).to_numpy()
-
-
-def described_groups(patients: Patients) -> list[Group]:
-    """Groups that one covariate describes: a level of a factor, either side of a median.
-
-    A number with two values is cut between them.
-
-    Parameters
-    ----------
-    patients : Patients
-        Of the half on which groups are found.
-
-    Returns
-    -------
-    list of Group
-        With at least 30 events and 10 to 90 % of the patients, in the order of the covariates.
-    """
-    candidates = []
-    for name, values in patients.covariates.items():
-        distinct = values.dropna().unique()
-        if not pd.api.types.is_numeric_dtype(values):
-            candidates += [Group(name, level, "=") for level in sorted(distinct)]
-        elif len(distinct) > 1:
-            cut = float(distinct.min() if len(distinct) == 2 else values.median())
-            candidates += [Group(name, cut, ">"), Group(name, cut, "≤")]
-    found = []
-    for group in candidates:
-        members = group.members(patients.covariates)
-        events = patients.data.event[members].sum()
-        if SMALLEST <= members.mean() <= LARGEST and events >= FEWEST_EVENTS:
-            found.append(group)
-    return found
-
-
-def codes_of(patients: Patients, cuts: dict[str, float]) -> dict[str, np.ndarray]:
-    """Group codes by attribute, 0 and 1; -1: not known. Age: 1 above the cut.
-
-    Parameters
-    ----------
-    patients : Patients
-    cuts : dict of str to float
-        What values of each attribute are compared with.
-
-    Returns
-    -------
-    dict of str to int arrays of shape (n,)
-    """
-    out = {}
-    for name, cut in cuts.items():
-        values = patients.attributes[name]
-        out[name] = np.where(np.isnan(values), -1, values > cut)
-    return out
-
-
-def cuts_of(patients: Patients) -> dict[str, float]:
-    """Where each attribute is cut: age at the median of these patients.
-
-    Parameters
-    ----------
-    patients : Patients
-
-    Returns
-    -------
-    dict of str to float
-    """
-    out = {}
-    for name, values in patients.attributes.items():
-        out[name] = float(np.nanmedian(values)) if name == "age" else 0.5
-    return out
-
-
-def load(name: str) -> Patients:
-    """Patients of a data set, in an order of their own, with the attributes that are judged.
-
-    Parameters
-    ----------
-    name : str
-        A data set of SurvSet that has been registered.
-
-    Returns
-    -------
-    Patients
-    """
-    one = survset.load(name)
-    attributes = {
-        attribute: np.asarray(getattr(one, attribute), dtype=float)
-        for attribute in ATTRIBUTES
-        if survset.eligible(one, attribute)
-    }
-    data = SurvivalData(name, one.X, one.time, one.event)
-    return Patients(data, one.covariates[one.describing], attributes).in_order()
-
-
-# What half A decides --------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Learned:
-    """What one half decides: everything but the outcomes by which it is judged."""
-
-    models: dict[Setting, Solution]
-    tuned: float  # the alpha that the paper's rule chose; NaN: no attribute to tune by
-    cuts: dict[str, float]
-    gaps: dict[str, float]  # Cox's, cross-fitted inside, in points
-    c: float  # Cox's c-index, likewise, in percent
-    worst: dict[str, Group | None]  # lowest c-index among members under Cox, and under DRO-COX
-
-    @property
-    def signs(self) -> np.ndarray:
-        """Direction of each gap."""
-        return np.array([1.0 if gap >= 0 else -1.0 for gap in self.gaps.values()])
-
-
-def halves(event: np.ndarray, split: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Rows to learn on and rows to judge on: two halves, evenly by event, both ways.
-
-    Parameters
-    ----------
-    event : array of shape (n,)
-    split : int
-        The seed.
-
-    Returns
-    -------
-    iterator of (int array, int array)
-    """
-    dealt = assign_folds(event, 2, split)
-    for half in (0, 1):
-        yield np.flatnonzero(dealt == half), np.flatnonzero(dealt != half)
-
-
-def fit(X: np.ndarray, patients: Patients, setting: Setting, seed: int) -> Solution:
-    """One certified model.
-
-    Parameters
-    ----------
-    X : array of shape (n, d)
-        Scaled features.
-    patients : Patients
-    setting : Setting
-    seed : int
-        Of the halves of sample splitting.
-
-    Returns
-    -------
-    Solution
-    """
-    event = patients.data.event
-    return minimise(
-        X,
-        patients.risk,
-        setting.alpha,
-        rule=setting.rule or "sharp",
-        first=assign_folds(event, 2, seed) == 0 if setting.split else None,
-        penalty=RIDGE + setting.penalty * event.mean(),
-    )
-
-
-def scores_of(X: np.ndarray, coef: np.ndarray) -> np.ndarray:
-    """Scores, equal for equal covariates on every platform.
-
-    Parameters
-    ----------
-    X : array of shape (n, d)
-    coef : array of shape (d,)
-
-    Returns
-    -------
-    array of shape (n,)
-    """
-    return np.round(X @ coef, ROUNDED) + 0.0  # no negative zeros
-
-
-def cross_fitted(patients: Patients, seed: int) -> dict[Setting, HeldOut]:
-    """Scores of Cox and of DRO-COX for patients whom the model has not seen, within one half.
-
-    Parameters
-    ----------
-    patients : Patients
-    seed : int
-
-    Returns
-    -------
-    dict of Setting to HeldOut
-    """
-    data = patients.data
-    fold = assign_folds(data.event, FOLDS, seed)
-    scores = {setting: np.empty(len(data)) for setting in (COX, DRO)}
-    for k in range(FOLDS):
-        inside = patients.subset(np.flatnonzero(fold != k))
-        X, X_out = scaled_features(inside.data, data.subset(fold == k))
-        for setting, values in scores.items():
-            values[fold == k] = scores_of(X_out, fit(X, inside, setting, seed).coef)
-    return {
-        setting: HeldOut(values, data.time, data.event, fold) for setting, values in scores.items()
-    }
-
-
-def tuned_alpha(patients: Patients, attributes: Sequence[str], seed: int) -> float:
-    """Alpha by the paper's rule: three quarters fit, one validates.
-
-    Of the paper's six alphas, with its constant, those are eligible that keep 95 % of Cox's
-    c-index; the smallest imparity wins, a mean over attributes.
-
-    Parameters
-    ----------
-    patients : Patients
-        One half.
-    attributes : sequence of str
-    seed : int
-
-    Returns
-    -------
-    float
-        NaN without attributes.
-    """
-    if not attributes:
-        return np.nan
-    quarter = assign_folds(patients.data.event, 4, seed) == 0
-    inside = patients.subset(np.flatnonzero(~quarter))
-    out = patients.subset(np.flatnonzero(quarter))
-    X, X_out = scaled_features(inside.data, out.data)
-    codes = codes_of(out, cuts_of(inside))
-    c_index = []
-    imparity = []
-    for setting in (COX, *(Setting("DRO-COX", alpha, "paper") for alpha in ALPHAS)):
-        scores = scores_of(X_out, fit(X, inside, setting, seed).coef)
-        counts = concordance.count(scores, out.risk)
-        c_index.append(counts.index())
-        apart = [abs(_fraction(counts, codes[a] == 1) - _fraction(counts, codes[a] == 0))
-                 for a in attributes]  # fmt: skip
-        imparity.append(np.mean(apart))
-    return ALPHAS[choose(c_index[1:], imparity[1:], c_index[0])]
-
-
-def _fraction(counts: concordance.Counts, members: np.ndarray) -> float:
-    """Concordance fraction of a group; NaN without pairs."""
-    pairs = counts.pairs[members].sum()
-    return float(counts.points[members].sum() / pairs) if pairs > 0 else np.nan
-
-
-def gap_of(held: HeldOut, codes: np.ndarray) -> Estimate:
-    """Gap of an attribute: the second group's concordance fraction less the first's, in points.
-
-    Parameters
-    ----------
-    held : HeldOut
-    codes : int array of shape (n,)
-        0, 1, and -1 for patients who are compared with others but in neither group.
-
-    Returns
-    -------
-    Estimate
-    """
-    second = held.concordance(codes == 1)
-    first = held.concordance(codes == 0)
-    return Estimate(
-        100 * (second.value - first.value), 100 * (second.without - first.without)
-    )  # fmt: skip
-
-
-def learn(patients: Patients, settings: Sequence[Setting], seed: int) -> Learned:
-    """Everything that a half decides.
-
-    Parameters
-    ----------
-    patients : Patients
-        The half.
-    settings : sequence of Setting
-        Models to fit, besides Cox and DRO-COX.
-    seed : int
-        Of folds inside.
-
-    Returns
-    -------
-    Learned
-    """
-    cuts = cuts_of(patients)
-    held = cross_fitted(patients, seed)
-    codes = codes_of(patients, cuts)
-    gaps = {name: gap_of(held[COX], values).value for name, values in codes.items()}
-    everybody = np.full(len(patients), True)
-    groups = described_groups(patients)
-    worst = {}
-    for name, setting in (("cox", COX), ("dro", DRO)):
-        own = [held[setting].c_index(group.members(patients.covariates)).value for group in groups]
-        worst[name] = groups[int(np.nanargmin(own))] if groups else None
-    tuned = np.nan
-    if TUNED in settings:
-        tuned = tuned_alpha(patients, [a for a in PRIMARY if a in cuts], seed)
-    X = scaled_features(patients.data)[0]
-    models = {}
-    for setting in dict.fromkeys((COX, DRO, *settings)):
-        if setting != TUNED:
-            models[setting] = fit(X, patients, setting, seed)
-        elif not np.isnan(tuned):
-            models[setting] = fit(X, patients, Setting("DRO-COX", tuned, "paper"), seed)
-    c = 100 * held[COX].c_index(everybody).value
-    return Learned(models, tuned, cuts, gaps, c, worst)
 
 
 # What half B judges ---------------------------------------------------------------------------
@@ -741,7 +330,7 @@ def study(
     Parameters
     ----------
     patients : Patients
-        In an order of their own, see :meth:`Patients.in_order`.
+        In an order of their own, see :meth:`drocox.beyond.cohorts.Patients.in_order`.
     settings : sequence of Setting
         Of the models; Cox comes first.
     splits : sequence of int
@@ -757,7 +346,7 @@ def study(
     for split in splits:
         both = []
         judging = []
-        for rows_a, rows_b in halves(patients.data.event, split):
+        for rows_a, rows_b in cohorts.halves(patients.data.event, split):
             a = patients.subset(rows_a)
             learned = learn(a, settings, split)
             both.append(judge(a, patients.subset(rows_b), learned, settings))
@@ -808,7 +397,7 @@ def rows(name: str) -> pd.DataFrame:
     Parameters
     ----------
     name : str
-        See :func:`load`.
+        See :func:`drocox.beyond.cohorts.load`.
 
     Returns
     -------
@@ -824,6 +413,6 @@ def rows(name: str) -> pd.DataFrame:
         largest gap of an optimum (``certificate``); and by attribute the products of A's gap under
         Cox with B's (``product``) and with B's under Cox (``product_cox``).
     """
-    out = study(load(name))
+    out = study(cohorts.load(name))
     out.insert(0, "dataset", name)
     return out

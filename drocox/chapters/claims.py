@@ -6,9 +6,11 @@
 import html
 import re
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from IPython.display import HTML
+from matplotlib.figure import Figure
 
 from drocox.bookstyle import guard, say
 from drocox.chapters.sentences import BOTH_READINGS, dashed
@@ -31,6 +33,30 @@ LETTERS = {
     "theta": "θ",
     "n2": "n₂",
 }
+# every claim in about five words
+NAMES = {
+    "C1": "Table 1, data sets",
+    "C2": "linear DRO-COX: lowest CI",
+    "C3": "Deep DRO-COX: lowest CI",
+    "C4": "lowest CI, other attributes",
+    "C5": "DRO-COX keeps accuracy",
+    "C6": "neither DRO variant clearly better",
+    "C7": "plain models accurate, unfair",
+    "C8": "penalties fail some fairness metric",
+    "C9": "accuracy rises with α",
+    "C10": "fairness worsens with α",
+    "C11": "tuned by F_A: lowest F_A",
+    "C12": "splitting insensitive to its share",
+    "C13": "two split losses beat one",
+    "C14": "DRO often fairest",
+    "C15": "α trades accuracy for fairness",
+    "C16": "DRO risk bounds groups",
+    "C17": "dual equals primal",
+    "C18": "convex in η, few matter",
+    "C19": "F_I zero means Lipschitz",
+    "C20": "shrinking lowers F_I, F_G",
+}
+SHARES = {"reproduced": "C2", "partly": "C4", "not": "C1", "unknown": "0.8"}  # colours of verdicts
 READINGS = {"published": ("stated rule", "one setting"), "corrected": BOTH_READINGS}
 
 
@@ -63,7 +89,8 @@ def show_marks(ledger: pd.DataFrame) -> HTML:
         by_view = rows.set_index("view")
         if claims.CHECKED not in by_view.index:
             marks = "".join(_mark(by_view.loc[view]) for view in VIEWS)
-            lines += f'<tr><th><a href="#{name.lower()}">{name}</a></th>{marks}</tr>'
+            link = f'<a href="#{name.lower()}">{name}</a> {_letters(NAMES[name])}'
+            lines += f"<tr><th>{link}</th>{marks}</tr>"
     head = "".join(f"<th>{view}</th>" for view in VIEWS)
     return HTML(
         '<table class="marks"><caption>The verdicts on claims about experiments</caption>'
@@ -93,10 +120,45 @@ def _words(claim: dict) -> str:
     if "partly" in claim:
         needs += f" / {claim['partly']}"
     place = f"({claim['paper']}; {claim['number']}: {needs})"
-    words = f"{html.escape(claim['claim'])} <small>{place}</small>"
+    name = NAMES[claim["id"]]
+    return _letters(f"<b>{name}.</b> {html.escape(claim['claim'])} <small>{place}</small>")
+
+
+def _letters(words: str) -> str:
+    """Greek letters and indices instead of their names."""
     for plain, letter in LETTERS.items():
         words = re.sub(rf"\b{plain}\b", letter, words)  # "eta", but not inside "theta"
     return words
+
+
+def draw_verdicts(ledger: pd.DataFrame) -> Figure:
+    """How many claims about experiments are reproduced, partly or not, in each view.
+
+    Parameters
+    ----------
+    ledger : DataFrame
+
+    Returns
+    -------
+    Figure
+    """
+    shown = ledger[ledger["view"].isin(VIEWS)]
+    counts = shown.groupby("view")["verdict"].value_counts().unstack(fill_value=0)
+    figure, panel = plt.subplots(figsize=(6.4, 3.0), layout="constrained")
+    for place, view in enumerate(VIEWS):
+        left = 0
+        for verdict, colour in SHARES.items():
+            number = int(counts.loc[view].get(verdict, 0))
+            panel.barh(-place, number, left=left, color=colour, alpha=0.75, height=0.7)
+            if number:
+                panel.text(left + number / 2, -place, number, ha="center", va="center")
+            left += number
+    panel.set_yticks([-place for place in range(len(VIEWS))], VIEWS)
+    panel.set(xlabel="claims about experiments")
+    panel.grid(visible=False)
+    patches = [plt.Rectangle((0, 0), 1, 1, color=c, alpha=0.75) for c in SHARES.values()]
+    figure.legend(patches, list(SHARES), loc="outside upper center", ncols=4)
+    return figure
 
 
 def show_claims(ledger: pd.DataFrame, kind: str) -> HTML:

@@ -1,4 +1,4 @@
-"""What the chapter on deep Cox models draws and tells: overfitting, the constant, chaotic runs."""
+"""What the chapter on deep Cox models draws and tells: overfitting, and the constant."""
 
 from collections.abc import Mapping
 
@@ -9,8 +9,32 @@ from matplotlib.figure import Figure
 
 from drocox.bookstyle import guard, say
 
-CALM = 1e-9  # a disturbance that stays below has not grown
-FAR = 1e6  # one that has grown by this factor is far
+
+def draw_curved(feature: np.ndarray, truth: np.ndarray, fits: Mapping) -> Figure:
+    """True scores and two fits against the one feature, each centred.
+
+    Parameters
+    ----------
+    feature, truth : arrays of shape (n,)
+    fits : mapping of str to array of shape (n,)
+        Scores of the "linear" model and of the "network".
+
+    Returns
+    -------
+    Figure
+    """
+    scores = {"truth": truth, **fits}
+    centred = {name: values - values.mean() for name, values in scores.items()}
+    missed = {name: np.abs(centred[name] - centred["truth"]).max() for name in fits}
+    guard(np.ptp(fits["linear"]) < 0.2 * np.ptp(truth), "the line can do nothing")
+    guard(missed["network"] < 0.1 * np.ptp(truth), "the network finds the truth")
+    figure, axes = plt.subplots()
+    styles = {"truth": "k-", "linear": "C1--", "network": "C0-."}
+    for name, style in styles.items():
+        axes.plot(feature, np.round(centred[name], 2), style, label=name)
+    axes.set(xlabel="weight (0 is usual)", ylabel="score, centred")
+    axes.legend(loc="upper center")
+    return figure
 
 
 def draw_gains(steps: np.ndarray, train: list, val: list, linear: float) -> Figure:
@@ -60,63 +84,35 @@ def tell_gains(steps: np.ndarray, train: list, val: list, linear: float) -> None
     say("deep-best-step", int(steps[np.argmax(val)] + 1))
 
 
-def tell_factors(metrics: pd.DataFrame) -> None:
-    """By what factor five networks differ in F_I, with and without the free constant.
+def keep_rates(gains: pd.DataFrame) -> None:
+    """Hold the text to what the largest learning rate does to a network.
 
     Parameters
     ----------
-    metrics : DataFrame
-        Columns ``f_i`` and ``f_i_centred``, a row for each network.
+    gains : DataFrame
+        Columns ``training``, ``validation`` and ``test``, a row for each model and rate.
     """
-    factors = metrics.max() / metrics.min()
+    network = gains.loc["DeepSurv, rate 0.01"]
+    linear = gains.loc["Cox, rate 0.01"]
     guard(
-        factors["f_i"] > 2 * factors["f_i_centred"],
-        "they differ mostly because of a number that means nothing",
+        network["training"] > 2 * linear["training"],
+        "the network knows its training patients far better than the linear model does",
     )
-    say("deep-factor", f"{factors['f_i']:.1f}")
-    say("deep-factor-centred", f"{factors['f_i_centred']:.1f}")
+    new = network[["validation", "test"]]
+    guard((new < 0).all(), "and new patients worse than nothing")
 
 
-def step_of_departure(record: np.ndarray) -> float:
-    """The step at which the first of some disturbed copies is far away, infinite if none ever is.
+def tell_factors(constants: pd.DataFrame) -> None:
+    """By what factor the hazards of five networks differ, with and without the free constant.
 
     Parameters
     ----------
-    record : array of shape (steps, copies)
-        Difference of each copy from the undisturbed model.
-
-    Returns
-    -------
-    float
+    constants : DataFrame
+        Columns ``gain, test``, ``mean hazard`` and ``mean hazard, centred``; a row per network.
     """
-    far = record > FAR * record[0]
-    if record.max() < CALM:
-        guard(not far.any(), "the disturbance of a calm run does not grow")
-        return np.inf
-    guard(
-        far[-100:].any(axis=0).all(),
-        "differences grow in all three copies to more than a million times what they were",
-    )
-    return float(far.any(axis=1).argmax())
-
-
-def fates(runs: Mapping) -> dict:
-    """Which kinds of training are calm, and which let disturbed copies drift apart.
-
-    Parameters
-    ----------
-    runs : mapping of str to array of shape (steps, copies)
-        DRO-COX with a small alpha (network, linear), with a large one, and the Cox loss.
-
-    Returns
-    -------
-    dict of str to str
-    """
-    steps = [step_of_departure(record) for record in runs.values()]
-    network, linear, large_alpha, cox = steps
-    guard(network < linear < np.inf, "with the small alpha the network drifts first")
-    guard(large_alpha == cox == np.inf, "with the Cox loss, or a large alpha, runs are calm")
-    return {
-        name: "calm" if step == np.inf else "drifts apart"
-        for name, step in zip(runs, steps, strict=True)
-    }
+    hazards = constants[["mean hazard", "mean hazard, centred"]]
+    free, centred = hazards.max() / hazards.min()
+    guard(free > 2 * centred, "hazards differ because of a number that means nothing")
+    guard(np.ptp(constants["gain, test"]) < 0.05, "all five predict about equally well")
+    say("deep-factor", f"{free:.1f}")
+    say("deep-factor-centred", f"{centred:.1f}")

@@ -1,9 +1,4 @@
-r"""What the chapter on DRO-COX draws and tells: two groups in one room, and training step by step.
-
-With hazards :math:`h_k` and a share :math:`\pi` of slow patients, the loss of a patient of group k
-who dies at y tends to
-:math:`\log n + \log\bigl((1-\pi) h_0 e^{-h_0 y} + \pi h_1 e^{-h_1 y}\bigr) - \log h_k`.
-"""
+r"""What the chapter on DRO-COX draws and tells: who is in whose loss, two groups, training."""
 
 from collections.abc import Sequence
 
@@ -12,9 +7,6 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from drocox.bookstyle import guard, say
-from drocox.sliders import SliderFigure, slider
-
-SHARES = np.round(np.arange(0.05, 0.96, 0.05), 2)  # of the slow group, on the slider
 
 
 def draw_mixture(
@@ -50,62 +42,72 @@ def draw_mixture(
     return figure
 
 
-def losses_without_log_n(hazards: np.ndarray, time: np.ndarray) -> np.ndarray:
-    """The limit of the Cox loss minus log n, by group, share of the slow group, and time of death.
+def keep_crossing(limits: np.ndarray) -> None:
+    """Hold the text on two groups in one room to the limit of their losses.
 
     Parameters
     ----------
-    hazards : array of shape (2,)
-        Of the fast and of the slow group.
-    time : array of shape (m,)
-
-    Returns
-    -------
-    array of shape (2, shares, m)
+    limits : array of shape (2, k)
+        The limit of the mean Cox loss of the fast and of the slow group, by the share of the slow
+        group, the smallest first.
     """
-    fast = hazards[0] * np.exp(-hazards[0] * time)
-    slow = hazards[1] * np.exp(-hazards[1] * time)
-    mixture = np.outer(1 - SHARES, fast) + np.outer(SHARES, slow)
-    return np.array([np.log(mixture) - np.log(hazard) for hazard in hazards])
-
-
-def mixture_slider(hazards: np.ndarray, mean_losses: np.ndarray) -> SliderFigure:
-    """Loss of one patient of each group against the time of death, by the share of the slow group.
-
-    Parameters
-    ----------
-    hazards : array of shape (2,)
-        Of the fast and of the slow group.
-    mean_losses : array of shape (2, shares)
-        Mean loss of each group, minus log n, at each of ``SHARES``.
-
-    Returns
-    -------
-    SliderFigure
-    """
-    fast, slow = mean_losses
+    fast, slow = limits
     guard(fast[0] > slow[0], "the worst group is the fast one when it is common")
     guard(fast[-1] < slow[-1], "and the slow one when that is common")
-    time = np.linspace(0, 5, 81)
-    fast_patient, slow_patient = losses_without_log_n(hazards, time)
-    return slider(
-        "mixture",
-        {"share of the slow": SHARES},
-        time,
-        {"fast patient": fast_patient, "slow patient": slow_patient},
-        readouts={"mean loss of the fast": fast, "of the slow": slow},
-        formats={
-            "share of the slow": "{:.2f}",
-            "mean loss of the fast": "{:.2f}",
-            "of the slow": "{:.2f}",
-        },
-        xlabel="time of death",
-        ylabel="loss − log n",
-        ylim=(-8, 2),
-        alt="Loss of a fast and of a slow patient against the time of death; "
-        "the slider changes the share of the slow group, and both curves "
-        "fall steeply at late times when few are slow.",
-    )
+    guard((np.diff(slow) > 0).all(), "the more slow patients, the larger are their losses")
+    guard((np.diff(fast) < 0).all(), "and the smaller are those of the fast")
+
+
+def draw_who_enters(names: Sequence, by_cox: np.ndarray, by_one: np.ndarray) -> Figure:
+    """Whose score enters whose loss: the Cox loss (left), and a loss of one patient (right).
+
+    Parameters
+    ----------
+    names : sequence of n strings
+        Of the patients.
+    by_cox, by_one : arrays of shape (n, n)
+        Not 0 where the score of patient j (column) enters the loss of patient i (row).
+
+    Returns
+    -------
+    Figure
+    """
+    n = len(names)
+    guard((by_one != 0).sum() == n and np.diag(by_one).all(), "only the diagonal is filled")
+    figure, axes = plt.subplots(1, 2, figsize=(6.4, 3.5), layout="constrained", sharey=True)
+    matrices = {"Cox loss": by_cox, "a loss of one patient": by_one}
+    for panel, (title, matrix) in zip(axes, matrices.items(), strict=True):
+        i, j = np.nonzero(matrix)
+        panel.scatter(j, i, marker="s", s=400, color="C0", linewidths=0)
+        panel.set(title=title, aspect="equal", xlim=(-0.7, n - 0.3), ylim=(n - 0.3, -0.7))
+        panel.set_xticks(range(n), names)
+        panel.set_yticks(range(n), names)
+        panel.set_xlabel("score of patient j")
+        panel.grid(False)
+    axes[0].set_ylabel("loss of patient i")
+    return figure
+
+
+def draw_by_alpha(alphas: Sequence, metrics: np.ndarray) -> Figure:
+    """c-index (left) and imparity (right) by alpha; dashed, those of the last, alpha = 1.
+
+    Parameters
+    ----------
+    alphas : sequence of m floats
+        The last is 1.
+    metrics : array of shape (m, 2)
+
+    Returns
+    -------
+    Figure
+    """
+    figure, axes = plt.subplots(1, 2, figsize=(6.4, 3.0), layout="constrained")
+    for panel, values, label in zip(axes, metrics.T, ("c-index", "CI (%)"), strict=True):
+        panel.plot(alphas[:-1], values[:-1], "o-", color="C0")
+        panel.axhline(values[-1], linestyle="--", color="C1")
+        panel.set(xlabel="α", ylabel=label)
+    axes[1].set_ylim(0, 1.1 * metrics[:, 1].max())
+    return figure
 
 
 def draw_training(

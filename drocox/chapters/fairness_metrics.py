@@ -16,11 +16,12 @@ from drocox.bookstyle import guard, say
 from drocox.cox import risk_sets
 from drocox.data import SurvivalData
 from drocox.evaluation import scaled_features
+from drocox.explorables.element import Explorable
+from drocox.explorables.sliders import slider
 from drocox.heldout import HeldOut, assign_folds
 from drocox.intervals import jackknife
 from drocox.paper.datasets import load_dataset
 from drocox.paper.tables import published
-from drocox.sliders import SliderFigure, slider
 from drocox.solver import minimise
 
 NUMBER_WORDS = ["no", "one", "two", "three"]
@@ -39,6 +40,49 @@ READOUTS = {
     "F_∩": "f_cap",
     "IBS": "ibs",
 }
+
+
+def draw_two_questions(six: pd.DataFrame) -> Figure:
+    """Hazards by group on the left, shares of pairs in the right order on the right.
+
+    Parameters
+    ----------
+    six : DataFrame
+        Columns ``time``, ``event``, ``x`` and ``group``; hazards are :math:`2^x`.
+
+    Returns
+    -------
+    Figure
+    """
+    hazards = 2.0 ** six["x"].to_numpy()
+    in_b = (six["group"] == "b").to_numpy()
+    scores, time, event = (six[name].to_numpy() for name in ("x", "time", "event"))
+    held_out = HeldOut(scores, time, event, np.zeros(len(six), int))
+    right = [held_out.concordance(in_b == code).value for code in (False, True)]
+    means = [hazards[in_b == code].mean() for code in (False, True)]
+    guard(np.allclose(right, [11 / 12, 7 / 8]), "11 of 12 pairs, and 7 of 8")
+    guard(means[0] > means[1], "group a has a higher mean than group b")
+
+    figure, axes = plt.subplots(1, 2, figsize=(6.4, 3.2), layout="constrained")
+    for code, colour in enumerate(("C0", "C1")):
+        members = np.flatnonzero(in_b == code)
+        spread = np.linspace(-0.18, 0.18, len(members))
+        axes[0].plot(code + spread, hazards[members], "o", color=colour)
+        for place, i in zip(code + spread, members, strict=True):
+            axes[0].annotate(
+                six.index[i], (place, hazards[i]), (0, 5), textcoords="offset points", ha="center"
+            )
+        axes[0].plot([code - 0.3, code + 0.3], [means[code]] * 2, color=colour, lw=3)
+        axes[1].bar(code, 100 * right[code], color=colour, width=0.6)
+    axes[0].axhline(hazards.mean(), color="black", ls=":")
+    axes[0].set(ylabel="predicted hazard", ylim=(0, 4.6), title="Predicts alike?")
+    for code, share in enumerate(("11 of 12", "7 of 8")):
+        axes[1].annotate(share, (code, 50), ha="center", color="white", weight="bold")
+    axes[1].set(ylabel="pairs in the right order (%)", ylim=(0, 100), title="Right as often?")
+    for panel in axes:
+        panel.set(xticks=[0, 1], xticklabels=["group a", "group b"], xlim=(-0.6, 1.6))
+        panel.grid(axis="x", visible=False)
+    return figure
 
 
 def tell_smallest_cell(summary: pd.DataFrame) -> None:
@@ -150,7 +194,7 @@ def traps_slider(
     days: np.ndarray,
     survival: np.ndarray,
     metrics: Sequence,
-) -> SliderFigure:
+) -> Explorable:
     """Curves of three patients and the metrics of the model, by scale and shift of the scores.
 
     Parameters
@@ -163,7 +207,7 @@ def traps_slider(
 
     Returns
     -------
-    SliderFigure
+    Explorable
     """
     percent = 100 * survival
     lines = {
@@ -265,8 +309,8 @@ def show_own(table: pd.DataFrame) -> pd.DataFrame:
     DataFrame
     """
     titles = {
-        "first": "c-index, 65 or younger, women, non-white",
-        "second": "over 65, men, white",
+        "first": "c-index of ≤ 65, women, non-white",
+        "second": "c-index of > 65, men, white",
         "difference": "difference",
         "ci": "signed CI",
     }

@@ -1,9 +1,11 @@
-"""The landing page: values for sentences, and guards of the answer."""
+"""The landing page: values for its tables and sentences, and guards of the answer."""
 
 import pandas as pd
 
+import drocox
 from drocox.bookstyle import guard, say
 from drocox.chapters.gaps import decided
+from drocox.chapters.panel import PANEL_VIEWS
 from drocox.chapters.sentences import BOTH_READINGS, SHORT
 from drocox.chapters.should_you_use_it import against_cox, clearly_better, clearly_worse
 from drocox.paper import claims, signed, tables
@@ -19,11 +21,17 @@ def tell_page(tables_by_view: dict[str, pd.DataFrame]) -> None:
     tables_by_view : dict of DataFrame
         Of :func:`gaps_in_both_readings`.
     """
-    tell_lowest()
+    tell_version()
     tell_gaps(tables_by_view)
+    tell_table(gaps_of_panel(), accuracy_of_panel())
     tell_fit(tables.fidelity_cells())
     tell_theory()
     tell_accuracy({view: against_cox(view, "c_index", claims.PAIRS) for view in BOTH_READINGS})
+
+
+def tell_version() -> None:
+    """For the citation."""
+    say("version", drocox.__version__)
 
 
 def gaps_in_both_readings() -> dict[str, pd.DataFrame]:
@@ -36,12 +44,54 @@ def gaps_in_both_readings() -> dict[str, pd.DataFrame]:
     return {view: signed.gaps(view) for view in BOTH_READINGS}
 
 
-def tell_lowest() -> None:
-    """For the table of how often a DRO variant has the lowest CI."""
-    for view, key in SHORT.items():
-        say(f"{key}-3", claims.best(view, metric="ci_percent", pairs=claims.MAIN_PAIRS).value)
-        of_all = claims.best(view, metric="ci_percent", pairs=claims.PAIRS)
-        say(f"{key}-7", of_all.value if of_all.of == 14 else "–")
+def gaps_of_panel() -> dict[str, pd.DataFrame]:
+    """Signed gaps of Cox and DRO-COX in the three views of the panel.
+
+    Returns
+    -------
+    dict of DataFrame
+        Of :func:`drocox.paper.signed.gaps`.
+    """
+    return {view: signed.gaps(view) for view in PANEL_VIEWS}
+
+
+def accuracy_of_panel() -> dict[str, pd.DataFrame]:
+    """c-index of DRO-COX minus that of Cox in the three views of the panel.
+
+    Returns
+    -------
+    dict of DataFrame
+        Of :func:`drocox.chapters.should_you_use_it.against_cox`.
+    """
+    pairs = {"as published": claims.MAIN_PAIRS}
+    return {
+        view: against_cox(view, "c_index", pairs.get(view, claims.PAIRS)) for view in PANEL_VIEWS
+    }
+
+
+def tell_table(
+    gaps_by_view: dict[str, pd.DataFrame], leads_by_view: dict[str, pd.DataFrame]
+) -> None:
+    """For the table of three rows: gaps, c-index, lowest CI.
+
+    Parameters
+    ----------
+    gaps_by_view : dict of DataFrame
+        Of :func:`gaps_of_panel`.
+    leads_by_view : dict of DataFrame
+        Of :func:`accuracy_of_panel`.
+    """
+    for view, gaps in gaps_by_view.items():
+        key = SHORT[view]
+        lead = leads_by_view[view]
+        guard(len(gaps) == len(lead), "gaps and c-index are of the same comparisons")
+        closer = int((gaps["alone"] == signed.CLOSER).sum())
+        say(f"closer-{key}", f"{closer} of {len(gaps)}")
+        say(f"lower-{key}", f"{len(clearly_worse(lead))} of {len(lead)}")
+        guard(not clearly_better(lead), "in no view is the c-index clearly higher")
+        pairs = claims.PAIRS if len(gaps) == 14 else claims.MAIN_PAIRS
+        lowest = claims.best(view, metric="ci_percent", pairs=pairs)
+        say(f"lowest-{key}", f"{lowest.value} of {lowest.of}")
 
 
 def tell_gaps(tables_by_view: dict[str, pd.DataFrame]) -> None:

@@ -4,7 +4,10 @@
 :func:`drocox.paper.claims.ledger` gives.
 """
 
+import matplotlib.pyplot as plt
+import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure
 
 from drocox import dual_constant
 from drocox.bookstyle import guard, say
@@ -14,6 +17,12 @@ from drocox.chapters.sentences import BOTH_READINGS, SHORT
 from drocox.paper import claims, protocol, signed, store, tables
 
 ROW = ["exhibit", "model", "method"]
+SELECTIONS = {
+    "recovered": "rules that fit",
+    "stated": "the paper's rule",
+    "one": "the paper's rule, one setting",
+}
+FARTHEST = 5  # published SDs on the figure's axis
 
 
 def tell_page(cells: pd.DataFrame) -> None:
@@ -48,6 +57,32 @@ def by_selection(cells: pd.DataFrame) -> dict[str, pd.DataFrame]:
         "stated": cells[cells["rule"] == "stated CI"],
         "one": cells[cells["rule"] == "one setting CI"],
     }
+
+
+def draw_distances(cells: pd.DataFrame) -> Figure:
+    """How many cells come back: the share within so many published SDs, by choice of models.
+
+    Parameters
+    ----------
+    cells : DataFrame
+
+    Returns
+    -------
+    Figure
+    """
+    figure, panel = plt.subplots(figsize=(6.4, 3.2), layout="constrained")
+    styles = ("-", "--", ":")
+    for (name, part), style in zip(by_selection(cells).items(), styles, strict=True):
+        distance = np.sort(part["distance"].to_numpy())
+        share = 100 * np.arange(1, len(distance) + 1) / len(distance)
+        panel.step(distance, share, where="post", ls=style, lw=2, label=SELECTIONS[name])
+    panel.axvline(1, color="0.4", lw=1)
+    panel.set(
+        xlim=(0, FARTHEST), ylim=(0, 100), ylabel="cells (%)",
+        xlabel="distance from the printed mean, in printed SDs",
+    )  # fmt: skip
+    panel.legend(loc="lower right")
+    return figure
 
 
 def tell_fit(cells: pd.DataFrame, points: pd.DataFrame) -> None:

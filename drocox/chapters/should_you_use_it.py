@@ -1,10 +1,14 @@
 """Should you use it? Values for sentences and guards on DRO-COX against plain Cox."""
 
+import matplotlib.pyplot as plt
+import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from drocox.bookstyle import guard, say
 from drocox.chapters import rivals
-from drocox.chapters.gaps import decided
+from drocox.chapters.gaps import comparison, decided
 from drocox.chapters.sentences import BOTH_READINGS, by_method, with_minus
 from drocox.data import SurvivalData
 from drocox.paper import claims, signed, tables
@@ -81,6 +85,39 @@ def clearly_worse(lead: pd.DataFrame) -> list[str]:
     list of str
     """
     return list(lead.index[lead["mean"] < -lead["half"]])
+
+
+def draw_leads(leads: dict[str, pd.DataFrame]) -> Figure:
+    """Forest plot: DRO-COX minus Cox on several metrics, right is better.
+
+    Parameters
+    ----------
+    leads : dict of DataFrame
+        By the name of a metric, of :func:`against_cox` for the same comparisons.
+
+    Returns
+    -------
+    Figure
+    """
+    names = list(next(iter(leads.values())).index)
+    rows = -np.arange(len(names), dtype=float)
+    figure, panels = plt.subplots(
+        1, len(leads), figsize=(6.8, 0.3 * len(names) + 1.2), sharey=True, layout="constrained"
+    )
+    for panel, (metric, lead) in zip(panels, leads.items(), strict=True):
+        is_sure = (lead["mean"].abs() > lead["half"]).to_numpy()
+        for mask, colour, fill in ((~is_sure, "0.45", "none"), (is_sure, "C1", "C1")):
+            some = lead[mask]
+            panel.errorbar(
+                some["mean"], rows[mask], xerr=some["half"], fmt="o", ms=5, lw=1.8, color=colour,
+                mfc=fill,
+            )  # fmt: skip
+        panel.axvline(0, color="0.3", lw=1)
+        panel.set_title(metric, fontsize="medium")
+        panel.xaxis.set_major_locator(MaxNLocator(2))
+        panel.tick_params(axis="x", labelsize="small")
+    panels[0].set_yticks(rows, [comparison(name) for name in names], fontsize="small")
+    return figure
 
 
 def all_leads() -> dict[tuple[str, str], pd.DataFrame]:

@@ -1,4 +1,4 @@
-"""What the chapter on survival curves draws and tells: calibration, and misaligned Brier scores."""
+"""What the chapter on survival curves draws and tells: calibration."""
 
 from collections.abc import Sequence
 
@@ -48,44 +48,3 @@ def tell_calibration(predicted: Sequence, observed: Sequence) -> None:
     gap = np.abs(np.subtract(predicted, observed)).max()
     guard(gap < 0.1, "the points lie close to each curve")
     say("gap", f"{gap:.2f}")
-
-
-def draw_misaligned(
-    scales: np.ndarray,
-    aligned: np.ndarray,
-    misaligned: np.ndarray,
-    expected: np.ndarray,
-    published: float,
-) -> Figure:
-    """Integrated Brier scores of scaled scores, rows aligned, misaligned, and paired at random.
-
-    Parameters
-    ----------
-    scales : array of shape (m,)
-        By what the scores are multiplied, from 0 on.
-    aligned, misaligned : arrays of shape (m,)
-    expected : array
-        What pairing at random gives for every second scale.
-    published : float
-        The value in the paper's table.
-
-    Returns
-    -------
-    Figure
-    """
-    guard(
-        np.abs(expected - misaligned[::2]).max() < 0.005,
-        "the misaligned score is that of a random pairing",
-    )
-    guard(aligned[0] == misaligned[0], "both start at the same value")
-    guard((np.diff(misaligned) > 0).all(), "misaligned, the less a model says, the better")
-    guard(scales[aligned.argmin()] > 0.85, "aligned, the trained model is best")
-    figure, axes = plt.subplots()
-    axes.plot(scales, misaligned, "C1--", label="misaligned (as published)")
-    axes.plot(scales[::2], expected, "kx", ms=7, label="expected, if random")
-    axes.plot(scales, aligned, "C0", label="aligned")
-    axes.axhline(published, color="C1", lw=1, alpha=0.5)
-    axes.text(0, published + 0.002, "published", color="C1")
-    axes.set(xlabel="scores multiplied by", ylabel="integrated Brier score")
-    axes.legend(loc="center left", bbox_to_anchor=(0, 0.7))
-    return figure

@@ -16,7 +16,6 @@ from matplotlib.figure import Figure
 import drocox
 from drocox.bookstyle import guard, say
 from drocox.data import SurvivalData
-from drocox.sliders import SliderFigure, slider
 
 SMALL = 0.1  # the alpha of which the text speaks most
 DRO = 0  # the model of that alpha in a stack
@@ -161,6 +160,8 @@ def tell_who(flc: Trained) -> None:
     spread = np.ptp(years[chosen]) / np.ptp(years[event])
     guard(spread > 0.5, "they die early and late")
     guard(early_and_chosen < earliest.sum() / 5, "of the earliest tenth only few have weight")
+    say("who-age-least", f"{age.min():.0f}")
+    say("who-age-most", f"{age.max():.0f}")
     say("who-chosen", int(chosen.sum()))
     say("who-chosen-oldest", f"{age[chosen].max():.0f}")
     say("who-chosen-first", f"{years[chosen].min():.2f}")
@@ -216,23 +217,18 @@ def percent_so_far(years: np.ndarray, weights: np.ndarray, at: np.ndarray) -> np
     return 100 * past @ (weights / weights.sum())
 
 
-def when_slider(flc: Trained, alphas: Sequence) -> SliderFigure:
-    """When the patients die who have the weight, before and after training, by alpha.
+def keep_when(flc: Trained, alphas: Sequence) -> None:
+    """Hold the text to when the patients die who have the weight, before and after training.
 
     Parameters
     ----------
     flc : Trained
     alphas : sequence of float
         Of the models.
-
-    Returns
-    -------
-    SliderFigure
     """
     grid = np.linspace(0, 14, 57)
     event = flc.data.event
     years = flc.data.time[event] / DAYS_PER_YEAR
-    constants = np.array([drocox.dual_constant(alpha, rule="paper") for alpha in alphas])
     against_cox = [_weights(flc.losses[COX], alpha)[event] for alpha in alphas]
     before = np.array([percent_so_far(years, q, grid) for q in against_cox])
     after = np.array([percent_so_far(years, q[event], grid) for q in flc.q])
@@ -243,25 +239,6 @@ def when_slider(flc: Trained, alphas: Sequence) -> SliderFigure:
     guard((np.diff(after[:, two_years], axis=0) < 0).all(), "the smaller alpha, the earlier")
     gain = after[:3, two_years] - before[:3, two_years]
     guard((gain > 10).all(), "most of all after training")
-    return slider(
-        "who-when",
-        {"α": np.array(alphas)},
-        grid,
-        {"deaths": deaths, "weight before training": before, "weight after": after},
-        start={"α": 3},
-        ylim=(0, 103),
-        formats={"α": "{:.2f}", "patients a step is worth": "{:.0f}", "SD of scores": "{:.2f}"},
-        readouts={
-            "patients a step is worth": len(event) / constants**2,
-            "SD of scores": flc.scores.std(dim=1).numpy(),
-        },
-        xlabel="time of death (years)",
-        ylabel="so far (%)",
-        alt="Three rising curves against the time of death on FLC: the share of "
-        "deaths so far, and the shares of the weight on deaths before and "
-        "after training at the chosen alpha. The smaller alpha, the earlier "
-        "the weight, most of all after training.",
-    )
 
 
 def mean_losses_by_age(flc: Trained) -> dict:

@@ -15,7 +15,8 @@ from matplotlib.figure import Figure
 
 import drocox
 from drocox.bookstyle import COLOURS, guard, say
-from drocox.sliders import SliderFigure, frames
+from drocox.explorables.element import Explorable
+from drocox.explorables.sliders import frames
 
 # The slider's steps, and the drawing in pixels.
 SHARES = (0.25, 0.3, 1 / 3, 0.4, 0.45, 0.5, 0.55, 0.6, 2 / 3, 0.7, 0.75, 0.8, 0.9, 1.0)
@@ -157,7 +158,7 @@ def _picture(alpha: float, radius: Mapping, worst: np.ndarray, tail: np.ndarray)
 
 def ball_slider(
     name: str, losses: np.ndarray, patients: str, radius: Mapping[str, Callable]
-) -> SliderFigure:
+) -> Explorable:
     """All distributions on three patients: the balls of three radii, and the set under the ceiling.
 
     Parameters
@@ -172,7 +173,7 @@ def ball_slider(
 
     Returns
     -------
-    SliderFigure
+    Explorable
     """
     three = torch.tensor(losses)
     bounds = {
@@ -225,10 +226,62 @@ def tell_groups(losses: np.ndarray, groups: Mapping[str, np.ndarray], event: np.
     event : bool array of shape (n,)
     """
     mean = {name: losses[group].mean() for name, group in groups.items()}
+    everyone = losses.mean()
+    guard(
+        abs(max(mean["men"], mean["women"]) / everyone - 1) < 0.25,
+        "by gender both bars are near the mean",
+    )
+    guard(mean["over 65"] > 1.5 * everyone, "by age the patients over 65 are far above it")
+    cells = {name: mean[name] for name in LISTS["by both"]}
+    guard(max(cells, key=cells.get) == "men over 65", "by both, men over 65 are worst")
     say("wc-old", f"{mean['over 65']:.2f}")
     say("wc-gender", f"{max(mean['men'], mean['women']):.2f}")
     say("wc-cell", f"{mean['men over 65']:.2f}")
     say("wc-events", f"{100 * event.mean():.1f}")
+
+
+LISTS = {
+    "by gender": ("women", "men"),
+    "by age": ("65 or younger", "over 65"),
+    "by both": ("younger women", "younger men", "women over 65", "men over 65"),
+}
+
+
+def draw_lists(losses: np.ndarray, groups: Mapping[str, np.ndarray]) -> Figure:
+    """Mean loss of the groups of three lists, as bars as thick as the groups, and of everyone.
+
+    Parameters
+    ----------
+    losses : array of shape (n,)
+    groups : mapping of str to bool array of shape (n,)
+        All groups that :data:`LISTS` names.
+
+    Returns
+    -------
+    Figure
+    """
+    figure, axes = plt.subplots(figsize=(5.6, 4.6), layout="constrained")
+    places, labels = [], []
+    top = 0.0  # of the list under way; lists are 1 high, with a gap for the title
+    for title, names in LISTS.items():
+        means = np.array([losses[groups[name]].mean() for name in names])
+        shares = np.array([groups[name].mean() for name in names])
+        middle = top + shares.cumsum() - shares / 2
+        worst = means.argmax()
+        colours = ["C1" if number == worst else "C0" for number in range(len(names))]
+        axes.barh(middle, means, height=shares, color=colours, edgecolor="w", lw=2)
+        axes.text(means[worst], middle[worst], f" {means[worst]:.2f}", va="center")
+        axes.text(0, top - 0.05, title, va="bottom", weight="bold")
+        places += list(middle)
+        labels += names
+        top += 1.4
+    axes.axvline(losses.mean(), color="k", ls="--", lw=1)
+    axes.set_yticks(places, labels)
+    axes.set(xlabel="mean loss", ylim=(top - 0.35, -0.4))
+    axes.margins(x=0.12)
+    axes.set_xlim(left=0)
+    axes.grid(False)
+    return figure
 
 
 def tell_beyond_one_half(risk: Callable, radius: Mapping[str, Callable]) -> None:

@@ -1,8 +1,23 @@
 """The chapter *Your own data*: values of its sentences on ``heart.csv``, and their guards."""
 
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
 from drocox.bookstyle import guard, say
 from drocox.report import Audit
 from drocox.tuning import Choice
+
+COVERAGE = Path(__file__).with_name("audit_coverage.csv")  # of tests/benchmarks/audit_coverage.py
+SHORT_KINDS = {"one model": "one", "tied times": "ties", "cross-fitting": "folds"}
+SHOWN_FIGURES = {
+    "c_index": "c",
+    "calibration": "O/E",
+    "slope": "slope",
+    "auc": "AUC",
+    "brier": "Brier",
+}
 
 
 def tell_audit(found: Audit) -> None:
@@ -74,3 +89,68 @@ def guard_page(status: int, page: str) -> None:
     """
     guard(status == 0 and "beyond noise" in page, "a plain sentence first")
     guard("http" not in page, "no other file")
+
+
+def coverage() -> pd.DataFrame:
+    """How often intervals held the truth in simulated data sets, by design and figure.
+
+    Returns
+    -------
+    DataFrame
+    """
+    return pd.read_csv(COVERAGE)
+
+
+def show_coverage(rows: pd.DataFrame) -> pd.DataFrame:
+    """Percent of intervals that held the truth, and of data sets whose differences all did.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        Of :func:`coverage`.
+
+    Returns
+    -------
+    DataFrame
+        A row for each design.
+    """
+    designs = rows[rows["censored"].notna()]
+    index = ["groups", "censored", "kind", "sets"]
+    wide = (100 * designs.set_index([*index, "figure"])["share"]).unstack("figure")
+    columns = {}
+    for ending, word in (("", ""), (", differences", "Δ")):
+        for name, title in SHOWN_FIGURES.items():
+            columns[word + title] = wide[f"{name}{ending}"]
+    table = pd.DataFrame(columns).round(0).astype(int).reset_index()
+    return table.assign(kind=table["kind"].map(SHORT_KINDS))
+
+
+def tell_coverage(rows: pd.DataFrame) -> None:
+    """Section *Is that a lot?*: how often the intervals hold the truth.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        Of :func:`coverage`.
+    """
+    designs = rows[rows["censored"].notna()]
+    of_differences = designs["figure"].str.endswith(", differences")
+    figures = designs.loc[~of_differences, "share"]
+    guard(0.93 < figures.mean() < 0.97, "intervals of figures hold as often as they promise")
+    say("held-figures", f"{100 * figures.mean():.0f}")
+    weights = designs["sets"]
+
+    def together(figure: str, chosen: pd.Series | bool = True) -> float:
+        """Share of all data sets in which the differences of an attribute hold together."""
+        mine = (designs["figure"] == f"{figure}, differences") & chosen
+        return float(np.average(designs.loc[mine, "share"], weights=weights[mine]))
+
+    for name, short in (("c_index", "c"), ("calibration", "oe")):
+        guard(together(name) > 0.93, "differences in ranking and calibration hold together")
+        say(f"held-{short}", f"{100 * together(name):.0f}")
+    many = designs["groups"] == designs["groups"].max()
+    guard(together("auc", many) < 0.93, "differences of the AUC of many small groups do not")
+    say("held-auc", f"{100 * together('auc', many):.0f}")
+    fewest = int(weights.min())
+    say("held-sets", f"{fewest} to {int(weights.max())}")
+    say("held-error", f"{100 * np.sqrt(0.95 * 0.05 / fewest):.0f}")

@@ -8,6 +8,7 @@ A check says what is wrong with an answer and never gives the right one away. Wh
 true if the answer is right.
 """
 
-from drocox.exercises._core import check, hint, names
+from drocox.exercises._core import check, hint, hints, names, question
+from drocox.exercises.quizzes import QuizQuestion, quiz, quiz_chapters
 
-__all__ = ["check", "hint", "names"]
+__all__ = ["QuizQuestion", "check", "hint", "hints", "names", "question", "quiz", "quiz_chapters"]

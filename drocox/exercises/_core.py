@@ -13,8 +13,20 @@ from importlib import resources
 
 import numpy as np
 
-MODULES = ("survival", "metrics", "worst_case", "training", "beyond")
-OPEN = "the function returns nothing yet"
+from drocox.exercises._answers import (
+    CROSS,
+    HELP,
+    MARKS,
+    NO_ANSWER,
+    NO_VALUE,
+    NOT_FINITE,
+    RIGHT,
+    UNKNOWN,
+    Question,
+)
+
+MODULES = ("survival", "metrics", "worst_case", "training", "experiments", "beyond", "quizzes")
+QUIZ = "quiz-"  # how the names of quiz questions begin
 
 
 @dataclass(frozen=True)
@@ -33,6 +45,7 @@ class Verdict:
 
 Judge = Callable[[object], str | None]
 _judges: dict[str, Judge] = {}
+_questions: dict[str, Question] = {}
 
 
 def exercise(name: str) -> Callable[[Judge], Judge]:
@@ -70,13 +83,13 @@ def _hints() -> Mapping[str, list[str]]:
 
 
 def names() -> list[str]:
-    """The names of all exercises with a check.
+    """The names of all exercises with a check, without those of the quizzes.
 
     Returns
     -------
     list of str
     """
-    return sorted(_all())
+    return sorted(name for name in _all() if not name.startswith(QUIZ))
 
 
 def _find(name: str, among: Mapping):
@@ -102,12 +115,11 @@ def check(name: str, answer: object = ...) -> Verdict:
     """
     judge = _find(name, _all())
     if answer is ... or answer is None:
-        return Verdict(False, f"○ {name}: no answer yet")
-    wrong = judge(answer)
-    if wrong is None:
-        return Verdict(True, f"✓ {name}: right")
-    mark = "○" if wrong == OPEN else "✗"
-    return Verdict(False, f"{mark} {name}: {wrong}")
+        says = NO_ANSWER
+    else:
+        says = judge(answer) or RIGHT
+    mark = MARKS.get(says, CROSS)
+    return Verdict(says == RIGHT, f"{mark} {name}: {says}")
 
 
 def hint(name: str, number: int = 1) -> Verdict:
@@ -125,31 +137,28 @@ def hint(name: str, number: int = 1) -> Verdict:
     Verdict
         Shown as the hint.
     """
-    hints = _find(name, _hints())
-    if not 1 <= number <= len(hints):
-        raise ValueError(f"number is {number}; {name!r} has hints 1 to {len(hints)}")
-    more = f" ({len(hints) - number} more)" if number < len(hints) else ""
-    return Verdict(True, f"Hint {number}{more}: {hints[number - 1]}")
+    known = hints(name)
+    if not 1 <= number <= len(known):
+        raise ValueError(f"number is {number}; {name!r} has hints 1 to {len(known)}")
+    more = f" ({len(known) - number} more)" if number < len(known) else ""
+    return Verdict(True, f"Hint {number}{more}: {known[number - 1]}")
 
 
-def judged(answer, right, mistakes: Mapping[str, object], *, atol: float = 1e-6) -> str | None:
-    """Compare a number or an array with the right one and with known mistakes.
+def difference(answer: object, right: object, atol: float) -> str | None:
+    """How what a function returned differs from what it should return.
 
     Parameters
     ----------
     answer : object
-        What the reader gave.
+        What the reader's function returned.
     right : array_like
-        The right answer.
-    mistakes : mapping of str to array_like
-        What to say of each value that a known mistake gives.
+        The right value.
     atol : float
-        Differences up to this do not count: 5e-3 for an answer rounded to two places.
+        Differences up to this do not count.
 
     Returns
     -------
     str or None
-        What is wrong.
     """
     right = np.asarray(right, float)
     try:
@@ -160,13 +169,10 @@ def judged(answer, right, mistakes: Mapping[str, object], *, atol: float = 1e-6)
     if answer.shape != right.shape:
         return f"expected shape {right.shape}, got {answer.shape}"
     if not np.isfinite(answer[np.isfinite(right)]).all():
-        return "the answer holds NaN or infinity"
+        return NOT_FINITE
     if np.allclose(answer, right, rtol=0, atol=atol):
         return None
-    for said, wrong in mistakes.items():
-        if np.shape(wrong) == right.shape and np.allclose(answer, wrong, rtol=0, atol=atol):
-            return said
-    return "not right, and not a mistake known here; hint() helps"
+    return UNKNOWN + HELP
 
 
 def judged_function(answer, cases: Sequence[tuple], right, mistakes, *, atol=1e-6) -> str | None:
@@ -200,13 +206,13 @@ def judged_function(answer, cases: Sequence[tuple], right, mistakes, *, atol=1e-
         except Exception as error:  # whatever a reader's code raises is an answer to tell about
             return f"your function raised {type(error).__name__}: {error}"
         if value is None or value is ...:
-            return OPEN
+            return NO_VALUE
         given.append(value)
 
     def differences(function):
         """The cases in which the answer is not this function, and how it differs."""
         told = [
-            (case, judged(value, function(*case), {}, atol=atol))
+            (case, difference(value, function(*case), atol))
             for case, value in zip(cases, given, strict=True)
         ]
         return [(case, wrong) for case, wrong in told if wrong]
@@ -222,18 +228,49 @@ def judged_function(answer, cases: Sequence[tuple], right, mistakes, *, atol=1e-
     return f"for the input {shown}: {wrong}"
 
 
-def asks_number(name: str, right, mistakes: Mapping[str, object]) -> None:
-    """Register an exercise whose answer is a number or an array, two places of it.
+def asks(name: str, question: Question) -> None:
+    """Register an exercise whose answer is data.
 
     Parameters
     ----------
-    name, right, mistakes
-        As in :func:`exercise` and :func:`judged`.
+    name : str
+        As in :func:`exercise`.
+    question : Question
     """
+    exercise(name)(question.judge)
+    _questions[name] = question
 
-    @exercise(name)
-    def judge(answer: object) -> str | None:
-        return judged(answer, right, mistakes, atol=5e-3)
+
+def question(name: str) -> Question | None:
+    """The cases by which an exercise is judged, for the built page.
+
+    Parameters
+    ----------
+    name : str
+        The exercise, as the book names it.
+
+    Returns
+    -------
+    Question or None
+        None if the answer is a function, which only a notebook can judge.
+    """
+    _find(name, _all())
+    return _questions.get(name)
+
+
+def hints(name: str) -> list[str]:
+    """All hints of an exercise, the gentlest first.
+
+    Parameters
+    ----------
+    name : str
+        The exercise.
+
+    Returns
+    -------
+    list of str
+    """
+    return _find(name, _hints())
 
 
 class FunctionExercise:

@@ -7,27 +7,15 @@ from sksurv.util import Surv
 
 from drocox import SurvivalData, evaluate, fairness, regularizers
 from drocox.bookstyle import SIX
-from drocox.exercises._core import asks_function, exercise, judged
-from drocox.exercises.survival import EVENT, IN_A, SCORES, TIME
+from drocox.exercises._answers import Question, numbers_question, parts_question
+from drocox.exercises._core import asks, asks_function
+from drocox.exercises.survival import EVENT, IN_A, PATIENTS, SCORES, TIME
 
 OUTCOME = TIME, EVENT
 HAZARDS = np.exp(SCORES)
 
 
-def _parts(answer, right, known, atol=1e-6):
-    """Judge an array entry by entry; ``known`` has a label and mistakes (value: text) for each."""
-    wrong = judged(answer, right, {}, atol=atol)
-    if wrong is None or not wrong.startswith("not right"):
-        return wrong
-    given = np.asarray(answer, float)
-    for value, truth, (label, mistakes) in zip(given, right, known.items(), strict=True):
-        if abs(value - truth) > atol:
-            said = [text for mistake, text in mistakes.items() if abs(value - mistake) <= atol]
-            return f"{label}: {[*said, wrong][0]}"
-
-
-@exercise("curves-weights")
-def _curves_weights(answer):
+def _month_six() -> Question:
     def weights(now, of_c=1.0, of_b=0.0):
         return np.array([1, of_b, of_c, now, now, now])
 
@@ -39,7 +27,10 @@ def _curves_weights(answer):
         "whoever had a small chance to stay must count more, not less": weights(1 / now),
         "nobody knows whether B is alive at month 6": weights(now, of_b=1),
     }
-    return judged(answer, weights(now), mistakes, atol=5e-3)
+    return numbers_question(weights(now), mistakes, labels=PATIENTS)
+
+
+asks("curves-weights", _month_six())
 
 
 def _observed_over_expected(hazards, at_risk, time, event, members):
@@ -85,25 +76,31 @@ def _expected_over_observed(hazards, time, event, members):
     return 1 / observed_over_expected(hazards, time, event, members)
 
 
-@exercise("curves-notice")
-def _curves_notice(answer):
+def _noticed() -> Question:
     six = SurvivalData.from_frame(SIX, time="time", event="event", groups=["group"])
+    metrics = {"c-index": "c_index", "AUC": "auc", "LPL": "lpl", "IBS": "ibs"}
 
-    def four(f):
-        found = evaluate(six, six, f, f, "group")
-        return np.array([found[metric] for metric in ("c_index", "auc", "lpl", "ibs")])
+    def judge(scores):
+        values = evaluate(six, six, scores, scores, "group")
+        return np.array([values[metric] for metric in metrics.values()])
 
-    changed = SCORES + 5, 2 * SCORES, SCORES**3
-    right = sum(np.abs(four(f) - four(SCORES)) > 1e-9 for f in changed)
+    before = judge(SCORES)
+    noticed = np.zeros(4)
+    for changed in (SCORES + 5, 2 * SCORES, SCORES**3):
+        noticed += np.abs(judge(changed) - before) > 1e-9
     order = dict.fromkeys((1, 2, 3), "does any of the three change who has the higher score?")
     moved = "what does moving do to a ratio of hazards, and to the baseline beside it?"
     lpl = {3: moved, 0: "it is made of ratios of hazards, not of ranks"}
     ibs = {3: moved, 0: "do the curves of high and low risk stay where they are?"}
-    return _parts(answer, right, {"c-index": order, "AUC": order, "LPL": lpl, "IBS": ibs})
+    mistakes = [order, order, lpl, ibs]
+    parts = {label: (noticed[k], mistakes[k]) for k, label in enumerate(metrics)}
+    return parts_question(parts, digits=None)
 
 
-@exercise("fair-hand")
-def _fair_hand(answer):
+asks("curves-notice", _noticed())
+
+
+def _fair_by_hand() -> Question:
     men = np.array([1, 1, 0, 0, 0, 0])
     smooth = np.array([4.5 / 5, 6.5 / 3])  # women, men
     ci = fairness.concordance_imparity(SCORES, *OUTCOME, men)
@@ -118,8 +115,10 @@ def _fair_hand(answer):
         100 * (1 / 1 - 4 / 5): "pairs across the sexes count too, for the group of each",
         fairness.concordance_imparity(SCORES, *OUTCOME, IN_A): "that is CI of groups a and b",
     }
-    right = fairness.group(HAZARDS, men), ci
-    return _parts(answer, right, {"F_G": of_group, "CI": of_ci}, atol=6e-3)
+    return parts_question({"F_G": (fairness.group(HAZARDS, men), of_group), "CI": (ci, of_ci)})
+
+
+asks("fair-hand", _fair_by_hand())
 
 
 @asks_function("fair-slope", [(factor * SCORES, *OUTCOME) for factor in (0.3, 2.0)], atol=1e-3)
@@ -149,41 +148,55 @@ def _slope_turned(scores, time, event):
     return -calibration_slope(scores, time, event)
 
 
-@exercise("fair-zero")
-def _fair_zero(answer):
+def _zero() -> Question:
     one, old = np.ones(5), np.array([1, 1, 0, 0, 0])
     cells = np.column_stack([old, [1, 0, 1, 1, 0]])
-    metrics = (fairness.group, old), (fairness.intersectional, cells)
-    values = [of(one, codes, smoothing) for of, codes in metrics for smoothing in (False, True)]
-    values.insert(0, fairness.individual(one, np.eye(5)))
-    values.append(fairness.concordance_imparity(one, [3, 1, 3, 2, 1], [1, 1, 0, 1, 1], old))
-    equal = {0: "all hazards are equal: what is left of a difference, or of the log of a ratio?"}
-    pulled = {1: "an imaginary patient of hazard one half pulls small groups more than large ones"}
-    ties = {1: "pairs of equal scores do not all get the same points: who died together?"}
-    labels = "F_I", "F_G printed", "F_G smoothed", "F_∩ printed", "F_∩ smoothed", "CI"
-    known = dict(zip(labels, (equal, equal, pulled, equal, pulled, ties), strict=True))
-    return _parts(answer, [float(abs(v) < 1e-12) for v in values], known)
+    values = {
+        "F_I": fairness.individual(one, np.eye(5)),
+        "F_G printed": fairness.group(one, old, smoothing=False),
+        "F_G smoothed": fairness.group(one, old),
+        "F_∩ printed": fairness.intersectional(one, cells, smoothing=False),
+        "F_∩ smoothed": fairness.intersectional(one, cells),
+        "CI": fairness.concordance_imparity(one, [3, 1, 3, 2, 1], [1, 1, 0, 1, 1], old),
+    }
+    equal = "all hazards are equal: what is left of a difference, or of the log of a ratio?"
+    pulled = "an imaginary patient of hazard one half pulls small groups more than large ones"
+    ties = "pairs of equal scores do not all get the same points: who died together?"
+    says = [equal, equal, pulled, equal, pulled, ties]
+    parts = {}
+    for (label, value), text in zip(values.items(), says, strict=True):
+        is_zero = float(abs(value) < 1e-12)
+        parts[label] = (is_zero, {1 - is_zero: text})
+    return parts_question(parts, digits=None, kind="several")
 
 
-@exercise("base-hand")
-def _base_hand(answer):
+asks("fair-zero", _zero())
+
+
+def _penalties_by_hand() -> Question:
     given = torch.tensor(HAZARDS), np.eye(6), *OUTCOME
-    first = regularizers.individual_rp(*given, gamma=0.0).item()
-    right = first, regularizers.group_rp(*given, IN_A, gamma=0.0).item()
+    individual = regularizers.individual_rp(*given, gamma=0.0).item()
+    group = regularizers.group_rp(*given, IN_A, gamma=0.0).item()
     gap = np.abs(HAZARDS[:, None] - HAZARDS)
     possible = ~EVENT[:, None] & EVENT  # row censored, column an event
     later = possible & (TIME >= TIME[:, None])
     inside = IN_A[:, None] == IN_A
-    known = {
-        label: {
-            gap[later & of].mean(): "divide by censored times events, not by the pairs used",
-            gap[possible & of].sum() / 8: "only events after the censoring are compared",
-            gap[later & of].sum(): "your sum is not divided yet",
+
+    def mistakes(pairs):
+        return {
+            gap[later & pairs].mean(): "divide by censored times events, not by the pairs used",
+            gap[possible & pairs].sum() / 8: "only events after the censoring are compared",
+            gap[later & pairs].sum(): "your sum is not divided yet",
         }
-        for label, of in (("I (R&P)", inside | True), ("G (R&P)", inside))
-    }
-    known["G (R&P)"][first] = "a pair must lie inside one group"
-    return _parts(answer, right, known, atol=1e-3)
+
+    of_groups = mistakes(inside) | {individual: "a pair must lie inside one group"}
+    everybody = np.full((6, 6), True)
+    return parts_question(
+        {"I (R&P)": (individual, mistakes(everybody)), "G (R&P)": (group, of_groups)}
+    )
+
+
+asks("base-hand", _penalties_by_hand())
 
 
 _features = np.array([[2.0, 1.5], [1, 0.75], [0, 2], [1, 0], [-1, 0], [-1, 0.75]])
@@ -217,19 +230,24 @@ def _push_turned(hazards, X, gamma):
     return -push(hazards, X, gamma)
 
 
-@exercise("base-repair")
-def _base_repair(answer):
+def _escapes() -> Question:
     def spread(values):
         return np.abs(values[:, None] - values).sum()
 
     changed = SCORES - 3, SCORES / 2
-    hazards = [spread(np.exp(f)) / spread(HAZARDS) for f in changed]
-    scores = [spread(f) / spread(SCORES) for f in changed]
+    moved, halved = [spread(np.exp(scores)) / spread(HAZARDS) for scores in changed]
+    moved_scores, halved_scores = [spread(scores) / spread(SCORES) for scores in changed]
     still = "still the hazards; here scores are subtracted from each other"
-    known = {
-        "hazards, moved": {1: "the Cox loss does not see a constant, but do the hazards?"},
-        "hazards, halved": {0.5: "halved scores are not halved hazards"},
-        "scores, moved": {hazards[0]: still},
-        "scores, halved": {hazards[1]: still, 1: "does a factor drop out of a difference?"},
-    }
-    return _parts(answer, hazards + scores, known, atol=1e-3)
+    shift = "the Cox loss does not see a constant, but do the hazards?"
+    factor = "does a factor drop out of a difference?"
+    return parts_question(
+        {
+            "hazards, moved": (moved, {1: shift}),
+            "hazards, halved": (halved, {0.5: "halved scores are not halved hazards"}),
+            "scores, moved": (moved_scores, {moved: still}),
+            "scores, halved": (halved_scores, {halved: still, 1: factor}),
+        }
+    )
+
+
+asks("base-repair", _escapes())

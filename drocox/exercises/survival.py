@@ -5,7 +5,8 @@ import torch
 
 from drocox.bookstyle import SIX
 from drocox.cox import cox_losses
-from drocox.exercises._core import asks_function, exercise, judged
+from drocox.exercises._answers import Question, numbers_question
+from drocox.exercises._core import asks, asks_function
 
 TIME, EVENT = SIX["time"].to_numpy(), SIX["event"].to_numpy()
 X, IN_A = SIX["x"].to_numpy(), (SIX["group"] == "a").to_numpy()
@@ -16,19 +17,31 @@ def _curve(deaths, at_risk) -> np.ndarray:
     return np.cumprod(1 - np.divide(deaths, at_risk))
 
 
-@exercise("kaplan-meier-steps")
-def _steps(answer):
-    ones, at_risk = np.ones(4), np.array([6, 5, 3, 1])
-    mistakes = {
-        "B seems to be gone before C dies; who is at risk in month 5?": _curve(ones, [6, 4, 3, 1]),
-        "did you count the censored among the dead?": _curve([1, 2, 1, 1], at_risk),
-        "did you leave the censored out from the start?": _curve(ones, [4, 3, 2, 1]),
-        "the censored are at risk until they leave, and not after": _curve(ones, [6, 5, 4, 3]),
-        "these are the shares who die; the curve is about those who do not": 1 / at_risk,
-        "these are the factors of the single steps; the curve is their product": 1 - 1 / at_risk,
-    }
-    return judged(answer, _curve(ones, at_risk), mistakes, atol=5e-3)
-
+PATIENTS = tuple("ABCDEF")
+_ones = np.ones(4)
+_at_risk = np.array([6, 5, 3, 1])
+asks(
+    "kaplan-meier-steps",
+    numbers_question(
+        _curve(_ones, _at_risk),
+        {
+            "B seems to be gone before C dies; who is at risk in month 5?": _curve(
+                _ones, [6, 4, 3, 1]
+            ),
+            "did you count the censored among the dead?": _curve([1, 2, 1, 1], _at_risk),
+            "did you leave the censored out from the start?": _curve(_ones, [4, 3, 2, 1]),
+            "the censored are at risk until they leave, and not after": _curve(_ones, [6, 5, 4, 3]),
+            "these are the shares who die; the curve is about those who do not": 1 / _at_risk,
+            "these are the factors of the single steps; the curve is their product": (
+                1 - 1 / _at_risk
+            ),
+            "these are the shares who have died so far; asked are those who have not": (
+                1 - _curve(_ones, _at_risk)
+            ),
+        },
+        labels=["from month 2", "from month 5", "from month 8", "from month 12"],
+    ),
+)
 
 FEW = np.arange(1.0, 5.0)
 
@@ -62,29 +75,32 @@ def _median_that_always_is(time, event):
     return min(median_survival(time, event), time.max())
 
 
-@exercise("log-rank-six")
-def _log_rank(answer):
+def _log_rank() -> Question:
     at_risk = TIME >= TIME[EVENT, None]
     share = (at_risk & IN_A).sum(axis=1) / at_risk.sum(axis=1)
-    gaps, variance = IN_A[EVENT] - share, (share * (1 - share)).sum()
+    gaps = IN_A[EVENT] - share
+    variance = (share * (1 - share)).sum()
     square = gaps.sum() ** 2
-    table = square / share.sum() + square / (1 - share).sum()
     mistakes = {
         "this is the root of the statistic": np.sqrt(square / variance),
         "this is observed minus expected; now compare it with its spread": gaps.sum(),
-        "divided by expected numbers; here it is the variance of the difference": table,
+        "divided by expected numbers; here it is the variance of the difference": (
+            square / share.sum() + square / (1 - share).sum()
+        ),
         "the share of a changes: look at who is at risk, death by death": 0.0,
         "the square is of the sum, not of each term": (gaps**2).sum() / variance,
     }
-    return judged(answer, square / variance, mistakes, atol=5e-3)
+    return numbers_question(square / variance, mistakes)
+
+
+asks("log-rank-six", _log_rank())
 
 
 def _losses(scores, at_risk=TIME >= TIME[:, None], event=EVENT) -> np.ndarray:
     return event * (np.log((at_risk * np.exp(scores)).sum(axis=1)) - scores)
 
 
-@exercise("cox-loss-six")
-def _six(answer):
+def _six() -> Question:
     scores = -SCORES
     right = cox_losses(torch.tensor(scores), TIME, EVENT).numpy()
     later = (TIME > TIME[:, None]) | (TIME == TIME.max())  # for the last, nobody else is there
@@ -95,8 +111,16 @@ def _six(answer):
         "the censored have no event to explain": _losses(scores, event=True),
         "the risk sets shrink: who has left is not at risk": _losses(scores, np.ones((6, 6))),
         "these are probabilities; a loss is minus the log of one": EVENT * np.exp(-right),
+        "these are sums of hazards over the own one; the log is still missing": (
+            EVENT * np.exp(right)
+        ),
+        "your log is to base 2; the book's is the natural one": right / np.log(2),
+        "your log is to base 10; the book's is the natural one": right / np.log(10),
     }
-    return judged(answer, right, mistakes, atol=5e-3)
+    return numbers_question(right, mistakes, labels=PATIENTS)
+
+
+asks("cox-loss-six", _six())
 
 
 def chances(scores, time) -> np.ndarray:
@@ -144,8 +168,7 @@ def _own_event_only(scores, time, event):
     return event * (np.diag(chances(scores, time)) - 1)
 
 
-@exercise("cox-loss-efron")
-def _efron(answer):
+def _efron() -> Question:
     there, dead = np.delete(X, 1), [1, 1, 1, 0, 0]
     scores = torch.tensor(np.log(2) * there)
     right = np.exp(-float(cox_losses(scores, [5, 5, 5, 9, 12], dead, ties="efron").sum()))
@@ -156,25 +179,31 @@ def _efron(answer):
         "B has left in month 3": tied.prod() / (total + 2 ** X[1] - sums / 3).prod(),
         "with three tied, it is not one half that goes": tied.prod() / (total - sums / 2).prod(),
         "this is the sum of the losses; the factor was asked for": -np.log(right),
+        "the product of the three hazards stands above the line": right / tied.prod(),
     }
-    return judged(answer, right, mistakes, atol=5e-4)
+    return numbers_question(right, mistakes)
 
 
-@exercise("deep-shift")
-def _shift(answer):
-    up, down = np.exp([2.0, -2.0])
-    mistakes = {
-        "the wrong way round: lower scores make lower hazards": [down, up, 1],
-        "in the baseline, hazards are below the fraction line": [down, down, 1],
-        "the baseline is estimated from the shifted scores; does it stay?": [1, down, 1],
-        "factors were asked for, not what is added": [2, -2, 0],
-        "in the curve two factors meet; do they cancel?": [up, down, down],
-    }
-    return judged(answer, [up, down, 1], mistakes, atol=5e-3)
+asks("cox-loss-efron", _efron())
+
+_up, _down = np.exp([2.0, -2.0])
+asks(
+    "deep-shift",
+    numbers_question(
+        [_up, _down, 1],
+        {
+            "the wrong way round: lower scores make lower hazards": [_down, _up, 1],
+            "in the baseline, hazards are below the fraction line": [_down, _down, 1],
+            "the baseline is estimated from the shifted scores; does it stay?": [1, _down, 1],
+            "factors were asked for, not what is added": [2, -2, 0],
+            "in the curve two factors meet; do they cancel?": [_up, _down, _down],
+        },
+        labels=["baseline", "group metric", "survival curve"],
+    ),
+)
 
 
-@exercise("deep-adam")
-def _adam(answer):
+def _adam() -> Question:
     g, rate = np.array([1e-9, 1e-7, 1e-3]), 0.01
     mistakes = {
         "this is gradient descent; Adam divides by the gradient's own size": rate * g,
@@ -182,7 +211,11 @@ def _adam(answer):
         "the corrections 1 - 0.9 and 1 - 0.999 are missing": rate * g / (0.1**0.5 * g + 1e-7),
         "the 1e-8 stands outside the root": rate * g / np.sqrt(g**2 + 1e-8),
     }
-    return judged(answer, rate * g / (g + 1e-8), mistakes, atol=2e-6)
+    labels = ["gradient 1e-9", "gradient 1e-7", "gradient 1e-3"]
+    return numbers_question(rate * g / (g + 1e-8), mistakes, labels=labels)
+
+
+asks("deep-adam", _adam())
 
 
 def _network():

@@ -1,38 +1,12 @@
 """Exercises on DRO-COX and on sample splitting."""
 
-from collections.abc import Mapping
-
 import numpy as np
 import torch
 
 import drocox
-from drocox.exercises._core import asks_function, exercise, judged
-from drocox.exercises.survival import EVENT, IN_A, TIME, chances
-
-
-def chosen(answer, right: str, wrong: Mapping[str, str]) -> str | None:
-    """Judge a choice of letters.
-
-    Parameters
-    ----------
-    answer : str
-        The letters, in any order, such as "a, c".
-    right : str
-        The right ones.
-    wrong : mapping of str to str
-        For every letter that can be chosen, what to say if it is taken or left wrongly.
-
-    Returns
-    -------
-    str or None
-        What is wrong.
-    """
-    if not isinstance(answer, str):
-        return f'expected letters in one string such as "ab", got {type(answer).__name__}'
-    taken = set(answer.lower()) - set(" ,()")
-    if not taken <= set(wrong):
-        return f"the letters are {', '.join(wrong)}"
-    return next((said for x, said in wrong.items() if (x in taken) != (x in right)), None)
+from drocox.exercises._answers import Question, letters_question, numbers_question
+from drocox.exercises._core import asks, asks_function
+from drocox.exercises.survival import EVENT, IN_A, PATIENTS, TIME, chances
 
 
 def equal_losses(time, event) -> np.ndarray:
@@ -49,18 +23,26 @@ def equal_losses(time, event) -> np.ndarray:
     return drocox.cox_losses(torch.zeros(len(time), dtype=torch.float64), time, event).numpy()
 
 
-@exercise("dro-cox-newcomer")
-def _newcomer(answer):
-    before, after = equal_losses(TIME, EVENT), equal_losses([*TIME, 15.0], [*EVENT, False])[:-1]
+def _newcomer() -> Question:
+    before = equal_losses(TIME, EVENT)
+    after = equal_losses([*TIME, 15.0], [*EVENT, False])[:-1]
     everyone = np.ones(6)
     rise = equal_losses([*TIME, 15.0], [*everyone, 0])[:-1] - equal_losses(TIME, everyone)
     mistakes = {
         "these are the losses with G; asked is by how much each has risen": after,
         "the loss of a censored patient is 0 in any company": rise,
         "not all deaths rise alike: G joins risk sets of different sizes": EVENT * rise[0],
+        "not everybody rises alike: who is censored has loss 0, and risk sets shrink": (
+            np.full(6, rise[0])
+        ),
         "this is what happens if a patient leaves, not if one arrives": before - after,
+        "your log is to base 2; the book's is the natural one": (after - before) / np.log(2),
+        "your log is to base 10; the book's is the natural one": (after - before) / np.log(10),
     }
-    return judged(answer, after - before, mistakes, atol=5e-3)
+    return numbers_question(after - before, mistakes, labels=PATIENTS)
+
+
+asks("dro-cox-newcomer", _newcomer())
 
 
 def _weighted_gradient(scores, time, event, weights):
@@ -108,22 +90,25 @@ def _gradient_of_another_constant(scores, time, event, alpha):
     return _weighted_gradient(scores, time, event, weights)
 
 
-@exercise("dro-cox-valid")
-def _valid(answer):
-    wrong = {
-        "a": "(a) has h_i and Y_i in it: is there a second patient?",
-        "b": "dividing by the size of a risk set does not take the others out of it",
-        "c": "an estimated baseline is made of patients: of which, in each case?",
-        "d": "what was fixed before these patients came does not tie them to each other",
-        "e": "a pair has two patients",
-    }
-    return chosen(answer, "ad", wrong)
+asks(
+    "dro-cox-valid",
+    letters_question(
+        "ad",
+        {
+            "a": "(a) has h_i and Y_i in it: is there a second patient?",
+            "b": "dividing by the size of a risk set does not take the others out of it",
+            "c": "an estimated baseline is made of patients: of which, in each case?",
+            "d": "what was fixed before these patients came does not tie them to each other",
+            "e": "a pair has two patients",
+        },
+    ),
+)
 
 
-@exercise("split-six")
-def _six(answer):
+def _split_six() -> Question:
     everyone = np.ones(6)
     sums = np.exp(drocox.split_cox_losses(torch.zeros(6).double(), TIME, everyone, IN_A).numpy())
+    right = EVENT * np.log(sums)
     same = np.zeros(6)
     for half in (IN_A, ~IN_A):
         same[half] = equal_losses(TIME[half], EVENT[half])
@@ -133,8 +118,13 @@ def _six(answer):
         "you compare patients within their half; the company is the other half": same,
         "B and E are censored: there is no death to be surprised by": np.log(sums),
         "these are the sums; the loss of a death with score 0 is a log": np.where(EVENT, sums, 0),
+        "your log is to base 2; the book's is the natural one": right / np.log(2),
+        "your log is to base 10; the book's is the natural one": right / np.log(10),
     }
-    return judged(answer, EVENT * np.log(sums), mistakes, atol=5e-3)
+    return numbers_question(right, mistakes, labels=PATIENTS)
+
+
+asks("split-six", _split_six())
 
 
 def _fold_cases():
@@ -181,15 +171,18 @@ def _without_ties(scores, time, event, fold):
     return _losses_in_company(scores, event, others + np.eye(len(fold)))
 
 
-@exercise("split-company")
-def _company(answer):
-    own_half = "who else is in the half of A does not enter its loss: that is why one splits"
-    wrong = {
-        "a": own_half,
-        "b": "F is company of A, and alive when A dies",
-        "c": "follow a patient of the other half whose time changes: at risk when A dies?",
-        "d": own_half,
-        "e": "the company counts by being at risk; how it ends later is not in the sum",
-        "f": "a constant added to all scores cancels between f_i and the log of the sum",
-    }
-    return chosen(answer, "bc", wrong)
+_OWN_HALF = "who else is in the half of A does not enter its loss: that is why one splits"
+asks(
+    "split-company",
+    letters_question(
+        "bc",
+        {
+            "a": _OWN_HALF,
+            "b": "F is company of A, and alive when A dies",
+            "c": "follow a patient of the other half whose time changes: at risk when A dies?",
+            "d": _OWN_HALF,
+            "e": "the company counts by being at risk; how it ends later is not in the sum",
+            "f": "a constant added to all scores cancels between f_i and the log of the sum",
+        },
+    ),
+)

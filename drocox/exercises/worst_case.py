@@ -4,7 +4,8 @@ import numpy as np
 import torch
 
 from drocox import cox, dro
-from drocox.exercises._core import asks_function, asks_number
+from drocox.exercises._answers import numbers_question
+from drocox.exercises._core import asks, asks_function
 from drocox.exercises.survival import EVENT, SCORES, TIME
 
 
@@ -30,28 +31,37 @@ LOSSES = cox.cox_losses(torch.tensor(SCORES), TIME, EVENT).numpy()
 TWO = np.sort(LOSSES)[:-3:-1]
 OTHERS = np.array([0.1, 2.0, 0.7, 1.5, 0.0, 0.0, 3.1, 0.2])
 
-asks_number(
+asks(
     "worst-case-cvar",
-    TWO @ [2 / 3, 1 / 3],
-    {
-        "this is the worst patient alone: one and a half patients count": TWO[0],
-        "both count whole here, which is a third of the six": TWO.mean(),
-        "the sum is right; divide by the patients that were counted": TWO @ [1 / 2, 1 / 4],
-        "divide by the patients in the tail, not by all": TWO @ [1 / 6, 1 / 12],
-    },
+    numbers_question(
+        TWO @ [2 / 3, 1 / 3],
+        {
+            "this is the worst patient alone: one and a half patients count": TWO[0],
+            "both count whole here, which is a third of the six": TWO.mean(),
+            "the sum is right; divide by the patients that were counted": TWO @ [1 / 2, 1 / 4],
+            "divide by the patients in the tail, not by all": TWO @ [1 / 6, 1 / 12],
+        },
+    ),
 )
 
 _w = 6 * np.array([1 / 2, 0, 1 / 4, 1 / 4, 0, 0])
-asks_number(
+asks(
     "worst-case-divergence",
-    np.mean((_w - 1) ** 2),
-    {
-        "this is the mean of the squared density; its distance from 1 is asked": np.mean(_w**2),
-        "D is about densities, which are 6 times these weights": np.sum((_w / 6 - 1 / 6) ** 2),
-        "the patients without weight are 1 away from P as well": np.sum((_w[_w > 0] - 1) ** 2) / 6,
-        "an average under P is a sum over six, divided by six": np.sum((_w - 1) ** 2),
-        "this is half of it; the definition has no factor ½": np.mean((_w - 1) ** 2) / 2,
-    },
+    numbers_question(
+        np.mean((_w - 1) ** 2),
+        {
+            "this is the mean of the squared density; its distance from 1 is asked": np.mean(_w**2),
+            "D is about densities, which are 6 times these weights": np.sum((_w / 6 - 1 / 6) ** 2),
+            "the patients without weight are 1 away from P as well": np.sum((_w[_w > 0] - 1) ** 2)
+            / 6,
+            "an average under P is a sum over six, divided by six": np.sum((_w - 1) ** 2),
+            "this is half of it; the definition has no factor ½": np.mean((_w - 1) ** 2) / 2,
+            "this is the Kullback–Leibler divergence; D has a square where that has a log": np.sum(
+                _w[_w > 0] * np.log(_w[_w > 0])
+            )
+            / 6,
+        },
+    ),
 )
 
 
@@ -82,16 +92,21 @@ def _inverse_radius(alpha):
 
 
 _c = dro.dual_constant(0.3, rule="sharp")
-asks_number(
+asks(
     "dual-by-hand",
-    dro.optimal_eta(torch.tensor(LOSSES), _c).item(),
-    {
-        "η after one pass: some patients are below it, drop them and go on": _eta(LOSSES, _c, 1),
-        "η after two passes: compare it with the smallest loss left": _eta(LOSSES, _c, 2),
-        "this is the risk, above the mean of the active losses; η is below": TWO @ [2 / 3, 1 / 3],
-        "the variance has divisor k here, not k - 1": TWO.mean() - 3 * TWO.std(ddof=1),
-        "s has the share k/n in it: s = C²k/n - 1": TWO.mean() - TWO.std() / np.sqrt(_c**2 - 1),
-    },
+    numbers_question(
+        dro.optimal_eta(torch.tensor(LOSSES), _c).item(),
+        {
+            "η after one pass: some patients are below it, drop them and go on": _eta(
+                LOSSES, _c, 1
+            ),
+            "η after two passes: compare it with the smallest loss left": _eta(LOSSES, _c, 2),
+            "this is the risk, above the mean of the active losses; η is below": TWO
+            @ [2 / 3, 1 / 3],
+            "the variance has divisor k here, not k - 1": TWO.mean() - 3 * TWO.std(ddof=1),
+            "s has the share k/n in it: s = C²k/n - 1": TWO.mean() - TWO.std() / np.sqrt(_c**2 - 1),
+        },
+    ),
 )
 
 
@@ -117,6 +132,23 @@ def _weights_all_alike(losses, eta):
 @dual_weights.mistake("proportional to the loss, not to how far it is above η")
 def _weights_of_whole_losses(losses, eta):
     return _share(losses * (losses > eta))
+
+
+@dual_weights.mistake("a softmax: the weights of this ball grow in a straight line above η")
+def _softmax(losses, eta):
+    return _share(np.exp(losses))
+
+
+@dual_weights.mistake(
+    "a softmax of those above η; the weights of this ball grow in a straight line"
+)
+def _softmax_above(losses, eta):
+    return _share(np.exp(losses) * (losses > eta))
+
+
+@dual_weights.mistake("no square: the squares are in the risk, the weights are its slope")
+def _squared_excess(losses, eta):
+    return _share(_over(losses, eta) ** 2)
 
 
 @asks_function("dual-eta", [(LOSSES, 1.6), (LOSSES, 1.2), (OTHERS, 2.0), (OTHERS, 1.3)])
@@ -145,17 +177,24 @@ def _largest_loss(losses, c):
     return losses.max()
 
 
+@best_eta.mistake("η may be negative: do not cut it off at 0")
+def _eta_not_below_zero(losses, c):
+    return max(_eta(losses, c), 0.0)
+
+
 _ten = torch.tensor([2.0] * 4 + [0.0] * 6, dtype=torch.float64)
 _censored = dro.worst_case_weights(_ten, 0.5, rule="sharp")[4:].sum().item()
-asks_number(
+asks(
     "who-censored-weight",
-    _censored,
-    {
-        "loss 0 does not mean weight 0: find the sign of η": 0.0,
-        "this is the weight of one of them; all six are asked": _censored / 6,
-        "equal weights are α = 1; here the adversary moves some weight away": 0.6,
-        "this is what the four deaths have": 1 - _censored,
-    },
+    numbers_question(
+        _censored,
+        {
+            "loss 0 does not mean weight 0: find the sign of η": 0.0,
+            "this is the weight of one of them; all six are asked": _censored / 6,
+            "equal weights are α = 1; here the adversary moves some weight away": 0.6,
+            "this is what the four deaths have": 1 - _censored,
+        },
+    ),
 )
 
 

@@ -58,6 +58,7 @@ ANSWERS = {
             ([5 / 6, 4 / 6, 3 / 6, 2 / 6], "until they leave"),
             ([1 / 6, 1 / 5, 1 / 3, 1], "shares who die"),
             ([5 / 6, 4 / 5, 2 / 3, 0], "their product"),
+            ([1 / 6, 1 / 3, 5 / 9, 1], "have died so far"),
         ],
     ),
     "kaplan-meier-median": (
@@ -89,6 +90,9 @@ ANSWERS = {
             ([RIGHT[0], np.log(12), RIGHT[2], RIGHT[3], np.log(2), 0], "no event to explain"),
             ([np.log(25), 0, np.log(6.25), np.log(12.5), 0, np.log(3.125)], "shrink"),
             ([1 / 25, 0, 1 / 5.5, 1 / 9, 0, 1], "these are probabilities"),
+            ([25, 0, 5.5, 9, 0, 1], "the log is still missing"),
+            ([np.log2(25), 0, np.log2(5.5), np.log2(9), 0, 0], "to base 2"),
+            ([np.log10(25), 0, np.log10(5.5), np.log10(9), 0, 0], "to base 10"),
         ],
     ),
     "cox-loss-gradient": (
@@ -107,6 +111,7 @@ ANSWERS = {
             (8 / (10 * (10 - 7 / 3) * (10 - 14 / 3)), "B has left"),
             (8 / (8 * (8 - 7 / 2) * (8 - 7)), "not one half"),
             (np.log(8 * (8 - 7 / 3) * (8 - 14 / 3) / 8), "sum of the losses"),
+            (1 / (8 * (8 - 7 / 3) * (8 - 14 / 3)), "above the line"),
         ],
     ),
     "deep-shift": (
@@ -141,6 +146,7 @@ ANSWERS = {
 ALSO_RIGHT = [
     ("cox-loss-gradient", by_autograd),
     ("deep-backprop", by_torch),
-    ("kaplan-meier-steps", [0.83, 0.67, 0.44, 0.0]),  # two places are enough
-    ("log-rank-six", 0.62),
+    ("kaplan-meier-steps", [0.833, 0.667, 0.444, 0.0]),  # three digits are enough
+    ("kaplan-meier-steps", [0.833, 0.666, 0.444, 0.0]),  # also if the rest was cut off
+    ("log-rank-six", 0.615),
 ]

@@ -84,6 +84,12 @@ ANSWERS = {
             ([LOG(7 / 6), LOG(6 / 5), LOG(5 / 4), LOG(4 / 3), LOG(3 / 2), LOG(2)], "censored"),
             ([LOG(7 / 6), 0, LOG(7 / 6), LOG(7 / 6), 0, LOG(7 / 6)], "alike"),
             ([-LOG(7 / 6), 0, -LOG(5 / 4), -LOG(4 / 3), 0, -LOG(2)], "leaves"),
+            ([LOG(7 / 6)] * 6, "everybody rises alike"),
+            ([math.log2(7 / 6), 0, math.log2(5 / 4), math.log2(4 / 3), 0, 1], "base 2"),
+            (
+                [math.log10(7 / 6), 0, math.log10(5 / 4), math.log10(4 / 3), 0, math.log10(2)],
+                "base 10",
+            ),
         ],
     ),
     "dro-cox-gradient": (
@@ -114,6 +120,8 @@ ANSWERS = {
             ([LOG(3), 0, LOG(2), LOG(2), 0, 0], "within their half"),
             ([LOG(4), LOG(3), LOG(3), LOG(2), LOG(2), 0], "censored"),
             ([4, 0, 3, 2, 0, 1], "is a log"),
+            ([2, 0, math.log2(3), 1, 0, 0], "base 2"),
+            ([math.log10(4), 0, math.log10(3), math.log10(2), 0, 0], "base 10"),
         ],
     ),
     "split-folds": (
@@ -149,7 +157,7 @@ ANSWERS = {
             (lambda F, g, M: bound(F, g, M) if g * M < 1 else F - 1 / M**2, "proves nothing"),
         ],
     ),
-    "optimum-cvar": (0.67, [(1 / 3, "censored"), (0.25, "one patient"), (1, "smaller α")]),
+    "optimum-cvar": (2 / 3, [(1 / 3, "censored"), (0.25, "one patient"), (1, "smaller α")]),
     "own-data-size": (
         lambda n, floor, target: n * floor**2 / target**2,
         [
@@ -169,7 +177,7 @@ ANSWERS = {
         ],
     ),
     "own-data-many": (
-        0.64,
+        0.642,
         [(0.36, "none stands out"), (1.0, "on average"), (0.05, "a single one")],
     ),
     "alpha-labels": (
@@ -217,7 +225,7 @@ ANSWERS = {
         ],
     ),
     "groups-range": (
-        1.15,
+        LOG(10) / 2,
         [
             (2.3026, "both losses"),
             (10**0.5, "between hazards"),

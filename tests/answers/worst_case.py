@@ -59,6 +59,8 @@ ANSWERS = {
             ((4 + 0.25 + 0.25) / 6, "without weight"),
             (0.625, "this is half of it"),
             (7.5, "divided by six"),
+            (0.5 * np.log(3) + 0.5 * np.log(1.5), "Kullback–Leibler"),
+            (0.752, "Kullback–Leibler"),
         ],
     ),
     "dual-by-hand": (
@@ -99,6 +101,17 @@ ANSWERS = {
                 lambda losses, at: np.where(losses > at, losses, 0) / losses[losses > at].sum(),
                 "proportional to the loss",
             ),
+            (lambda losses, at: np.exp(losses - at) / sum(np.exp(losses - at)), "a softmax: "),
+            (
+                lambda losses, at: (
+                    np.exp(losses) * (losses > at) / np.exp(losses[losses > at]).sum()
+                ),
+                "a softmax of those above",
+            ),
+            (
+                lambda losses, at: positive(losses, at) ** 2 / sum(positive(losses, at) ** 2),
+                "no square",
+            ),
         ],
     ),
     "dual-eta": (
@@ -108,6 +121,7 @@ ANSWERS = {
             (risk, "not the threshold"),
             (lambda losses, c: by_sorting(losses, np.sqrt(c)), "the square of C"),
             (lambda losses, c: losses.max(), "only if C²"),
+            (lambda losses, c: max(by_sorting(losses, c), 0), "may be negative"),
         ],
     ),
     "who-effective-size": (

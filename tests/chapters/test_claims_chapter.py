@@ -66,3 +66,16 @@ def test_words():
     mirrored = rows.assign(**{signed.UNDECIDED: 14 - rows[signed.UNDECIDED]})
     values = check("tell_words", rows, variants=[(one_sided,), (mirrored,)])
     assert values == {"undecided": "13", "undecided-one": "13"}
+
+
+def test_every_claim_has_a_name_of_about_five_words():
+    assert list(chapter.NAMES) == list(claims.claims())
+    assert all(len(words.split()) <= 6 for words in chapter.NAMES.values())
+
+
+@pytest.mark.slow
+def test_the_bars_have_all_claims_about_experiments():
+    (panel,) = chapter.draw_verdicts(ledger()).axes
+    lengths = [bar.get_width() for bar in panel.patches]
+    experiments = [c for c in claims.claims().values() if c["kind"] == "experiment"]
+    assert sum(lengths) == len(experiments) * len(chapter.VIEWS)

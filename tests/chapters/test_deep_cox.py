@@ -25,28 +25,37 @@ def test_gains_are_held_to_the_sentences():
         chapter.tell_gains(STEPS, [0.1, 0.5, 0.6], VAL, 0.35)
 
 
-def test_factors():
-    metrics = pd.DataFrame({"f_i": [1.0, 5.0], "f_i_centred": [1.0, 1.5]})
-    chapter.tell_factors(metrics)
+def test_a_line_cannot_bend():
+    x = np.linspace(-2, 2, 101)
+    truth = x**2
+    fits = {"linear": 0.1 * x, "network": truth + 7 + 0.01 * x}
+    axes = chapter.draw_curved(x, truth, fits).axes[0]
+    assert [line.get_label() for line in axes.lines] == ["truth", "linear", "network"]
+    assert abs(axes.lines[2].get_ydata().mean()) < 0.01
+    with pytest.raises(AssertionError, match="the line can do nothing"):
+        chapter.draw_curved(x, truth, fits | {"linear": x})
+    with pytest.raises(AssertionError, match="finds the truth"):
+        chapter.draw_curved(x, truth, fits | {"network": 0.1 * x})
+
+
+def test_rates_are_held_to_the_sentence():
+    rows = {"Cox, rate 0.01": [0.4, 0.4, 0.3], "DeepSurv, rate 0.01": [1.0, -0.5, -1.0]}
+    gains = pd.DataFrame(rows, ["training", "validation", "test"]).T
+    chapter.keep_rates(gains)
+    with pytest.raises(AssertionError, match="far better"):
+        chapter.keep_rates(gains.assign(training=0.4))
+    with pytest.raises(AssertionError, match="worse than nothing"):
+        chapter.keep_rates(gains.assign(test=0.1))
+
+
+def test_factors(monkeypatch):
+    values = {}
+    monkeypatch.setattr(chapter, "say", values.__setitem__)
+    free, centred = "mean hazard", "mean hazard, centred"
+    table = pd.DataFrame({"gain, test": [0.1, 0.12], free: [1.0, 5.0], centred: [1.0, 1.5]})
+    chapter.tell_factors(table)
+    assert values == {"deep-factor": "5.0", "deep-factor-centred": "1.5"}
     with pytest.raises(AssertionError, match="a number that means nothing"):
-        chapter.tell_factors(metrics.assign(f_i_centred=metrics["f_i"]))
-
-
-def growing(rate):
-    """Differences of three copies that grow by a factor in each step."""
-    return 1e-13 * rate ** np.arange(500.0)[:, None] * np.array([1.0, 1.1, 1.2])
-
-
-def test_departure_is_the_first_step_a_million_away():
-    record = growing(1.1)
-    assert chapter.step_of_departure(record) == np.ceil(6 * np.log(10) / np.log(1.1))
-    assert chapter.step_of_departure(growing(1.0)) == np.inf
-
-
-def test_fates():
-    runs = {"a": growing(1.2), "b": growing(1.1), "c": growing(1.0), "d": growing(1.0)}
-    assert list(chapter.fates(runs).values()) == ["drifts apart", "drifts apart", "calm", "calm"]
-    with pytest.raises(AssertionError, match="the network drifts first"):
-        chapter.fates({**runs, "a": growing(1.05)})
-    with pytest.raises(AssertionError, match="runs are calm"):
-        chapter.fates({**runs, "d": growing(1.1)})
+        chapter.tell_factors(table.assign(**{centred: table[free]}))
+    with pytest.raises(AssertionError, match="equally well"):
+        chapter.tell_factors(table.assign(**{"gain, test": [0.1, 0.5]}))

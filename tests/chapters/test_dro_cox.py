@@ -10,22 +10,6 @@ from drocox.chapters import dro_cox as chapter
 HAZARDS = np.array([2.0, 0.5])
 
 
-def test_the_limit_is_that_of_large_samples():
-    """The loss of a patient among 40,000, half of them slow, minus log n."""
-    rng = np.random.default_rng(0)
-    group = np.arange(40_000) % 2
-    time = rng.exponential(1 / HAZARDS[group])
-    scores = torch.tensor(np.log(HAZARDS[group]))
-    losses = drocox.cox_losses(scores, time, np.ones(len(time))).numpy()
-    limits = chapter.losses_without_log_n(HAZARDS, np.array([0.1, 1.0]))
-    half = np.flatnonzero(chapter.SHARES == 0.5)[0]
-    for k in (0, 1):
-        for i, y in enumerate((0.1, 1.0)):
-            near = (group == k) & (np.abs(time - y) < 0.02)
-            simulated = losses[near].mean() - np.log(len(time))
-            assert simulated == pytest.approx(limits[k, half, i], abs=0.03)
-
-
 def test_the_mixture_is_drawn():
     shares = np.array([0.2, 0.8])
     means = np.arange(8.0).reshape(2, 2, 2)
@@ -36,12 +20,42 @@ def test_the_mixture_is_drawn():
     assert np.array_equal(right.lines[1].get_ydata(), means[1, 1])
 
 
-def test_losses_cross_on_the_slider():
-    rising = np.linspace(0, 1, len(chapter.SHARES))
-    figure = chapter.mixture_slider(HAZARDS, np.array([1 - rising, rising]))
-    assert "share of the slow" in figure.markup
+def test_losses_cross():
+    rising = np.linspace(0, 1, 9)
+    chapter.keep_crossing(np.array([1 - rising, rising]))
     with pytest.raises(AssertionError, match="when it is common"):
-        chapter.mixture_slider(HAZARDS, np.array([rising, 1 - rising]))
+        chapter.keep_crossing(np.array([rising, 1 - rising]))
+    with pytest.raises(AssertionError, match="when that is common"):
+        chapter.keep_crossing(np.array([2 - rising, rising]))
+    wavy = rising + 0.2 * (np.arange(9) % 2)
+    with pytest.raises(AssertionError, match="the larger are their losses"):
+        chapter.keep_crossing(np.array([1 - rising, wavy]))
+    with pytest.raises(AssertionError, match="those of the fast"):
+        chapter.keep_crossing(np.array([1.1 - wavy, rising]))
+
+
+def test_a_square_for_whom_a_loss_contains():
+    time = np.array([1.0, 2.0, 3.0])
+    event = np.array([True, False, True])
+    scores = torch.zeros(3, dtype=torch.float64)
+    by_cox = torch.autograd.functional.jacobian(lambda f: drocox.cox_losses(f, time, event), scores)
+    left, right = chapter.draw_who_enters("ABC", by_cox.numpy(), np.eye(3)).axes
+    squares = {tuple(place) for place in left.collections[0].get_offsets().astype(int)}
+    assert squares == {
+        (0, 0),
+        (1, 0),
+        (2, 0),
+    }  # the last death, alone, has loss 0 whatever its score
+    assert len(right.collections[0].get_offsets()) == 3
+    with pytest.raises(AssertionError, match="only the diagonal"):
+        chapter.draw_who_enters("ABC", np.eye(3), np.ones((3, 3)))
+
+
+def test_metrics_are_drawn_by_alpha():
+    metrics = np.array([[0.7, 4.0], [0.8, 2.0], [0.81, 1.0]])
+    order, imparity = chapter.draw_by_alpha([0.1, 0.5, 1.0], metrics).axes
+    assert list(order.lines[0].get_ydata()) == [0.7, 0.8]
+    assert list(imparity.lines[1].get_ydata()) == [1.0, 1.0]
 
 
 @pytest.fixture

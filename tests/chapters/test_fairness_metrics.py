@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 
 from drocox import fairness
+from drocox.bookstyle import SIX
 from drocox.chapters import fairness_metrics as chapter
 
 
@@ -141,3 +142,15 @@ def test_follow_up_is_told_and_held(told):
     assert told == {"followed-ci": "0.5 and 1.0"}
     with pytest.raises(AssertionError, match="perfect model"):
         chapter.tell_followed({key: (gap, 1.0) for key, (gap, _) in gaps.items()})
+
+
+def test_two_questions_are_drawn_for_the_six():
+    figure = chapter.draw_two_questions(SIX)
+    heights = [bar.get_height() for bar in figure.axes[1].patches]
+    assert heights == pytest.approx([1100 / 12, 700 / 8])
+    assert figure.axes[0].lines[1].get_ydata()[0] == pytest.approx(5.5 / 3)
+    with pytest.raises(AssertionError, match="11 of 12 pairs"):
+        chapter.draw_two_questions(SIX.assign(x=-SIX["x"]))
+    other_groups = SIX.assign(group=SIX["group"].map({"a": "b", "b": "a"}))
+    with pytest.raises(AssertionError):
+        chapter.draw_two_questions(other_groups)

@@ -1,11 +1,13 @@
 """Values for the sentences of the landing page against the ledger's; guards that can fail."""
 
+import re
 from functools import cache
 
 import pytest
+from bs4 import BeautifulSoup
 from perturbed import failed, rescaled, told
 
-from drocox.chapters import gaps
+from drocox.chapters import gaps, panel
 from drocox.chapters import index as chapter
 from drocox.chapters.sentences import BOTH_READINGS
 from drocox.chapters.should_you_use_it import against_cox
@@ -24,12 +26,54 @@ def both_readings():
     return chapter.gaps_in_both_readings()
 
 
+@cache
+def of_panel():
+    return chapter.gaps_of_panel()
+
+
 @pytest.mark.slow
-def test_lowest_ci():
-    values = told(chapter, "tell_lowest").values
-    best = claims.best("corrected", metric="ci_percent", pairs=claims.MAIN_PAIRS)
-    assert values["corrected-3"] == str(best.value)
-    assert values["printed-7"] == "–"
+def test_table():
+    leads = chapter.accuracy_of_panel()
+    fewer = {view: table.iloc[1:] for view, table in of_panel().items()}
+    sure = {view: lead.assign(half=0.0) for view, lead in leads.items()}
+    variants = [(fewer, leads), (of_panel(), rescaled(sure, -1))]
+    values = check("tell_table", of_panel(), leads, variants=variants)
+    best = claims.best("corrected", metric="ci_percent", pairs=claims.PAIRS)
+    assert values["lowest-corrected"] == f"{best.value} of 14"
+    assert values["closer-as"] == "3 of 6"
+    assert values["lower-corrected"] == "6 of 14"
+
+
+def test_the_panel_shows_the_numbers_of_its_tables():
+    shown = panel.Panel(of_panel())
+    page = BeautifulSoup(shown._repr_html_(), "html.parser")
+    assert [box["id"] for box in page.select("input[checked]")] == ["panel-corrected"]
+    for view, table in of_panel().items():
+        box = page.select_one(f".view-{panel.PANEL_VIEWS[view].key}")
+        rows = box.select("ul:not(.axis) li")
+        assert len(rows) == 14
+        assert f"{panel.beyond_noise(table)} move beyond noise" in box.p.get_text()
+        drawn = [row for row in rows if row.select_one(".dot")]
+        assert len(drawn) == len(table)
+        for row, (name, wanted) in zip(drawn, table.iterrows(), strict=True):
+            assert row.span.get_text() == gaps.comparison(name)
+            assert points(row.select_one(".dot"), "left", shown) == close_to(wanted["difference"])
+            left = points(row.select_one(".line"), "left", shown)
+            low = wanted["difference"] - wanted["difference_half"]
+            assert left == close_to(low)
+            is_sure = "sure" in row.get("class", [])
+            assert is_sure == (abs(wanted["difference"]) > wanted["difference_half"])
+    assert repr(shown).endswith("as published 4 of 6, stated rule 6 of 14, corrected 1 of 14>")
+
+
+def close_to(value):
+    return pytest.approx(value, abs=0.01)
+
+
+def points(mark, side, shown):
+    """Where a mark of the panel lies, in points."""
+    percent = float(re.search(rf"{side}:([\d.]+)%", mark["style"])[1])
+    return (percent - 50) / 50 * shown.reach
 
 
 def other(**columns):

@@ -9,7 +9,7 @@ import synthetic_many
 from perturbed import failed, rescaled, told
 
 import drocox
-from drocox.beyond import evidence, many, survset
+from drocox.beyond import cohorts, control_evidence, evidence, learning, many, survset
 from drocox.chapters import on_many_data_sets as chapter
 
 
@@ -54,7 +54,7 @@ def test_the_study_is_whole(runs, controls):
         assert (rows["patients"] == facts["patients"]).all()
         assert set(rows["attribute"]) == set(facts["attributes"] or [""])
         models = rows.groupby("attribute")["method"].count()
-        assert (models >= len(many.SETTINGS) - 1).all()
+        assert (models >= len(learning.SETTINGS) - 1).all()
     assert (runs["certificate"] <= evidence.LARGEST_CERTIFICATE).all()
     draws = controls[controls["kind"] == "permuted"].groupby("dataset")["draw"].nunique()
     assert (draws == 200).all() and len(draws) == 25
@@ -83,10 +83,10 @@ def test_models(runs, others):
 
 
 def test_controls(runs, controls):
-    power = evidence.power_table(runs, controls)
-    coverage = evidence.coverage_table(controls)
+    power = control_evidence.power_table(runs, controls)
+    coverage = control_evidence.coverage_table(controls)
     result = told(chapter, "tell_controls", power, coverage)
-    variants = [(1 - power, 1 - coverage), (power * 0 + 0.3, coverage * 0.5)]
+    variants = [(1 - power, 1 - coverage), (power * 0 + 0.3, coverage * 0.5), (power, 2 * coverage)]
     assert failed(chapter, "tell_controls", *variants) == set(result.held)
 
 
@@ -144,15 +144,16 @@ def test_drawings_and_tables(runs):
         assert labels[-2:] == ["flchain (beside)", "support2 (beside)"]
     shown = chapter.show_primary(table)
     assert list(shown.index) == [chapter.OUTCOME_WORDS[name] for name in table.index]
-    power = pd.DataFrame(0.5, index=list(evidence.PRIMARIES), columns=list(evidence.PLANTED))
+    planted = list(control_evidence.PLANTED)
+    power = pd.DataFrame(0.5, index=list(evidence.PRIMARIES), columns=planted)
     chapter.draw_power(power)
     assert (chapter.show_power(power) == "50.0 %").all().all()
     models = chapter.show_models(evidence.all_models(runs), evidence.accuracy_table(runs))
-    assert len(models) == len(many.SETTINGS)
+    assert len(models) == len(learning.SETTINGS)
     moderators = chapter.show_moderators(evidence.moderator_table(runs))
     assert moderators.shape == (len(evidence.MODERATORS), 3)
-    coverage = chapter.show_coverage(evidence.coverage_table(synthetic_many.controls()))
+    coverage = chapter.show_coverage(control_evidence.coverage_table(synthetic_many.controls()))
     assert coverage.shape == (3, 2)
-    group = many.Group("stage", "III", "=")
+    group = cohorts.Group("stage", "III", "=")
     assert chapter.describe(group) == "stage = III"
-    assert chapter.describe(many.Group("age", np.float64(60), "≤")) == "age ≤ 60"
+    assert chapter.describe(cohorts.Group("age", np.float64(60), "≤")) == "age ≤ 60"

@@ -5,6 +5,7 @@ import pytest
 from perturbed import failed, rescaled, shuffled, told
 
 from drocox.chapters import other_attributes as chapter
+from drocox.chapters import sentences
 from drocox.paper import claims, protocol, signed, tables
 
 OTHERS = [pair for pair in claims.PAIRS if pair not in claims.MAIN_PAIRS]
@@ -42,6 +43,13 @@ def test_findings():
     other = pd.DataFrame(counts).map(lambda text: text.replace("of 8", "of 9"))
     values = check("tell_findings", pd.DataFrame(counts), variants=[(other,)])
     assert values["kept"] == counts["corrected", "T5–T8"].iloc[1]
+
+
+def test_tables_with_printed_numbers_are_not_called_unpublished():
+    table = tables.main_table("flc", "gender", **tables.VIEWS["corrected"])
+    result = told(sentences, "keep_unpublished", "t5", "corrected", table)
+    printed = table.assign(paper_mean=1.0)
+    assert failed(sentences, "keep_unpublished", ("t5", "corrected", printed)) == set(result.held)
 
 
 def lowest_ci():

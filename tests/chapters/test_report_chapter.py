@@ -61,3 +61,12 @@ def test_costs():
     known = [row.unstable for row in runs.itertuples() if row.model == "nonlinear"]
     known = [bool(unstable) for unstable in known if not pd.isna(unstable)]
     assert values["unstable"] == f"{100 * sum(known) / len(known):.0f}"
+
+
+@pytest.mark.slow
+def test_the_figure_has_a_step_per_cell():
+    cells = tables.fidelity_cells()
+    (panel,) = chapter.draw_distances(cells).axes
+    for line, part in zip(panel.lines, chapter.by_selection(cells).values(), strict=False):
+        within = line.get_ydata()[line.get_xdata() <= 1].max()
+        assert within == pytest.approx(100 * (part["distance"] <= 1).mean())

@@ -1,5 +1,6 @@
 """Values for the sentences of the answer against plain computations; guards that can fail."""
 
+import numpy as np
 import pandas as pd
 import pytest
 from perturbed import failed, rescaled, told
@@ -90,3 +91,14 @@ def test_few_events():
     events = sum(bool(e) for e, race in zip(test.event, test.groups["race"], strict=True) if not
                  race)  # fmt: skip
     assert told(chapter, "tell_few_events", test).values == {"few-events": str(events)}
+
+
+@pytest.mark.slow
+def test_the_forest_plot_has_the_intervals_of_its_tables():
+    lead = chapter.against_cox("corrected", "c_index", claims.PAIRS)
+    panel = chapter.draw_leads({"c-index": lead, "the same": lead}).axes[0]
+    marks = [container.lines[0].get_xdata() for container in panel.containers]
+    assert sorted(np.concatenate(marks)) == pytest.approx(sorted(lead["mean"]))
+    is_sure = lead["mean"].abs() > lead["half"]
+    assert [len(mark) for mark in marks] == [sum(~is_sure), sum(is_sure)]
+    assert len(panel.get_yticks()) == len(lead)

@@ -26,18 +26,3 @@ def test_the_largest_gap_is_told(monkeypatch):
     assert values == {"gap": "0.07"}
     with pytest.raises(AssertionError, match="close to each curve"):
         chapter.tell_calibration(PREDICTED, [curve - 0.2 for curve in PREDICTED])
-
-
-def test_misaligned_scores():
-    scales = np.linspace(0, 1.2, 13)
-    aligned = 0.2 - 0.1 * scales
-    misaligned = 0.2 + 0.1 * scales
-    expected = misaligned[::2]
-    axes = chapter.draw_misaligned(scales, aligned, misaligned, expected, 0.3).axes[0]
-    drawn = {line.get_label(): line.get_ydata() for line in axes.lines}
-    assert np.array_equal(drawn["aligned"], aligned)
-    assert np.array_equal(drawn["expected, if random"], expected)
-    with pytest.raises(AssertionError, match="the trained model is best"):
-        chapter.draw_misaligned(scales, misaligned, misaligned, expected, 0.3)
-    with pytest.raises(AssertionError, match="a random pairing"):
-        chapter.draw_misaligned(scales, aligned, misaligned, expected + 0.01, 0.3)

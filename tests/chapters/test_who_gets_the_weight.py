@@ -64,6 +64,8 @@ def test_what_makes_a_loss_large_is_told_and_held(flc, told):
     q = drocox.worst_case_weights(flc.losses[-1], 0.1, rule="paper").numpy()
     assert told["who-chosen"] == (q > 0).sum()
     assert int(told["who-chosen-oldest"]) == flc.data.X["age"].to_numpy()[q > 0].max()
+    ages = flc.data.X["age"]
+    assert (told["who-age-least"], told["who-age-most"]) == (f"{min(ages):.0f}", f"{max(ages):.0f}")
     flat = SimpleNamespace(**{**vars(flc), "losses": flc.losses[1:2]})  # after training
     with pytest.raises(AssertionError, match="many times"):
         chapter.tell_who(flat)
@@ -104,10 +106,10 @@ def test_ages_are_held_to_the_text(flc):
         chapter.tell_ages(means, backwards)
 
 
-def test_the_slider_is_held_to_the_text(flc):
+def test_the_time_of_weight_is_held_to_the_text(flc):
     backwards = SimpleNamespace(**{**vars(flc), "q": flc.q[::-1]})
     with pytest.raises(AssertionError):
-        chapter.when_slider(backwards, ALPHAS)
+        chapter.keep_when(backwards, ALPHAS)
 
 
 def test_sizes_are_told(flc, told):

@@ -69,12 +69,21 @@ def test_sentences_beyond_one_half(monkeypatch):
 
 @pytest.fixture
 def patients():
-    rng = np.random.default_rng(0)
-    event = rng.random(200) < 0.3
-    losses = np.where(event, rng.exponential(2.0, 200), 0.0)
-    old = rng.random(200) < 0.5
-    men = rng.random(200) < 0.5
-    groups = {"over 65": old, "men": men, "women": ~men, "men over 65": men & old}
+    number = np.arange(600)
+    old = number % 5 < 2
+    men = number // 5 % 2 == 0
+    event = number // 10 % 3 == 0  # a third of every group
+    losses = np.where(event, (1 + 4 * old + men) * (1 + number / 6000), 0.0)
+    groups = {
+        "over 65": old,
+        "65 or younger": ~old,
+        "men": men,
+        "women": ~men,
+        "men over 65": men & old,
+        "women over 65": ~men & old,
+        "younger men": men & ~old,
+        "younger women": ~men & ~old,
+    }
     return losses, event, groups
 
 
@@ -88,7 +97,30 @@ def test_groups_and_ladder_are_told(patients, monkeypatch):
     chapter.tell_ladder(table, losses, event)
     assert values["wc-deaths"] == f"{losses.sum() / event.sum():.2f}"
     with pytest.raises(AssertionError, match="those who died"):
-        chapter.tell_ladder(table, losses + 1.0 - event, event)
+        chapter.tell_ladder(table, losses + 2.0 * ~event, event)
+
+
+def test_groups_are_held_to_the_picture(patients):
+    losses, event, groups = patients
+    swapped = groups | {"over 65": groups["65 or younger"]}
+    with pytest.raises(AssertionError, match="far above"):
+        chapter.tell_groups(losses, swapped, event)
+    with pytest.raises(AssertionError, match="near the mean"):
+        chapter.tell_groups(losses + 5 * groups["men"], groups, event)
+    with pytest.raises(AssertionError, match="men over 65 are worst"):
+        chapter.tell_groups(losses, groups | {"younger men": groups["over 65"] & event}, event)
+
+
+def test_bars_are_as_thick_as_the_groups(patients):
+    losses, _, groups = patients
+    axes = chapter.draw_lists(losses, groups).axes[0]
+    names = [name for names in chapter.LISTS.values() for name in names]
+    assert [label.get_text() for label in axes.get_yticklabels()] == names
+    for bar, name in zip(axes.patches, names, strict=True):
+        assert bar.get_width() == pytest.approx(losses[groups[name]].mean())
+        assert bar.get_height() == pytest.approx(groups[name].mean())
+    areas = [bar.get_height() * bar.get_width() for bar in axes.patches]
+    assert sum(areas) == pytest.approx(3 * losses.mean())
 
 
 def test_the_ladder_is_drawn(patients):
@@ -98,6 +130,6 @@ def test_the_ladder_is_drawn(patients):
     alphas = drawn["CVaR (exact)"].get_xdata()
     ordered = np.sort(losses)[::-1]
     half = np.flatnonzero(np.isclose(alphas, 0.5))[0]
-    assert drawn["CVaR (exact)"].get_ydata()[half] == pytest.approx(ordered[:100].mean())
+    assert drawn["CVaR (exact)"].get_ydata()[half] == pytest.approx(ordered[:300].mean())
     assert drawn["DRO, sharp"].get_ydata()[-1] == pytest.approx(losses.mean())
     assert len(drawn["named groups"].get_xdata()) == len(groups)

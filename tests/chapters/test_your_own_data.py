@@ -47,3 +47,34 @@ def test_search_and_page():
     assert failed(chapter, "guard_search", (audit(noise=True),))
     result = told(chapter, "guard_page", 0, "a difference beyond noise")
     assert failed(chapter, "guard_page", (1, "see http://")) == set(result.held)
+
+
+def designs(figure=0.95, difference=0.96, auc=0.8):
+    rows = []
+    for groups in (2, 20):
+        for name in chapter.SHOWN_FIGURES:
+            rows.append((groups, 0.3, "one model", 100, 200, name, figure))
+            share = auc if name == "auc" and groups == 20 else difference
+            rows.append((groups, 0.3, "one model", 100, 200, f"{name}, differences", share))
+    columns = ["groups", "censored", "kind", "patients", "sets", "figure", "share"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def test_coverage():
+    result = told(chapter, "tell_coverage", designs())
+    assert result.values["held-figures"] == "95" and result.values["held-auc"] == "80"
+    assert result.values["held-error"] == "2"
+    other = designs(figure=0.8, difference=0.8, auc=0.95)
+    assert failed(chapter, "tell_coverage", (other,)) == set(result.held)
+    table = chapter.show_coverage(designs())
+    assert table.loc[1, "ΔAUC"] == 80 and list(table["groups"]) == [2, 20]
+
+
+def test_the_table_of_coverage_has_every_design():
+    rows = chapter.coverage()
+    designs = rows[rows["censored"].notna()]
+    sizes = designs.groupby(["groups", "censored", "kind"]).size()
+    assert set(sizes.index.get_level_values("groups")) == {2, 5, 20}
+    assert set(sizes.index.get_level_values("censored")) == {0.3, 0.8}
+    assert (sizes == 17).all() and designs["share"].between(0, 1).all()
+    assert designs["sets"].min() >= 15

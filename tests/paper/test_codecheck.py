@@ -48,3 +48,14 @@ def test_commands_are_understood_and_say_where_they_write(entry):
         assert target == entry["file"]
     else:
         assert args.to / f"alpha_{args.dataset[0]}_{args.protocol}.svg" == Path(entry["file"])
+
+
+def test_make_exhibits_writes_what_the_manifest_lists(tmp_path):
+    entries = codecheck.entries()
+    some = [entries[0], entries[16], entries[17]]  # T1, T17 and a panel of F1
+    codecheck.write(tmp_path, some)
+    written = sorted(path.relative_to(tmp_path).as_posix() for path in tmp_path.glob("*/*"))
+    assert written == sorted(entry["file"] for entry in some)
+    assert all((tmp_path / entry["file"]).stat().st_size > 300 for entry in some)
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert "codecheck.py --write ." in makefile

@@ -81,7 +81,9 @@ def test_the_wheel_has_the_data_and_nothing_else(wheel):
         for p in results.glob(pattern)
     }
     data |= {"drocox/paper/seer_order.txt", "drocox/page.html", "drocox/py.typed"}
-    data.add("drocox/exercises/hints.toml")
+    data |= {"drocox/chapters/audit_coverage.csv"}
+    for name in ("hints", "quiz_foundations", "quiz_method"):
+        data.add(f"drocox/exercises/{name}.toml")
     beyond = ("preregistration.md", "preregistration.toml", "survset.toml")
     data.update(f"drocox/beyond/{name}" for name in beyond)
     assert package == sources | data
@@ -195,7 +197,8 @@ def imports(paths):
 
 def test_the_library_imports_what_it_requires_and_the_reproduction_what_paper_adds():
     # of the book's chapters: need what runs them
-    style = [ROOT / "drocox" / "bookstyle.py", ROOT / "drocox" / "sliders.py"]
+    explorables = sorted((ROOT / "drocox" / "explorables").glob("*.py"))
+    style = [ROOT / "drocox" / "bookstyle.py", *explorables]
     library = imports(set((ROOT / "drocox").glob("*.py")) - set(style))
     paper = imports((ROOT / "drocox" / "paper").glob("*.py"))
     assert library <= requirements() | {"matplotlib"}  # on request, by Audit.plot

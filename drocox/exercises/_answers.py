@@ -1,0 +1,356 @@
+"""Answers that are data: numbers, or a choice among letters.
+
+Such an exercise is a list of cases in order. A case has a sentence and, for every number of the
+answer, values that count as that number, each with a tolerance. The first case that fits gives the
+verdict. The same list, as JSON, is what the built page judges by
+(``book/_static/exercises.js``), so that page and notebook say the same.
+
+Numbers are asked to three significant digits. With ``u`` one unit in the third digit of the right
+value, an answer within ``u`` of it is right, also if it was cut off rather than rounded. The right
+value rounded to fewer digits is "right, but give three digits".
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import floor, log10
+
+import numpy as np
+
+DIGITS = 3
+RIGHT = "right"
+ROUNDED = "right, but give three digits"
+UNKNOWN = "not right, and not a mistake known here"
+HELP = "; a hint helps"
+NO_ANSWER = "no answer yet"
+NO_VALUE = "the function returns nothing yet"
+MARKS = {
+    RIGHT: "✓",
+    ROUNDED: "≈",
+    NO_ANSWER: "○",
+    NO_VALUE: "○",
+}  # anything else that is said has a cross
+CROSS = "✗"
+NOT_FINITE = "the answer holds NaN or infinity"
+EXACT = 1e-6  # tolerance of whole numbers, which are not rounded
+
+# A value that counts, and how far from it an answer may be.
+Value = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A sentence, and the answers to which it is said.
+
+    ``numbers`` has an entry for every number of an answer: the values that fit, or None if any
+    number does.
+    """
+
+    says: str
+    numbers: tuple[tuple[Value, ...] | None, ...]
+
+    def fits(self, answer: Sequence[float]) -> bool:
+        """Whether the case is about this answer.
+
+        Parameters
+        ----------
+        answer : sequence of float
+
+        Returns
+        -------
+        bool
+        """
+        return all(
+            values is None or any(abs(given - value) <= off for value, off in values)
+            for given, values in zip(answer, self.numbers, strict=True)
+        )
+
+
+@dataclass(frozen=True)
+class Question:
+    """An exercise whose answer is data.
+
+    Attributes
+    ----------
+    kind : {"numbers", "several", "one"}
+        How it is answered: by numbers, by ticking some of the labels, or one of them.
+    labels : tuple of str
+        A name for each number of the answer; for a single number and for a choice of one, what can
+        be said of it: nothing, or the letters.
+    cases : tuple of Case
+        The first that fits an answer is its verdict.
+    otherwise : str
+        The verdict if none fits.
+    """
+
+    kind: str
+    labels: tuple[str, ...]
+    cases: tuple[Case, ...]
+    otherwise: str
+    letters: bool = False
+    digits: int | None = None
+
+    @property
+    def expected(self) -> str:
+        """What kind of answer is asked for, in words."""
+        if self.kind == "one":
+            return f"expected one of the letters {', '.join(self.labels)}"
+        if self.letters:
+            return 'expected letters in one string such as "ab"'
+        return f"expected {len(self.labels)} numbers" if self.labels else "expected a number"
+
+    def judge(self, answer: object) -> str | None:
+        """What is wrong with an answer.
+
+        Parameters
+        ----------
+        answer : object
+            What the reader gave.
+
+        Returns
+        -------
+        str or None
+        """
+        numbers = self._read_letters(answer) if self.letters else self._read_numbers(answer)
+        if isinstance(numbers, str):
+            return numbers
+        if not np.isfinite(numbers).all():
+            return NOT_FINITE
+        says = next((case.says for case in self.cases if case.fits(numbers)), self.otherwise)
+        return None if says == RIGHT else says
+
+    def _read_numbers(self, answer: object) -> Sequence[float] | str:
+        """The numbers of an answer, or what is said of one that has not as many."""
+        if isinstance(answer, str):
+            return f"{self.expected}, got text"
+        try:
+            numbers = np.asarray(answer, float)
+        except (TypeError, ValueError, RuntimeError):  # the last: a tensor with a gradient
+            return f"{self.expected}, got {type(answer).__name__}"
+        shape = (len(self.labels),) if self.labels else ()
+        if numbers.shape == shape:
+            return np.atleast_1d(numbers)
+        if self.labels and numbers.ndim == 1:
+            return f"{self.expected}, got {numbers.size}"
+        return f"{self.expected}, got an array of shape {numbers.shape}"
+
+    def _read_letters(self, answer: object) -> Sequence[float] | str:
+        """1 for each letter taken, 0 for the others; for a choice of one, its place."""
+        if not isinstance(answer, str):
+            return f"{self.expected}, got {type(answer).__name__}"
+        taken = set(answer.lower()) - set(" ,()")
+        if not taken <= set(self.labels):
+            return f"the letters are {', '.join(self.labels)}"
+        if self.kind == "several":
+            return [float(letter in taken) for letter in self.labels]
+        if len(taken) != 1:
+            return f"{self.expected}, got {len(taken)}"
+        return [float(self.labels.index(taken.pop()))]
+
+    def data(self) -> dict:
+        """All that the page needs to judge an answer, as plain lists and mappings.
+
+        Returns
+        -------
+        dict
+        """
+        return {
+            "kind": self.kind,
+            "labels": self.labels,
+            "digits": self.digits,
+            "expected": self.expected,
+            "noAnswer": NO_ANSWER,
+            "notFinite": NOT_FINITE,
+            "marks": MARKS,
+            "cross": CROSS,
+            "otherwise": self.otherwise,
+            "cases": [{"says": case.says, "numbers": case.numbers} for case in self.cases],
+        }
+
+
+def unit(value: float, digits: int) -> float:
+    """One unit in the last of some significant digits of a value.
+
+    Parameters
+    ----------
+    value : float
+        Zero counts as if it began in the first decimal place.
+    digits : int
+
+    Returns
+    -------
+    float
+    """
+    first = floor(log10(abs(value)) + 1e-12) if value else -1
+    return 10.0 ** (first - digits + 1)
+
+
+def near(value: float, digits: int | None) -> Value:
+    """A value and the tolerance with which it is asked for.
+
+    Parameters
+    ----------
+    value : float
+    digits : int or None
+        How many digits are asked for; None: the value itself.
+
+    Returns
+    -------
+    tuple of float
+    """
+    off = EXACT if digits is None else 1.001 * unit(value, digits)
+    return float(value), off
+
+
+def rounded(value: float, digits: int) -> list[Value]:
+    """What rounding to some significant digits may give: up or down if it is halfway.
+
+    Parameters
+    ----------
+    value : float
+    digits : int
+
+    Returns
+    -------
+    list of tuple of float
+    """
+    step = unit(value, digits)
+    below = floor(value / step)
+    multiples = [below * step, (below + 1) * step]
+    return [(m, 1e-6 * step) for m in multiples if abs(m - value) <= (0.5 + 1e-9) * step]
+
+
+def _or_rounded(values: Sequence[float], digits: int | None, fewer: Sequence[int]):
+    """For each of some values what is near it, or it rounded to fewer digits."""
+    numbers = []
+    for value in values:
+        fits = [near(value, digits)]
+        if digits is not None:
+            for number in fewer:
+                fits += rounded(value, number)
+        numbers.append(tuple(fits))
+    return tuple(numbers)
+
+
+def numbers_question(
+    right: object,
+    mistakes: Mapping[str, object],
+    *,
+    labels: Sequence[str] = (),
+    digits: int | None = DIGITS,
+    otherwise: str = UNKNOWN + HELP,
+) -> Question:
+    """A question for a number or some numbers, with mistakes that are known as a whole.
+
+    Two digits of the right answer come before the mistakes: three digits will tell which it was.
+    One digit says so little that a mistake comes first.
+
+    Parameters
+    ----------
+    right : float or sequence of float
+    mistakes : mapping of str to float or sequence of float
+        What to say of each value that a known mistake gives.
+    labels : sequence of str
+        A name for each number; none for a single one.
+    digits : int or None
+        How many significant digits are asked for; None if the numbers are whole.
+    otherwise : str
+        What is said of an unknown mistake.
+
+    Returns
+    -------
+    Question
+    """
+    right = np.atleast_1d(np.asarray(right, float))
+    wrong = {says: np.atleast_1d(np.asarray(value, float)) for says, value in mistakes.items()}
+    cases = [Case(RIGHT, _or_rounded(right, digits, []))]
+    if digits is not None:
+        cases.append(Case(ROUNDED, _or_rounded(right, digits, [2])))
+    cases += [Case(says, _or_rounded(value, digits, [])) for says, value in wrong.items()]
+    if digits is not None:
+        cases.append(Case(ROUNDED, _or_rounded(right, digits, [2, 1])))
+        cases += [Case(says, _or_rounded(value, digits, [2])) for says, value in wrong.items()]
+    return Question("numbers", tuple(labels), tuple(cases), otherwise, digits=digits)
+
+
+def parts_question(
+    parts: Mapping[str, tuple[float, Mapping[float, str]]],
+    *,
+    digits: int | None = DIGITS,
+    kind: str = "numbers",
+) -> Question:
+    """A question for some numbers that are judged one by one: the first wrong one is told.
+
+    Parameters
+    ----------
+    parts : mapping of str to tuple
+        For each number its label, the right value and what is said of known mistakes.
+    digits : int or None
+        As in :func:`numbers_question`.
+    kind : {"numbers", "several"}
+        "several" for numbers that are 0 or 1: the labels are ticked.
+
+    Returns
+    -------
+    Question
+    """
+    right = [value for value, _ in parts.values()]
+    exact = _or_rounded(right, digits, [])
+    fewer = _or_rounded(right, digits, [2, 1])
+    cases = [Case(RIGHT, exact)]
+    if digits is not None:
+        cases.append(Case(ROUNDED, fewer))
+    # From the last number to the first: whatever gets here has one that is wrong, and if all those
+    # before a number are right, it is this one.
+    for place, (label, (_, mistakes)) in reversed(list(enumerate(parts.items()))):
+        before = fewer[:place]
+        after = (None,) * (len(parts) - place - 1)
+        for value, says in mistakes.items():
+            wrong = _or_rounded([value], digits, [2])
+            cases.append(Case(f"{label}: {says}", before + wrong + after))
+        cases.append(Case(f"{label}: {UNKNOWN}{HELP}", (*before, None, *after)))
+    return Question(kind, tuple(parts), tuple(cases), UNKNOWN, digits=digits)
+
+
+def letters_question(right: str, wrong: Mapping[str, str]) -> Question:
+    """A choice of some letters; the first that is taken or left wrongly is told.
+
+    Parameters
+    ----------
+    right : str
+        The right ones, such as "ad".
+    wrong : mapping of str to str
+        For every letter, what to say if it is taken or left wrongly.
+
+    Returns
+    -------
+    Question
+    """
+    truth = [float(letter in right) for letter in wrong]
+    cases = [Case(RIGHT, _or_rounded(truth, None, []))]
+    for place, says in reversed(list(enumerate(wrong.values()))):
+        before = _or_rounded(truth[:place], None, [])
+        after = (None,) * (len(wrong) - place)
+        cases.append(Case(says, before + after))
+    return Question("several", tuple(wrong), tuple(cases), UNKNOWN, letters=True)
+
+
+def choice_question(right: str, shows: Mapping[str, str]) -> Question:
+    """A choice of one letter.
+
+    Parameters
+    ----------
+    right : str
+        The right letter.
+    shows : mapping of str to str
+        For every other letter, what to say of whoever takes it.
+
+    Returns
+    -------
+    Question
+    """
+    letters = tuple(sorted({right, *shows}))
+    cases = []
+    for place, letter in enumerate(letters):
+        says = RIGHT if letter == right else shows[letter]
+        cases.append(Case(says, (((float(place), EXACT),),)))
+    return Question("one", letters, tuple(cases), UNKNOWN, letters=True)
