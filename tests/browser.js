@@ -84,7 +84,7 @@
   cut() {
     const kinds = [".cell_output pre", ".output.text_html", ".pst-scrollable-table-container", ".katex-display"];
     return [...document.querySelectorAll(kinds.map((kind) => "article " + kind).join())]
-      .filter((e) => e.checkVisibility() && e.scrollWidth > e.clientWidth + 2) // borders
+      .filter((e) => e.checkVisibility() && e.scrollWidth > e.clientWidth + 1)
       .map((e) => `${e.scrollWidth} of ${e.clientWidth} pixels: ${e.textContent.trim().slice(0, 60)}`);
   },
 

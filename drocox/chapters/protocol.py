@@ -240,6 +240,11 @@ def _row_name(method: str, model: str) -> str:
     return f"{method} (nonlinear)" if is_share and model == "nonlinear" else method
 
 
+def _distance(value: float) -> str:
+    """A distance in SDs: far ones without decimals."""
+    return f"{value:.2f}" if value < 100 else f"{value:.0f}"
+
+
 def show_rows(cells: pd.DataFrame, by_rule: pd.DataFrame, fit: pd.DataFrame) -> HTML:
     """All 62 published rows: distances by selection, choices, and rules.
 
@@ -254,10 +259,10 @@ def show_rows(cells: pd.DataFrame, by_rule: pd.DataFrame, fit: pd.DataFrame) -> 
     counts = choices(by_rule)
     recovered = recovered_rules(cells).replace("stated CI", "as stated")
     shown = pd.DataFrame({
-        "stated": fit["stated"].map("{:.2f}".format),
-        "one setting": fit["one setting"].map("{:.2f}".format),
-        "recovered": fit["recovered"].map("{:.2f}".format),
-        "closest": fit["best of list"].map("{:.2f}".format),
+        "stated": fit["stated"].map(_distance),
+        "one setting": fit["one setting"].map(_distance),
+        "recovered": fit["recovered"].map(_distance),
+        "closest": fit["best of list"].map(_distance),
         "choices": counts["distinct"],
         "within 1 SD": counts["landed"],
         "recovered rule": recovered,
