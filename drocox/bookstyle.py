@@ -14,7 +14,10 @@ import re
 import matplotlib.pyplot as plt
 import pandas as pd
 from IPython import get_ipython
+from matplotlib.figure import Figure
 from matplotlib_inline.backend_inline import set_matplotlib_formats
+
+from drocox.narrow import ABOUT, svg_and_narrow
 
 # Okabe and Ito's palette without yellow and black: distinct for colour-blind readers, on white and
 # on black. The book's style sheet adjusts each to the ground (--dc-0, --dc-1, ...).
@@ -45,12 +48,16 @@ class _Guards(ast.NodeTransformer):
 def use_book_style() -> None:
     """Draw inline figures as SVG whose bytes depend on the picture alone; soften the guards.
 
-    With ``DROCOX_STRICT`` in the environment, as in the build and in tests, guards stay asserts.
+    With ``DROCOX_STRICT`` in the environment, as in the build and in tests, guards stay asserts,
+    and a figure comes with its variant for phones.
     """
     shell = get_ipython()
-    if shell is not None and not os.environ.get("DROCOX_STRICT"):
+    set_matplotlib_formats("svg", metadata=ABOUT)
+    if shell is not None and os.environ.get("DROCOX_STRICT"):
+        pictures = shell.display_formatter.formatters["image/svg+xml"]
+        pictures.for_type(Figure, svg_and_narrow)
+    elif shell is not None:
         shell.ast_transformers.append(_Guards())
-    set_matplotlib_formats("svg", metadata={"Date": None, "Creator": None})
     plt.rcParams.update(
         {
             "svg.hashsalt": "drocox",

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pages
 import pytest
 from filelock import FileLock
 from hypothesis import HealthCheck, settings
@@ -98,3 +99,17 @@ def built(testrun_uid):
             assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
             stamp.write_text(testrun_uid)
     return folder / "_build" / "html"
+
+
+@pytest.fixture(scope="module")
+def site(built):
+    """The address of the built book."""
+    with pages.served(built) as address:
+        yield address
+
+
+@pytest.fixture(scope="module")  # while it runs, no other test can start one
+def chromium():
+    """A browser for the tests of one file."""
+    with pages.browser() as program:
+        yield program

@@ -1,36 +1,21 @@
 """Every page in headless Chromium as readers see it: on desk and phone, by day and by night."""
 
-import functools
 import gzip
-import http.server
 import re
-import shutil
 import sys
-import threading
 from pathlib import Path
 from urllib.parse import quote, unquote, urlsplit
 
 import axe_playwright_python
 import nbformat
 import pytest
+from pages import CHROMIUM, PACKED
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "book" / "_ext"))
 import golden  # noqa: E402
 import plain  # noqa: E402
 
-CHROMIUM = next(
-    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
-)
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--no-first-run",
-]
-PACKED = {".png", ".woff2"}
 SCREENS = {"desktop": (1280, 900), "phone": (390, 844)}
 PAPER = {"width": 718, "height": 1047}  # A4 in pixels, without margins of 1 cm
 PAGES = [page.relative_to(ROOT).with_suffix(".html").as_posix() for page in golden.pages()]
@@ -38,37 +23,6 @@ AXE = (Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text(enc
 CHECKS = Path(__file__).with_name("browser.js").read_text(encoding="utf8")
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here: no page was looked at")
-
-
-class Quiet(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, *arguments):
-        pass
-
-
-@pytest.fixture(scope="module")
-def site(built):
-    """The address of the built book."""
-    server = http.server.ThreadingHTTPServer(
-        ("127.0.0.1", 0), functools.partial(Quiet, directory=str(built))
-    )
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}/"
-    server.shutdown()
-    server.server_close()
-
-
-@pytest.fixture(scope="module")  # while it runs, no other test can start one
-def chromium():
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as driver:
-        browser = driver.chromium.launch(
-            executable_path=CHROMIUM,
-            args=FLAGS,
-            ignore_default_args=["--hide-scrollbars"],  # most readers see them
-        )
-        yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="module", params=SCREENS)

@@ -1,16 +1,14 @@
 """Sphinx extension: what a page says about itself, and what readers get with its parts.
 
 Each page gets a description for search engines and previews, made from its first paragraph, and ids
-that are its only ones. Chapters of the method show where in its diagram they are. Wide tables and
-pictures are marked for the style sheet. Computed tables come as CSV, too. A number stays on the
-line of its percent sign. What assistive programs stumble over is taken out of the HTML. The search
-knows Greek letters by name and lists chapters in their order. The footer tells version and
-licences.
+that are its only ones. Chapters of the method show where in its diagram they are. Wide tables are
+marked for the style sheet. Computed tables come as CSV, too. A number stays on the line of its
+percent sign. What assistive programs stumble over is taken out of the HTML. The search knows Greek
+letters by name and lists chapters in their order. The footer tells version and licences.
 """
 
 import csv
 import html
-import math
 import re
 import tomllib
 import unicodedata
@@ -29,9 +27,6 @@ LINE = 88  # characters of what a cell prints that fit the column
 COLUMN = 690  # pixels for the text where there is a margin
 SENTENCE = 28  # characters from which on a cell is made of several lines
 LABEL = 20  # the same for what stands at the left of a row
-WIDE_PICTURE = 360  # points. Narrower ones can be read on a phone when they are made to fit it
-READABLE = 0.76  # letters of 9 points, the smallest in our figures, are then 9 pixels high
-STEP = 4  # least widths of pictures come in steps of so many rem, classes of the style sheet
 # What readers search for in words that a title does not have: by page, the words and a place there.
 SEARCHED = {
     "book/experiments/protocol": {"Table 1": "t1"},
@@ -138,7 +133,7 @@ def describe(app, pagename, templatename, context, doctree):
 
 
 def mark(app, doctree, docname):
-    """On doctree-resolved. Unique ids; wide tables and pictures get the classes of the style."""
+    """On doctree-resolved. Unique ids; wide tables get the class of the style."""
     if app.builder.format != "html":
         return
     if docname in BOXES:
@@ -166,14 +161,6 @@ def mark(app, doctree, docname):
         longest = max(map(len, printed.astext().splitlines()), default=0)
         if "output" in printed["classes"] and longest > LINE and len(headings) > 1:
             widen(printed)
-    for picture in list(doctree.findall(nodes.image)):
-        points = width(Path(app.srcdir, picture["uri"]))
-        if points > WIDE_PICTURE:
-            rem = READABLE * points * 4 / 3 / 16
-            least = STEP * math.ceil(rem / STEP)
-            box = nodes.container(classes=["wide-picture", f"least-{least}"])
-            picture.replace_self(box)
-            box += picture
 
 
 def keep_together(doctree):
@@ -301,14 +288,6 @@ def widen(node):
             boxes.append(node)
     if boxes and "full-width" not in boxes[-1]["classes"]:
         boxes[-1]["classes"].append("full-width")
-
-
-def width(picture):
-    """Points, for an SVG that says so, else zero."""
-    if picture.suffix != ".svg" or not picture.exists():
-        return 0.0
-    found = re.search(r'<svg[^>]*\swidth="([\d.]+)pt"', picture.read_text(encoding="utf8"))
-    return float(found.group(1)) if found else 0.0
 
 
 # The theme decides late whether a first visit is dark; until then the page would be white.

@@ -18,6 +18,7 @@ from sphinx.util import logging
 from sphinx.util.math import get_node_equation_number
 
 KATEX = Path(__file__).resolve().parents[1] / "_static" / "katex"
+NEEDED = ("KaTeX_Main-Regular", "KaTeX_Math-Italic")  # fonts of nearly every formula
 OPENING = re.compile(r"[(\[“]+$")
 CLOSING = re.compile(r"(?:[-–.,;:!?)\]”…]|[’']s?)+")
 logger = logging.getLogger(__name__)
@@ -106,9 +107,20 @@ def visit_display(translator, node):
     raise nodes.SkipNode
 
 
+def load_fonts(app, pagename, templatename, context, doctree):
+    """On html-page-context. Fonts of formulas are fetched at once, not when the style asks."""
+    if 'class="katex"' not in context.get("body", ""):
+        return
+    for name in NEEDED:
+        address = context["pathto"](f"_static/katex/fonts/{name}.woff2", resource=True)
+        link = f'<link rel="preload" as="font" type="font/woff2" href="{address}" crossorigin />'
+        context["metatags"] += f"\n{link}"
+
+
 def setup(app):
     """Called by Sphinx."""
     app.add_html_math_renderer("katex", (visit_inline, None), (visit_display, None))
     app.add_css_file("katex/katex.css")
     app.connect("doctree-resolved", hold)
+    app.connect("html-page-context", load_fonts)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -20,7 +20,13 @@ FLOORS = (
     (
         "the book's rooms",
         "values, drawings and checks of the chapters",
-        ("drocox.bookstyle", "drocox.explorables", "drocox.exercises", "drocox.chapters"),
+        (
+            "drocox.narrow",
+            "drocox.bookstyle",
+            "drocox.explorables",
+            "drocox.exercises",
+            "drocox.chapters",
+        ),
     ),
 )
 WHOLE = ("drocox.exercises", "drocox.explorables", "drocox.chapters")  # drawn as one box each

@@ -1,0 +1,175 @@
+"""Figures for phones: the panels of a drawn figure below each other, at a phone's width.
+
+While the book is built, each figure of a chapter is drawn twice. The second, narrow drawing travels
+with the first in the metadata of a cell's output, where notebooks ignore it; the page shows it on
+small screens.
+"""
+
+import base64
+import gzip
+
+from IPython.core.pylabtools import print_figure
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.legend import Legend
+
+WIDTH = 4.8  # inches. On a phone letters of 9 points are then 9 pixels high
+ABOUT = {"Date": None, "Creator": None}  # metadata of an SVG: none, so that its bytes do not change
+NARROW = "narrow"  # the key in the metadata
+Place = tuple[int, int]  # row and column
+
+
+def panels_by_place(figure: Figure) -> dict[Place, Axes]:
+    """The panels of a figure that is a grid of them.
+
+    Parameters
+    ----------
+    figure : Figure
+
+    Returns
+    -------
+    dict of Axes
+        By row and column.
+    """
+    places = {}
+    for panel in figure.axes:
+        cell = panel.get_subplotspec()
+        if cell is not None:
+            places[cell.rowspan.start, cell.colspan.start] = panel
+    return places
+
+
+def new_places(panels: dict[Place, Axes]) -> dict[Place, Place]:
+    """Where panels go: up to three of one row below each other, otherwise into two columns.
+
+    Two rows become two columns, so that what stood above each other stands side by side.
+
+    Parameters
+    ----------
+    panels : dict of Axes
+        By row and column.
+
+    Returns
+    -------
+    dict of tuple
+        New row and column, by the old ones.
+    """
+    rows = 1 + max(row for row, _ in panels)
+    columns = 1 + max(column for _, column in panels)
+    if columns == 1 or (rows == 1 and columns <= 3):
+        return {place: (k, 0) for k, place in enumerate(sorted(panels))}
+    if rows == 2:
+        return {(row, column): (column, row) for row, column in panels}
+    return {place: divmod(k, 2) for k, place in enumerate(sorted(panels))}
+
+
+def complete(panels: dict[Place, Axes], places: dict[Place, Place]) -> None:
+    """Give each panel the title, labels and numbers that a neighbour had for both.
+
+    Numbers and labels that panels share stay away where such panels are neighbours again.
+
+    Parameters
+    ----------
+    panels : dict of Axes
+        By the old row and column.
+    places : dict of tuple
+        Of :func:`new_places`.
+    """
+    panel_at = {places[old]: panel for old, panel in panels.items()}
+    for (row, column), panel in sorted(panels.items()):
+        of_row = [other for (r, _), other in sorted(panels.items()) if r == row]
+        of_column = [other for (_, c), other in sorted(panels.items()) if c == column]
+        new_row, new_column = places[row, column]
+        left = panel_at.get((new_row, new_column - 1))
+        below = panel_at.get((new_row + 1, new_column))
+        own_y = left is None or not panel.get_shared_y_axes().joined(panel, left)
+        own_x = below is None or not panel.get_shared_x_axes().joined(panel, below)
+        panel.tick_params(labelleft=own_y, labelbottom=own_x)
+        names = of_row[0].get_yticklabels()
+        if own_y and names:
+            panel.tick_params(axis="y", labelsize=names[0].get_fontsize())
+        if own_y and not panel.get_ylabel():
+            panel.set_ylabel(of_row[0].get_ylabel())
+        if own_x and not panel.get_xlabel():
+            labels = [other.get_xlabel() for other in (of_column[-1], *of_row)]
+            panel.set_xlabel(next(filter(None, labels), ""))
+        if not panel.get_title():
+            panel.set_title(of_column[0].get_title(), fontsize=of_column[0].title.get_fontsize())
+    for old, panel in panels.items():  # when all have been copied
+        below = panel_at.get((places[old][0] + 1, places[old][1]))
+        if below is not None and panel.get_shared_x_axes().joined(panel, below):
+            panel.set_xlabel("")
+
+
+def refold(figure: Figure, legend: Legend) -> None:
+    """Draw a figure's legend again, above the panels, with as many columns as fit.
+
+    Parameters
+    ----------
+    figure : Figure
+    legend : Legend
+        Of the figure, not of a panel.
+    """
+    labels = [text.get_text() for text in legend.get_texts()]
+    drawn = zip(labels, legend.legend_handles, strict=True)
+    handles = {name: handle for name, handle in drawn if handle is not None}
+    for panel in figure.axes:  # theirs are whole, those of the legend may lack the marker
+        of_panel, names = panel.get_legend_handles_labels()
+        handles |= {name: h for name, h in zip(names, of_panel, strict=True) if name in handles}
+    size = legend.get_texts()[0].get_fontproperties().get_size_in_points()
+    letters = WIDTH * 72 / (0.6 * size)  # in a line
+    columns = max(1, int(letters / (max(map(len, labels)) + 7)))
+    legend.remove()
+    figure.legend(
+        list(handles.values()),
+        list(handles),
+        loc="outside upper center",
+        ncols=columns,
+        fontsize=size,
+    )
+
+
+def make_narrow(figure: Figure) -> None:
+    """Lay a figure out anew for a phone. The figure itself is changed.
+
+    Parameters
+    ----------
+    figure : Figure
+    """
+    panels = panels_by_place(figure)
+    height = figure.get_figheight()
+    if len(panels) > 1:
+        places = new_places(panels)
+        rows = 1 + max(row for row, _ in places.values())
+        columns = 1 + max(column for _, column in places.values())
+        height *= rows / (1 + max(row for row, _ in panels))
+        grid = figure.add_gridspec(rows, columns)
+        complete(panels, places)
+        for place, panel in panels.items():
+            panel.set_subplotspec(grid[places[place]])
+        figure.set_layout_engine("constrained", h_pad=0.1)
+    for legend in list(figure.legends):
+        refold(figure, legend)
+    figure.set_size_inches(WIDTH, height)
+
+
+def svg_and_narrow(figure: Figure) -> tuple[str, dict[str, str]]:
+    """A figure as SVG, and metadata with its narrow variant, compressed.
+
+    Parameters
+    ----------
+    figure : Figure
+        Laid out anew afterwards: it is not to be shown a second time.
+
+    Returns
+    -------
+    str
+    dict of str
+    """
+    wide = print_figure(figure, "svg", metadata=ABOUT)
+    if figure.get_figwidth() <= WIDTH:
+        return wide, {}
+    make_narrow(figure)
+    narrow = print_figure(figure, "svg", metadata=ABOUT)
+    packed = gzip.compress(narrow.encode("utf8"), mtime=0)
+    return wide, {NARROW: base64.b64encode(packed).decode("ascii")}
