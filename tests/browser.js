@@ -80,6 +80,24 @@
       .map((e) => e.outerHTML.slice(0, 120));
   },
 
+  // Dropdowns that are open before anyone has clicked.
+  early() {
+    const inside = ":scope > :not(summary, .admonition-title, .toggle-button)";
+    return [...document.querySelectorAll("article details, article .admonition.dropdown")]
+      .filter((box) => box.open || box.querySelector(inside)?.checkVisibility({ visibilityProperty: true }))
+      .map((box) => box.outerHTML.slice(0, 120));
+  },
+
+  // Dropdowns that do not show what they hold when their title is clicked.
+  stuck() {
+    const inside = ":scope > :not(summary, .admonition-title, .toggle-button)";
+    const shows = (box) => box.querySelector(inside).checkVisibility({ visibilityProperty: true });
+    const boxes = [...document.querySelectorAll("article details, article .admonition.dropdown")];
+    for (const box of boxes)
+      if (!shows(box)) box.querySelector(":scope > :is(summary, .admonition-title)").click();
+    return boxes.filter((box) => !shows(box)).map((box) => box.outerHTML.slice(0, 120));
+  },
+
   // On a desk: outputs, tables and formulas of which a part can only be seen by scrolling.
   cut() {
     const kinds = [".cell_output pre", ".output.text_html", ".pst-scrollable-table-container", ".katex-display"];

@@ -97,7 +97,6 @@ def test_page(visit, address):
     else:  # colours and paper are the same for all screens
         bad["cut off"] = check("cut")
         bad["lines too long to read"] = check("long")
-        bad["axe"] = findings(page)
         for scheme in ("light", "dark"):
             page.emulate_media(color_scheme=scheme)
             page.wait_for_function(f"() => document.documentElement.dataset.theme === '{scheme}'")
@@ -114,14 +113,15 @@ def test_page(visit, address):
     bad["out of the keyboard's reach"] = check("unreachable")
     bad["tables that do not hold still"] = check("loose")
     bad["sliders without effect"] = idle_sliders(page)
+    if screen["width"] > PAPER["width"]:
+        bad["axe"] = findings(page)  # at the end, as it changes the page
     bad["while loading"] = visit.trouble
     bad = {what: found for what, found in bad.items() if found}
     assert not bad, "\n".join(f"{what}: {found}" for what, found in bad.items())
 
 
 # Colours are left to ``faint`` of browser.js, which looks at all text, light and dark: axe's own
-# rule takes up to a minute a page. The HTML of formulas is hidden from assistive programs, which
-# read their MathML. Style sheets are not fetched again.
+# rule takes up to a minute a page. Style sheets are not fetched again.
 AXE_OPTIONS = """{
   resultTypes: ["violations"], iframes: false, preload: false,
   rules: {"color-contrast": {enabled: false}},
@@ -129,7 +129,12 @@ AXE_OPTIONS = """{
 
 
 def findings(page):
-    """What axe finds: the rule and the element."""
+    """What axe finds: the rule and the element.
+
+    The HTML of formulas is hidden from assistive programs, which read their MathML; it is most of
+    what a page holds, and without it axe is twice as fast.
+    """
+    page.evaluate("() => document.querySelectorAll('.katex-html').forEach(e => e.remove())")
     page.evaluate(f"() => {{ {AXE} }}")
     result = page.evaluate(f"() => axe.run({{exclude: ['.katex']}}, {AXE_OPTIONS})")
     return [
@@ -140,15 +145,18 @@ def findings(page):
 
 
 def open_everything(page):
-    """Dropdowns of cells and of solutions open at a click and then show what they hold."""
-    for summary in page.locator("article details > summary").all():
-        summary.click()
-        assert summary.evaluate("e => e.parentElement.open")
-    for solution in page.locator("article .admonition.dropdown").all():
-        content = solution.locator(":scope > *:not(.admonition-title):not(.toggle-button)").first
-        assert not content.is_visible()
-        solution.locator(".admonition-title, .toggle-button").first.click()
-        content.wait_for(state="visible", timeout=3000)
+    """Dropdowns of cells and of solutions open at a click and then show what they hold.
+
+    The first of each kind is clicked as a reader does, where it stands; the others by script, which
+    takes a hundredth of the time.
+    """
+    summaries = page.locator("article details > summary")
+    titles = page.locator("article .admonition.dropdown > :is(.admonition-title, .toggle-button)")
+    assert page.evaluate(f"({CHECKS}).early()") == []
+    for buttons in (summaries, titles):
+        if buttons.count():
+            buttons.first.click()
+    assert page.evaluate(f"({CHECKS}).stuck()") == []
 
 
 def idle_sliders(page):
