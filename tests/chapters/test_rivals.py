@@ -6,7 +6,9 @@ import pytest
 from perturbed import failed, rescaled, shuffled, told
 
 import drocox
+from drocox.beyond.methods import YEARS
 from drocox.chapters import rivals as chapter
+from drocox.chapters import rivals_sentences as sentences
 from drocox.paper.comparisons import PAIRS
 from drocox.paper.signed import CLOSER, FARTHER, MOVED, UNDECIDED
 
@@ -32,12 +34,12 @@ def perturbations(runs):
 
 @pytest.mark.parametrize("tell", ["tell_pairs", "tell_league", "tell_groups", "tell_censoring"])
 def test_sentences_hold_and_each_can_fail(runs, tell):
-    result = told(chapter, tell, runs)
-    assert failed(chapter, tell, *perturbations(runs)) == set(result.held)
+    result = told(sentences, tell, runs)
+    assert failed(sentences, tell, *perturbations(runs)) == set(result.held)
 
 
 def test_values_are_those_of_the_rows(runs):
-    values = told(chapter, "tell_league", runs).values
+    values = told(sentences, "tell_league", runs).values
     row = runs.loc[("support", "age", "DRO-COX, sharp 0.5")]
     half = 1.959964 * row["ci_diff_se"]
     assert values["age-gentle-gap"] == f"{row['ci_diff']:+.2f} ± {half:.2f}"
@@ -51,7 +53,7 @@ def test_all_seven_pairs_are_there_with_what_the_paper_has_no_attribute_for(runs
     for pair in PAIRS:
         rivals = set(runs.loc[pair].index)
         assert set(chapter.SERVED) <= rivals
-        assert set(chapter.LEAGUE) - rivals <= {chapter.YEARS}
+        assert set(chapter.LEAGUE) - rivals <= {YEARS}
     # one model for all attributes has one c-index
     same = runs.xs("DRO-COX, sharp 0.5", level="method").loc["support"]
     assert np.ptp(same["c"]) < 1e-9
@@ -106,7 +108,7 @@ def test_detectable(runs):
     row = runs.loc[("seer", "age", "DRO-COX")]
     expected = (1.959964 + 0.84) * row["ci_diff_se"]
     assert detectable.loc["SEER (age)", "DRO-COX: gap"] == pytest.approx(expected, abs=0.006)
-    result = told(chapter, "tell_detectable", detectable)
+    result = told(sentences, "tell_detectable", detectable)
     turned = detectable.set_axis(detectable.columns[::-1], axis=1)
     variants = [(detectable / 100,), (turned,)]
-    assert failed(chapter, "tell_detectable", *variants) == set(result.held)
+    assert failed(sentences, "tell_detectable", *variants) == set(result.held)
