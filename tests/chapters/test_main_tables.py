@@ -7,8 +7,9 @@ import pytest
 from perturbed import failed, shuffled, told
 
 from drocox.chapters import main_tables as chapter
-from drocox.chapters.sentences import ALL_VIEWS
-from drocox.paper import claims, protocol, signed, tables
+from drocox.chapters import main_tables_observations as observations
+from drocox.chapters.sentences import ALL_VIEWS, by_method
+from drocox.paper import claims, protocol, selection, signed, tables
 
 
 @cache
@@ -30,13 +31,13 @@ def counts():
 
 @cache
 def every():
-    return chapter.other_tables()
+    return observations.other_tables()
 
 
-def check(function, *arguments, variants):
+def check(module, function, *arguments, variants):
     """All sentences hold, and each fails for some of the variants."""
-    result = told(chapter, function, *arguments)
-    assert failed(chapter, function, *variants) == set(result.held)
+    result = told(module, function, *arguments)
+    assert failed(module, function, *variants) == set(result.held)
     return result.values
 
 
@@ -56,7 +57,7 @@ def test_rows_within_one_sd_are_counted_one_by_one():
         distances = [abs(mean - printed) / std for mean, printed, std in cells]
         close += sum(distances) / 9 <= 1
     variants = [(shuffled(found(), 0),), (with_small_deviations(),)]
-    values = check("tell_tables", found(), variants=variants)
+    values = check(chapter, "tell_tables", found(), variants=variants)
     assert values["t2-close-stated"] == str(close)
 
 
@@ -64,9 +65,9 @@ def test_sentences_on_t2_and_t3():
     runs = tables.chosen_runs(*tables.EXHIBITS["t2"], "corrected", "stated")
     table = found()["t2", "corrected"]
     others = [(shuffled(table, seed), shuffled(runs, seed)) for seed in range(3)]
-    check("tell_flc", table, runs, variants=others)
-    values = check("tell_support", found(), variants=[(shuffled(found(), 0),)])
-    c = chapter.by_method(found()["t3", "corrected"], "c_index")
+    check(chapter, "tell_flc", table, runs, variants=others)
+    values = check(chapter, "tell_support", found(), variants=[(shuffled(found(), 0),)])
+    c = by_method(found()["t3", "corrected"], "c_index")
     share = (c["Cox"] - c["DRO-COX"]) / (c["Cox"] - 0.5)
     assert values["t3-given"] == f"{100 * share:.0f} %"
 
@@ -78,59 +79,59 @@ def test_groups_are_those_of_the_data():
 
 
 def test_main_comparisons():
-    wide = chapter.wide_means(found())
-    gaps = chapter.ci_of_dro_and_baseline(wide)
+    wide = observations.wide_means(found())
+    gaps = observations.ci_of_dro_and_baseline(wide)
     views = ("stated rule", "corrected", "corrected, one setting")
-    moved = {view: signed.gaps(view, **chapter.AGAINST_BEST) for view in views}
+    moved = {view: signed.gaps(view, **observations.AGAINST_BEST) for view in views}
     other = {view: table.assign(alone=signed.FARTHER) for view, table in moved.items()}
-    assert chapter.show_gaps(gaps).data.count("<tr>") == 7
+    assert observations.show_gaps(gaps).data.count("<tr>") == 7
 
     def mixed(seed):
         wide_of_others = shuffled(wide, seed)
-        return chapter.ci_of_dro_and_baseline(wide_of_others), other
+        return observations.ci_of_dro_and_baseline(wide_of_others), other
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(chapter.selection, "rule_of", lambda *_: "test CI")
-        by_rule = failed(chapter, "tell_lowest_ci", (gaps, moved))
-    sentences = set(told(chapter, "tell_lowest_ci", gaps, moved).held)
-    assert by_rule | failed(chapter, "tell_lowest_ci", mixed(0), mixed(1)) == sentences
+        patch.setattr(selection, "rule_of", lambda *_: "test CI")
+        by_rule = failed(observations, "tell_lowest_ci", (gaps, moved))
+    sentences = set(told(observations, "tell_lowest_ci", gaps, moved).held)
+    assert by_rule | failed(observations, "tell_lowest_ci", mixed(0), mixed(1)) == sentences
     printed = tables.published_table("t2").query("method == 'DRO-COX' and metric == 'ci_percent'")
     assert gaps["printed"]["FLC (age), linear"][0] == printed["mean"].item()
 
 
 @pytest.mark.slow
 def test_counts_are_told():
-    values = told(chapter, "tell_counts", counts()).values
+    values = told(observations, "tell_counts", counts()).values
     count = claims.JUDGES["C2"]("corrected")
     assert values["C2-corrected"] == f"{count.value} of {count.of}"
     one_sided = counts().map(lambda c: c._replace(where="DRO-COX better in 50, SPLIT in 4"))
-    assert failed(chapter, "tell_counts", (one_sided,))
+    assert failed(observations, "tell_counts", (one_sided,))
 
 
 @pytest.mark.slow
 def test_kept_accuracy_and_penalties():
     fewer = counts().map(lambda c: c._replace(value=c.value + 1))
     others = [(shuffled(every(), seed), fewer) for seed in range(2)]
-    values = check("tell_kept", every(), counts(), variants=others)
-    means = chapter.by_method(every()[("support", "race"), "corrected"], "c_index")
+    values = check(observations, "tell_kept", every(), counts(), variants=others)
+    means = by_method(every()[("support", "race"), "corrected"], "c_index")
     share = means["Deep DRO-COX"] / means["DeepSurv"]
-    kept = chapter.kept_c_index(every(), "corrected")
+    kept = observations.kept_c_index(every(), "corrected")
     assert kept["support", "race", "nonlinear"] == pytest.approx(share)
     assert values["kept-corrected"] == f"{100 * kept.min():.1f} %"
     assert values["kept-corrected-one"] == "93.0 %"
 
-    wide = chapter.wide_means(found())
-    result = told(chapter, "tell_penalties", wide, counts())
+    wide = observations.wide_means(found())
+    result = told(observations, "tell_penalties", wide, counts())
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(chapter.protocol, "MODELS", ("linear",))
-        of_half = failed(chapter, "tell_penalties", (wide, counts()))
-    assert of_half | failed(chapter, "tell_penalties", (wide, fewer)) == set(result.held)
+        patch.setattr(protocol, "MODELS", ("linear",))
+        of_half = failed(observations, "tell_penalties", (wide, counts()))
+    assert of_half | failed(observations, "tell_penalties", (wide, fewer)) == set(result.held)
     assert 0 <= int(result.values["own-ci"]) <= int(result.values["own-better"]) <= 30
 
 
 @pytest.mark.slow
 def test_winners():
-    result = told(chapter, "tell_winners", every())
+    result = told(observations, "tell_winners", every())
     values = result.values
     page = values["winners-ci_percent"].data
     assert page.count('<td class="win">') == sum(
@@ -140,8 +141,8 @@ def test_winners():
     assert values["wins-f_a-14-printed"] == "–"
     nobody = claims.best("corrected", metric="f_a", pairs=claims.PAIRS)._replace(value=0)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(chapter.claims, "best", lambda *arguments, **options: nobody)
-        assert failed(chapter, "tell_winners", (every(),)) == set(result.held)
+        patch.setattr(claims, "best", lambda *arguments, **options: nobody)
+        assert failed(observations, "tell_winners", (every(),)) == set(result.held)
 
 
 def test_ranks_front_and_luck():
@@ -150,14 +151,14 @@ def test_ranks_front_and_luck():
         f"{title}, {model}" for title in chapter.MAIN_EXHIBITS.values() for model in protocol.MODELS
     ]
     ranks = pd.DataFrame([[2, 1, 1, 6, 1]] * 6, names, metrics)
-    check("tell_ranks", ranks, variants=[(ranks + 2,), (5 - ranks,)])
+    check(observations, "tell_ranks", ranks, variants=[(ranks + 2,), (5 - ranks,)])
     methods = claims.BASELINES["linear"] + claims.DRO["linear"]
     times = pd.Series([3, 6, 6, 2, 1, 4, 2, 5], methods)
-    values = check("tell_front", times, variants=[(times - 1,)])
+    values = check(observations, "tell_front", times, variants=[(times - 1,)])
     assert values["front-dro"] == "2 and 5"
-    table = signed.gaps("corrected", **chapter.AGAINST_BEST).assign(printed=0.1)
+    table = signed.gaps("corrected", **observations.AGAINST_BEST).assign(printed=0.1)
     wider = table.assign(difference=30.0, printed=30.0)
-    check("tell_luck", table, names, variants=[(wider, names[::-1])])
+    check(observations, "tell_luck", table, names, variants=[(wider, names[::-1])])
 
 
 def test_the_figure_follows_every_method_from_view_to_view():
@@ -175,4 +176,4 @@ def test_the_figure_follows_every_method_from_view_to_view():
 
 def test_what_the_figure_shows():
     turned = {key: table.assign(mean=-table["mean"]) for key, table in found().items()}
-    check("tell_figure", found(), variants=[(turned,)])
+    check(chapter, "tell_figure", found(), variants=[(turned,)])
