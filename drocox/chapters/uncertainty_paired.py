@@ -14,7 +14,8 @@ from matplotlib.figure import Figure
 
 from drocox.bookstyle import guard, say
 from drocox.chapters.sentences import WRITTEN
-from drocox.chapters.uncertainty import chosen, ci_exhibits
+from drocox.chapters.uncertainty import chosen
+from drocox.chapters.uncertainty_floor import ci_exhibits
 from drocox.paper import claims, signed, tables
 from drocox.paper.claims import BASELINES, DRO, MAIN_PAIRS, PAIRS
 

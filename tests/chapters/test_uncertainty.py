@@ -10,6 +10,7 @@ from scipy import stats
 
 from drocox import accuracy, fairness
 from drocox.chapters import uncertainty as chapter
+from drocox.chapters import uncertainty_cells as cells
 from drocox.chapters import uncertainty_choice as choice
 from drocox.chapters import uncertainty_paired as paired
 from drocox.paper import claims
@@ -99,7 +100,7 @@ def test_leave_one_out_by_a_loop():
     rng = np.random.default_rng(0)
     h, codes = rng.random(20), rng.integers(0, 2, (20, 2))
     cell = codes @ [2, 1]
-    value, without = choice.leave_one_out(h, cell, 1)
+    value, without = cells.leave_one_out(h, cell, 1)
     assert np.isclose(value, fairness.intersectional(h, codes))
     for i, expected in zip(np.flatnonzero(cell == 1), without, strict=True):
         rest = fairness.intersectional(np.delete(h, i), np.delete(codes, i, axis=0))
@@ -108,7 +109,7 @@ def test_leave_one_out_by_a_loop():
 
 def test_cells_in_words():
     groups = {"age": np.array([0, 1]), "gender": np.array([1, 0])}
-    assert choice.cell_names(groups).tolist() == ["up to 65, men", "over 65, women"]
+    assert cells.cell_names(groups).tolist() == ["up to 65, men", "over 65, women"]
 
 
 @pytest.mark.slow
