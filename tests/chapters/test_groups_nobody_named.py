@@ -7,6 +7,7 @@ from perturbed import failed, rescaled, told
 import drocox
 from drocox.beyond import groups
 from drocox.chapters import groups_nobody_named as chapter
+from drocox.chapters import groups_nobody_named_real as real_patients
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +29,7 @@ def censoring(runs):
 @pytest.fixture(scope="module")
 def real(runs):
     rows = runs[runs["study"] == "groups"]
-    return chapter.with_models(rows[rows["family"].notna()])
+    return real_patients.with_models(rows[rows["family"].notna()])
 
 
 @pytest.fixture(scope="module")
@@ -108,38 +109,38 @@ def test_models_are_named_by_method_and_alpha(real):
 
 
 def test_verdicts_are_counts_of_intervals(told_groups):
-    counts = chapter.verdicts(told_groups, "c_index")
+    counts = real_patients.verdicts(told_groups, "c_index")
     rows = told_groups[(told_groups["model"] == "DRO-COX 0.1") & (told_groups["dataset"] == "seer")]
     assert counts.loc["DRO-COX 0.1", ("seer", "worse")] == (rows["c_index_gain_high"] < 0).sum()
     assert "Cox" not in counts.index
 
 
 def test_real_groups_and_their_drawing(told_groups):
-    ranks = chapter.verdicts(told_groups, "c_index")
-    likelihoods = chapter.verdicts(told_groups, "lpl")
-    result = told(chapter, "tell_real", told_groups, ranks, likelihoods)
+    ranks = real_patients.verdicts(told_groups, "c_index")
+    likelihoods = real_patients.verdicts(told_groups, "lpl")
+    result = told(real_patients, "tell_real", told_groups, ranks, likelihoods)
     one = told_groups[told_groups["model"] == "DRO-COX 0.1"]
     assert result.values["hidden-groups"] == str(len(one))
     wide = told_groups.assign(c_index_gain_high=told_groups["c_index_gain_high"] + 1)
     all_better = ranks * 0 + 34
     none = ranks * 0
     variants = [(wide, all_better, likelihoods), (told_groups, none, likelihoods)]
-    assert failed(chapter, "tell_real", *variants) == set(result.held)
-    assert len(chapter.draw_real(told_groups).axes) == 3
+    assert failed(real_patients, "tell_real", *variants) == set(result.held)
+    assert len(real_patients.draw_real(told_groups).axes) == 3
 
 
 def test_groups_with_names(real):
     sides = real[real["family"] == "attributes"]
-    result = told(chapter, "tell_sides", sides)
+    result = told(real_patients, "tell_sides", sides)
     assert result.values["sides-n"] == "42"  # 14 groups of seven pairs, three times
     columns = ["c_index_gain", "c_index_gain_low", "c_index_gain_high"]
     shifts = [(sides.assign(**{c: sides[c] + by for c in columns}),) for by in (-1, 1)]
-    assert failed(chapter, "tell_sides", *shifts) == set(result.held)
+    assert failed(real_patients, "tell_sides", *shifts) == set(result.held)
 
 
 def test_expected_deaths_sum_to_the_observed_ones():
     minority = np.arange(300) < 60
     data = groups.planted("other", minority, 1.0, seed=0)
-    expected = chapter.expected_deaths(data, np.arange(300) % 3)
+    expected = real_patients.expected_deaths(data, np.arange(300) % 3)
     assert (expected >= 0).all()
     assert abs(expected.sum() / data.event.sum() - 1) < 0.2
