@@ -3,7 +3,8 @@
 The chapter trains models as published, replaces one piece of the procedure and looks at what moves.
 Here are the ledger that closes the chapter and the values of its sentences on data and losses, with
 the guards that hold them. Those on metrics are in :mod:`drocox.chapters.differences_metrics`, those
-on the choice of the published models in :mod:`drocox.chapters.differences_choice`.
+on the choice of the published models in :mod:`drocox.chapters.differences_choice`, those on the
+missing gradient in :mod:`drocox.chapters.differences_gradient`.
 """
 
 from collections.abc import Mapping
@@ -13,23 +14,13 @@ import pandas as pd
 
 import drocox
 from drocox.bookstyle import guard, say
+from drocox.explorables.results import METRICS
 from drocox.paper import protocol, tables
 from drocox.paper.comparisons import MAIN_PAIRS
 
 MAIN_ATTRIBUTE = dict(MAIN_PAIRS)  # of each data set, in Tables 2 to 4
 TABLE = {"flc": "t2", "support": "t3", "seer": "t4"}
-NAMES = {
-    "c_index": "c-index",
-    "auc": "AUC",
-    "lpl": "LPL",
-    "ibs": "IBS",
-    "ibs_misaligned": "IBS",
-    "f_i": "F_I",
-    "f_g": "F_G",
-    "f_cap": "F_∩",
-    "f_a": "F_A",
-    "ci_percent": "CI (%)",
-}
+NAMES = METRICS | {"ibs_misaligned": "IBS"}  # of metrics, as printed
 AS_PUBLISHED = "as published"  # said in the ledger where the corrected protocol changes nothing
 
 

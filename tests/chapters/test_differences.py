@@ -8,6 +8,7 @@ from perturbed import failed, rescaled, told
 from drocox import fairness
 from drocox.chapters import differences as chapter
 from drocox.chapters import differences_choice as choice
+from drocox.chapters import differences_gradient as missing
 from drocox.chapters import differences_metrics as metrics
 from drocox.paper import selection, store, tables
 
@@ -81,13 +82,13 @@ def test_growth_is_finite_where_hazards_overflow():
     runs = pd.DataFrame(
         {"learning_rate": [0.001, 0.001, 0.01, 0.0001], "test_f_i": [1e20, 1e40, np.inf, 3.0]}
     )
-    exponent, overflowed, fast = choice.growth(runs)
+    exponent, overflowed, fast = missing.growth(runs)
     assert np.isclose(exponent, 30) and (overflowed, fast) == (1, 1)
-    result = told(choice, "tell_growth", store.load_runs("forensic"))
+    result = told(missing, "tell_growth", store.load_runs("forensic"))
     assert result.values["fast-overflow"] == "480"
     assert 10 < float(result.values["fast-f-i"]) < 308
     tame = runs.assign(test_f_i=1.0)
-    assert failed(choice, "tell_growth", (tame,)) == set(result.held)
+    assert failed(missing, "tell_growth", (tame,)) == set(result.held)
 
 
 @pytest.mark.slow
@@ -109,13 +110,13 @@ def test_rules_and_the_gradient():
     stores = {"cut": store.load_runs("forensic"), "full": store.load_runs("as_published")}
     distances = {}
     for kind, runs in stores.items():
-        columns = {d.upper(): choice.by_setting(runs, d) for d in chapter.MAIN_ATTRIBUTE}
+        columns = {d.upper(): missing.by_setting(runs, d) for d in chapter.MAIN_ATTRIBUTE}
         distances[kind] = pd.DataFrame(columns)
     distances = pd.concat(distances, axis=1)
-    result = told(choice, "tell_gradient", distances, by_rule)
+    result = told(missing, "tell_gradient", distances, by_rule)
     assert float(result.values["cut-largest"]) < 0.5
     swapped = distances.rename(columns={"cut": "full", "full": "cut"})
-    lost = failed(choice, "tell_gradient", (swapped, by_rule), (distances, 100 * by_rule))
+    lost = failed(missing, "tell_gradient", (swapped, by_rule), (distances, 100 * by_rule))
     assert lost == set(result.held)
 
 
