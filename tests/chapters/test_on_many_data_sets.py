@@ -11,6 +11,7 @@ from perturbed import failed, rescaled, told
 import drocox
 from drocox.beyond import cohorts, control_evidence, evidence, learning, many, survset
 from drocox.chapters import on_many_data_sets as chapter
+from drocox.chapters import on_many_data_sets_sentences as sentences
 
 
 @pytest.fixture(scope="module")
@@ -64,56 +65,56 @@ def test_the_study_is_whole(runs, controls):
 
 def test_answer(runs, others):
     table = evidence.primary_table(runs)
-    result = told(chapter, "tell_answer", runs, table)
+    result = told(sentences, "tell_answer", runs, table)
     assert result.values["many-c-mean"] == f"{table.loc['c', 'mean']:+.2f}"
     assert float(result.values["many-p"]) < 0.05
     variants = [(rows, evidence.primary_table(rows)) for rows in others]
-    assert len(set(result.held) - failed(chapter, "tell_answer", *variants)) <= 1
+    assert len(set(result.held) - failed(sentences, "tell_answer", *variants)) <= 1
 
 
 def test_models(runs, others):
     arguments = runs, evidence.all_models(runs), evidence.accuracy_table(runs)
-    result = told(chapter, "tell_models", *arguments)
+    result = told(sentences, "tell_models", *arguments)
     assert float(result.values["many-strong-c-loss"]) > 1
     variants = []
     for rows in others:
         accuracy = rescaled(evidence.accuracy_table(rows), -3.0)
         variants.append((rows, evidence.all_models(rows), accuracy))
-    assert len(set(result.held) - failed(chapter, "tell_models", *variants)) <= 2
+    assert len(set(result.held) - failed(sentences, "tell_models", *variants)) <= 2
 
 
 def test_controls(runs, controls):
     power = control_evidence.power_table(runs, controls)
     coverage = control_evidence.coverage_table(controls)
-    result = told(chapter, "tell_controls", power, coverage)
+    result = told(sentences, "tell_controls", power, coverage)
     variants = [(1 - power, 1 - coverage), (power * 0 + 0.3, coverage * 0.5), (power, 2 * coverage)]
-    assert failed(chapter, "tell_controls", *variants) == set(result.held)
+    assert failed(sentences, "tell_controls", *variants) == set(result.held)
 
 
 def test_moderators(runs):
     table = evidence.moderator_table(runs)
-    result = told(chapter, "tell_moderators", table)
+    result = told(sentences, "tell_moderators", table)
     apart = table.assign(low=table["low"] + 10, high=table["high"] + 10)
-    assert failed(chapter, "tell_moderators", (apart,)) == set(result.held)
+    assert failed(sentences, "tell_moderators", (apart,)) == set(result.held)
 
 
 @pytest.mark.slow
 def test_flow():
     flow = survset.flow()
-    result = told(chapter, "tell_flow", flow)
+    result = told(sentences, "tell_flow", flow)
     assert result.values["many-all"] == "76"
     fewer = flow.assign(patients=flow["patients"] + 1)
     fewer.loc["zinc", "step"] = "size"
     fewer.loc["flchain", "step"] = "included"
-    lost = failed(chapter, "tell_flow", (fewer,))
+    lost = failed(sentences, "tell_flow", (fewer,))
     assert set(result.held) - lost == {"and the registered files"}
 
 
 def test_registration(monkeypatch):
-    result = told(chapter, "tell_registration")
-    assert result.values["many-commit"] == chapter.COMMIT[:12]
-    monkeypatch.setitem(chapter.SHA256, "preregistration.md", hashlib.sha256(b"").hexdigest())
-    assert failed(chapter, "tell_registration", ()) == set(result.held)
+    result = told(sentences, "tell_registration")
+    assert result.values["many-commit"] == sentences.COMMIT[:12]
+    monkeypatch.setitem(sentences.SHA256, "preregistration.md", hashlib.sha256(b"").hexdigest())
+    assert failed(sentences, "tell_registration", ()) == set(result.held)
     assert "## Deviations" in chapter.registration()
 
 
