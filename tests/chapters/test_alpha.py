@@ -5,22 +5,16 @@ from functools import cache
 import numpy as np
 import pandas as pd
 import pytest
-from perturbed import failed, shuffled, told
+from perturbed import check, failed, shuffled, told
 from scipy.stats import spearmanr
 from scipy.stats import t as student
 
 from drocox.chapters import alpha as chapter
+from drocox.chapters import alpha_scale as scale
 from drocox.paper import claims, protocol, signed, store, tables
 
 EXTRA = {"as_published": 1 / 10, "corrected": 1 / 10 + 0.2 / 0.8}  # Nadeau and Bengio
 RANGES = {"flc": (0.1, 0.3), "support": (0.3, 0.5), "seer": (0.1, 0.3)}
-
-
-def check(function, *arguments, variants):
-    """All sentences hold, and each fails for some of the variants."""
-    result = told(chapter, function, *arguments)
-    assert failed(chapter, function, *variants) == set(result.held)
-    return result.values
 
 
 @cache
@@ -59,7 +53,9 @@ def changes(column, ranges):
 
 
 def test_points_of_the_figure():
-    values = check("tell_points", alpha(), variants=[(shuffled(alpha(), 0),), (alpha()[1:],)])
+    values = check(
+        chapter, "tell_points", alpha(), variants=[(shuffled(alpha(), 0),), (alpha()[1:],)]
+    )
     points = chapter.published_points(alpha())
     row = points.iloc[0]
     assert row["distance"] == abs(row["mean"] - row["paper_mean"]) / row["paper_std"]
@@ -82,7 +78,7 @@ def test_claims_and_gains():
     gains = changes("test_c_index", RANGES)
     falling = gains.assign(change=-gains["change"], **{"repeats > 0": 0})
     others = [(mixed(seed), falling) for seed in range(3)]
-    values = check("tell_gains", alpha(), gains, variants=others)
+    values = check(chapter, "tell_gains", alpha(), gains, variants=others)
     assert values["gains-in-errors"] == "3.3, 8.6, 4.0"
     naive = gains.assign(SE=gains["SE"] * 2)
     assert failed(chapter, "tell_gains", (alpha(), naive))
@@ -105,16 +101,18 @@ def correlations():
 def test_fairness():
     rho = correlations()
     imparity = changes("test_ci_percent_age", dict.fromkeys(chapter.DATASETS, (0.1, 0.5)))
-    check("tell_fairness", rho, imparity, variants=[(-rho, -imparity), (0 * rho, imparity)])
+    check(
+        chapter, "tell_fairness", rho, imparity, variants=[(-rho, -imparity), (0 * rho, imparity)]
+    )
     of_flc = repeats("corrected", "flc", "test_ci_percent_age")
     runs = store.load_runs("as_published")
     others = [(runs.assign(moved=0), of_flc * 0 + of_flc.columns)]
-    check("tell_test_sets", runs, of_flc, variants=others)
+    check(chapter, "tell_test_sets", runs, of_flc, variants=others)
 
 
 def test_trade_off():
     variants = [(mixed(seed),) for seed in range(3)]
-    values = check("tell_trade_off", alpha(), variants=variants)
+    values = check(chapter, "tell_trade_off", alpha(), variants=variants)
     assert values["trade-paper-flc"] == "0.49"
     assert len(chapter.draw_trade_off(alpha()).axes) == 3
 
@@ -126,25 +124,25 @@ def test_learned():
     )
     learned.loc[0.3, "support"] = 0.1
     other = learned[::-1].set_axis(learned.index)
-    values = check("tell_learned", alpha(), runs, learned, variants=[(alpha(), runs, other),
+    values = check(scale, "tell_learned", alpha(), runs, learned, variants=[(alpha(), runs, other),
                    (alpha(), runs, 3 * learned)])  # fmt: skip
     assert values["learned-support-half"] == "20.0"
 
 
 def test_shrunk():
-    first = chapter.first_repeat(store.load_runs("corrected"))
+    first = scale.first_repeat(store.load_runs("corrected"))
     assert len(first) == 18
     scales = np.geomspace(1e-4, 1e4, 5)
     control = {d: {"f_a": scales, "c_index": 0.9, "ci_percent": 1.0} for d in chapter.DATASETS}
     low = {d: {"f_a": scales * 1e9, "c_index": 0.1} for d in chapter.DATASETS}
-    values = check("tell_shrunk", first, control, variants=[(first, low)])
+    values = check(scale, "tell_shrunk", first, control, variants=[(first, low)])
     assert values["shrunk-ahead"] == "0"
-    assert len(chapter.draw_shrunk(first, control).axes) == 6
+    assert len(scale.draw_shrunk(first, control).axes) == 6
 
 
 def test_test_parts():
     constant = dict.fromkeys([(dataset, 1) for dataset in chapter.DATASETS], 0.0)
-    assert failed(chapter, "tell_test_parts", (constant,))
+    assert failed(scale, "tell_test_parts", (constant,))
 
 
 def test_against_cox():
@@ -156,21 +154,21 @@ def test_against_cox():
         d = repeats("corrected", dataset, "test_c_index").sub(cox, axis=0)
         gaps[dataset, "c_index"] = pd.DataFrame({"mean": d.mean(), "half": width * d.std()})
     sure = {key: gap.assign(mean=9.0, half=1e-9) for key, gap in gaps.items()}
-    check("tell_against_cox", gaps, variants=[(sure,)])
+    check(scale, "tell_against_cox", gaps, variants=[(sure,)])
 
 
 def test_gaps_by_alpha():
-    table = chapter.gaps_by_alpha(store.load_runs("corrected"))
+    table = scale.gaps_by_alpha(store.load_runs("corrected"))
     robust = repeats("corrected", "support", "test_ci_signed_age")[0.5]
     assert table.loc["support 0.5", "ours"] == pytest.approx(robust.mean())
     nothing = table.assign(alone=signed.UNDECIDED, together=signed.UNDECIDED, ours=-1.0)
-    values = check("tell_gaps_by_alpha", table, variants=[(nothing,)])
+    values = check(scale, "tell_gaps_by_alpha", table, variants=[(nothing,)])
     assert values["support-half-difference"] == "1.99 ± 0.55"
-    assert len(chapter.draw_gaps_by_alpha(table).axes) == 3
-    assert chapter.show_gaps_by_alpha(table).loc["SUPPORT, α = 0.5", "alone"] == signed.CLOSER
+    assert len(scale.draw_gaps_by_alpha(table).axes) == 3
+    assert scale.show_gaps_by_alpha(table).loc["SUPPORT, α = 0.5", "alone"] == signed.CLOSER
 
 
 def test_a_model_that_has_barely_started():
     runs = store.load_runs("corrected")
     trained = runs[runs["learning_rate"] == 0.01].assign(learning_rate=0.0001)
-    check("tell_stopped", runs, variants=[(trained,)])
+    check(scale, "tell_stopped", runs, variants=[(trained,)])
