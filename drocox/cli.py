@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from drocox.data import SurvivalData
+    from drocox.report import Audit
 
 COMPARISONS = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt}
 CUT = re.compile(r"(?P<column>.+?) *(?P<sign>>=|<=|>|<) *(?P<number>.*)")
@@ -167,16 +168,12 @@ def _group(df, name: str, outcomes: tuple[str, ...]) -> "pd.Series":
     labels = column(df, parted["column"] if parted else name, "--groups", outcomes)
     if cut and not NUMBER.fullmatch(cut["number"]):
         raise ValueError(f"--groups: {name!r} needs a number after {cut['sign']}, as in age>65")
-    if parted:
-        values = pd.to_numeric(labels, errors="coerce")
-        text = labels[values.isna() & labels.notna()]
-        if len(text):
-            raise ValueError(f"--groups: {name!r} cannot cut {text.iloc[0]!r}, which is no number")
-    if bins:
-        labels = _binned(values, bins["edges"].split(","))
-    elif cut:
+    if cut:
+        values = _measurements(labels, name)
         inside = COMPARISONS[cut["sign"]](values, float(cut["number"]))
         labels = inside.where(values.notna())
+    elif bins:
+        labels = _binned(_measurements(labels, name), bins["edges"].split(","))
     elif is_numeric_dtype(labels) and _are_codes(labels):  # such as sites
         order = [f"{code:g}" for code in sorted(labels.dropna().unique())]
         named = labels.map(lambda code: f"{code:g}", na_action="ignore")
@@ -187,14 +184,31 @@ def _group(df, name: str, outcomes: tuple[str, ...]) -> "pd.Series":
             f"in --groups '{name}>65' or '{name}:50,65,75'; write numbers that are labels as text, "
             "such as 'no 12'"
         )
-    if labels.isna().any():  # a group of their own
-        known = [str(label) for label in sorted(labels.dropna().unique())]
-        if isinstance(labels.dtype, pd.CategoricalDtype):
-            known = list(labels.cat.categories)
-        order = list(dict.fromkeys([*known, MISSING]))
-        labels = labels.map(str, na_action="ignore").fillna(MISSING)
-        labels = labels.astype(pd.CategoricalDtype(order))
-    return labels
+    return _with_missing(labels) if labels.isna().any() else labels
+
+
+def _measurements(values, name: str) -> "pd.Series":
+    """Numbers that can be cut, with gaps."""
+    import pandas as pd
+
+    numbers = pd.to_numeric(values, errors="coerce")
+    text = values[numbers.isna() & values.notna()]
+    if len(text):
+        raise ValueError(f"--groups: {name!r} cannot cut {text.iloc[0]!r}, which is no number")
+    return numbers
+
+
+def _with_missing(labels) -> "pd.Series":
+    """Labels of which those that are missing are a group of their own, the last."""
+    import pandas as pd
+
+    if isinstance(labels.dtype, pd.CategoricalDtype):
+        known = list(labels.cat.categories)
+    else:
+        known = sorted(labels.dropna().unique())
+    order = list(dict.fromkeys([*map(str, known), MISSING]))  # each once
+    named = labels.astype(object).map(str, na_action="ignore").fillna(MISSING)
+    return named.astype(pd.CategoricalDtype(order))
 
 
 def _are_codes(values) -> bool:
@@ -250,9 +264,7 @@ def _patients(df, args, name: str) -> tuple["SurvivalData", list[str]]:
     given = (args.score, args.survival, args.fold)
     features = [c for c in df.columns if c not in (*outcomes, *args.drop, *given)]
     unusable: list[str] = []
-    if (
-        args.score or args.survival
-    ):  # no model is fitted here, so a column that cannot be used does no harm
+    if args.score or args.survival:  # no model is fitted here: an unusable column does no harm
         features, unusable = _usable(df, features)
         features = features or [args.score or args.survival]
     try:
@@ -291,44 +303,68 @@ def _audit(args) -> None:
     df = files.read_table(source, _unneeded(args), "--drop")
     data, unusable = _patients(df, args, source.name)
 
-    from drocox.data import column
-    from drocox.estimator import DROCox
-    from drocox.report import audit, page
-    from drocox.tuning import cross_fit
+    from drocox.report import page
 
-    common = {"horizon": args.horizon, "smallest": args.smallest, "familywise": args.familywise}
-    outcomes = (args.time, args.event)
-    told: list[str] = []  # warnings of the models fitted here
+    warned: list[str] = []  # by models that are fitted here
     if args.score or args.survival:
-        if args.fold:
-            common["folds"] = column(df, args.fold, "--fold", outcomes).to_numpy()
-        if args.score:
-            common["scores"] = _scores(df, args.score, outcomes)
-        if args.survival:
-            common["survival"] = _scores(df, args.survival, outcomes, "--survival")
-            common["times"] = args.horizon
-        audits = {args.score or args.survival: audit(data, **common)}
+        audits = {args.score or args.survival: _audit_given(df, data, args)}
     else:
-        models = {"Cox": DROCox(alpha=1.0), f"DRO-COX, α = {DROCox().alpha:g}": DROCox()}
-        audits = {}
-        for name, model in models.items():
-            with warnings.catch_warnings(record=True) as caught:
-                warnings.simplefilter("always")
-                held_out = cross_fit(data, model)
-            told += [f"{name}: {text}." for text in dict.fromkeys(str(w.message) for w in caught)]
-            audits[name] = audit(data, **held_out, **common)
+        audits, warned = _audit_fitted(data, args)
     facts = {
         "Command": shlex.join(["drocox", *args.words]),
         "Rows": f"{len(df):,} read, all of them used",
         "Event": f"{args.event}, time {args.time}",
     }
-    out.write_text(page(audits, facts, told), encoding="utf-8")
-    text = "".join(f"{name}\n{result}\n\n" for name, result in audits.items())
-    text += "".join(f"{paper.fill(f'Warning. {line}')}\n\n" for line in told)
+    out.write_text(page(audits, facts, warned), encoding="utf-8")
+
+    paragraphs = [f"{name}\n{result}" for name, result in audits.items()]
+    paragraphs += [paper.fill(f"Warning. {line}") for line in warned]
     if unusable:
         words = "Badly served groups were not searched for in: " + ", ".join(unusable)
-        text += paper.fill(words) + "\n\n"
+        paragraphs.append(paper.fill(words))
+    text = "".join(f"{paragraph}\n\n" for paragraph in paragraphs)
     print("".join(c if c.isprintable() or c == "\n" else "?" for c in text) + f"wrote {out}")
+
+
+def _audit_options(args) -> dict:
+    """Options of an audit, whatever the model."""
+    return {"horizon": args.horizon, "smallest": args.smallest, "familywise": args.familywise}
+
+
+def _audit_given(df, data: "SurvivalData", args) -> "Audit":
+    """The audit of scores or survival probabilities that are columns of the file."""
+    from drocox.data import column
+    from drocox.report import audit
+
+    outcomes = (args.time, args.event)
+    predicted = {}
+    if args.fold:
+        predicted["folds"] = column(df, args.fold, "--fold", outcomes).to_numpy()
+    if args.score:
+        predicted["scores"] = _scores(df, args.score, outcomes)
+    if args.survival:
+        predicted["survival"] = _scores(df, args.survival, outcomes, "--survival")
+        predicted["times"] = args.horizon
+    return audit(data, **predicted, **_audit_options(args))
+
+
+def _audit_fitted(data: "SurvivalData", args) -> tuple[dict[str, "Audit"], list[str]]:
+    """Audits of Cox and DRO-COX, cross-fitted to the file, and warnings of their training."""
+    from drocox.estimator import DROCox
+    from drocox.report import audit
+    from drocox.tuning import cross_fit
+
+    models = {"Cox": DROCox(alpha=1.0), f"DRO-COX, α = {DROCox().alpha:g}": DROCox()}
+    audits = {}
+    warned = []
+    for name, model in models.items():
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            held_out = cross_fit(data, model)
+        messages = dict.fromkeys(str(warning.message) for warning in caught)  # each once
+        warned += [f"{name}: {message}." for message in messages]
+        audits[name] = audit(data, **held_out, **_audit_options(args))
+    return audits, warned
 
 
 def main(argv: list[str] | None = None) -> int:

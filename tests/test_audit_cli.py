@@ -357,6 +357,16 @@ def test_sites_by_number_and_ages_in_bins(capsys):
     assert "edges must grow" in answer(capsys, "p.csv", *wrong)
 
 
+def test_sites_and_bins_with_gaps(capsys):
+    df = frame(520).assign(site=np.arange(520) % 13 + 1.0)
+    df.loc[:39, ["age", "site"]] = np.nan
+    df.to_csv("p.csv", index=False)
+    groups = [*ARGUMENTS[:-1], "site,age:50,65", "--score", "risk"]
+    said = answer(capsys, "p.csv", *groups, status=0)
+    for label in ("site = 13 ", "site = missing 40 20", "age:50,65 = missing 40 20"):
+        assert label in said
+
+
 def test_survival_folds_and_small_cells_on_the_command_line(capsys):
     df = frame(240).assign(fold=np.arange(240) % 3)
     df["alive"] = 1 / (1 + np.exp(df["risk"]))
