@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 import drocox
 from drocox.bookstyle import guard, say
 from drocox.chapters.sentences import SHORT, by_method, dashed, keep, within_one_sd
+from drocox.explorables.results import family
 from drocox.paper import claims, protocol, store, tables
 from drocox.paper.prepare import prepare
 
@@ -44,22 +45,12 @@ def keep_tables(found: Tables) -> None:
 # The first figure
 
 
-def _family(method: str) -> str:
-    """The family of a method, a key of :data:`FAMILY`."""
-    m = protocol.METHODS[method]
-    if m.loss == "dro":
-        return "DRO-COX"
-    if m.loss == "split":
-        return "SPLIT"
-    return "penalised" if m.penalty else "plain"
-
-
 def _by_family() -> dict[tuple[str, str], list[str]]:
     """Methods by model and family."""
-    kinds = {}
-    for method, m in protocol.METHODS.items():
-        kinds.setdefault((m.model, _family(method)), []).append(method)
-    return kinds
+    methods = {}
+    for method, settings in protocol.METHODS.items():
+        methods.setdefault((settings.model, family(method)), []).append(method)
+    return methods
 
 
 def _draw_lines(panel: Axes, by_view: list[pd.DataFrame], model: str) -> None:

@@ -161,11 +161,14 @@ def _point(axes: Axes, row: pd.Series, name: str, y: float, colour: str, mark: s
     axes.errorbar(row[name], y, xerr=half, fmt=mark, color=colour, mfc=face, ms=5, lw=1.2)
 
 
-def _rows_of(axes: Axes, labels: list[str]) -> None:
+def _mark_zero(axes: Axes) -> None:
     axes.axvline(0, color="0.5", lw=1)
+    axes.grid(axis="y", visible=False)
+
+
+def _name_rows(axes: Axes, labels: list[str]) -> None:
     axes.set_yticks(range(len(labels)), labels)
     axes.set_ylim(len(labels) - 0.5, -0.5)
-    axes.grid(axis="y", visible=False)
 
 
 def draw_pairs(runs: pd.DataFrame) -> Figure:
@@ -189,9 +192,9 @@ def draw_pairs(runs: pd.DataFrame) -> Figure:
             _point(gap, row, "ci", y + 0.22 * (k - 1), colour, mark)
             if method != "Cox":
                 _point(price, row, "c_diff", y + 0.22 * (k - 1), colour, mark)
-    _rows_of(gap, [pair_name(*pair) for pair in PAIRS])
-    price.axvline(0, color="0.5", lw=1)
-    price.grid(axis="y", visible=False)
+    _name_rows(gap, [pair_name(*pair) for pair in PAIRS])
+    for panel in (gap, price):
+        _mark_zero(panel)
     gap.set_xlabel("signed gap Δ, points (0: equal)")
     price.set_xlabel("c-index less Cox's, points")
     for method, (colour, mark) in MARKS.items():
@@ -230,10 +233,9 @@ def draw_league(league: pd.DataFrame, dataset: str, attribute: str) -> Figure:
             row = rows.loc[name]
             held = abs(row[column]) > max(bar * row[f"{column}_se"], ROUNDING)
             _point(axis, row, column, y, "C0" if held else "0.45", "o", held)
-        axis.axvline(0, color="0.5", lw=1)
-        axis.grid(axis="y", visible=False)
+        _mark_zero(axis)
         axis.set_title(with_minus(title), fontsize="medium")
-    _rows_of(axes[0], names)
+    _name_rows(axes[0], names)
     figure.supxlabel(f"{pair_name(dataset, attribute)}: rival less Cox, points", fontsize="medium")
     return figure
 
@@ -266,10 +268,9 @@ def draw_levels(runs: pd.DataFrame) -> Figure:
                 colour = ("C0" if row[column] > 0 else "C1") if away else "0.45"
                 mark = "o" if row[column] > 0 else "s"
                 _point(axis, row, column, 2 * i + group, colour, mark, away)
-        axis.axvline(0, color="0.5", lw=1)
-        axis.grid(axis="y", visible=False)
+        _mark_zero(axis)
         axis.set_title(method, fontsize="medium")
-    _rows_of(axes[0], labels)
+    _name_rows(axes[0], labels)
     axes[1].set_xlabel("own c-index less Cox's, points")
     return figure
 

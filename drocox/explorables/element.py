@@ -299,6 +299,12 @@ def picture(width: int, height: int, content: str, widest: int | None = None) ->
     )
 
 
+def _pixels(value, limits: tuple[float, float], start: float, end: float):
+    """Where values lie on an axis between its limits, which are drawn at ``start`` and ``end``."""
+    low, high = limits
+    return start + (np.asarray(value) - low) / (high - low) * (end - start)
+
+
 class Axes:
     """Axes of a drawing in pixels.
 
@@ -356,8 +362,7 @@ class Axes:
         -------
         float or array
         """
-        low, high = self.xlim
-        return self.left + (np.asarray(value) - low) / (high - low) * (self.right - self.left)
+        return _pixels(value, self.xlim, self.left, self.right)
 
     def y(self, value: float) -> float:
         """Pixels from the top.
@@ -370,8 +375,7 @@ class Axes:
         -------
         float or array
         """
-        low, high = self.ylim
-        return self.bottom - (np.asarray(value) - low) / (high - low) * (self.bottom - self.top)
+        return _pixels(value, self.ylim, self.bottom, self.top)
 
     def line(self, xs: Sequence, ys: Sequence) -> str:
         """Path through points given in the units of the axes.
