@@ -5,13 +5,13 @@ The forms are made from the same HTML that the book gets, on a small page, in he
 
 import functools
 import json
-import shutil
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 from bs4 import BeautifulSoup
+from pages import CHROMIUM, FLAGS
 
 from drocox.exercises import check, hint, hints, names, question, quiz, quiz_chapters
 from drocox.exercises._answers import ROUNDED, UNKNOWN
@@ -21,10 +21,6 @@ sys.path.insert(0, str(ROOT / "book" / "_ext"))
 import exercises  # noqa: E402
 
 STATIC = ROOT / "book" / "_static"
-CHROMIUM = next(
-    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
-)
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
 QUIZ = [asked for chapter in quiz_chapters() for asked in quiz(chapter)]
 ASKED = [name for name in names() if question(name) is not None]
 ALL = ASKED + [asked.name for asked in QUIZ]

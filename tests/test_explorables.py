@@ -17,6 +17,7 @@ import pytest
 import torch
 from bs4 import BeautifulSoup
 from lifelines import CoxPHFitter, KaplanMeierFitter
+from pages import CHROMIUM, FLAGS
 
 import drocox
 from drocox import explorables
@@ -29,9 +30,6 @@ sys.path.insert(0, str(ROOT / "book" / "_ext"))
 import explore  # noqa: E402
 
 STATIC = ROOT / "book" / "_static"
-CHROMIUM = next(
-    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
-)
 NUMBER = re.compile(r"[-\N{MINUS SIGN}]?\d+(?:\.\d+)?")
 IGNORED = {"class", "data-part", "data-out"}
 # Attributes and text of all parts of the picture, and the text of all numbers.
@@ -56,9 +54,7 @@ def chromium():
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as driver:
-        browser = driver.chromium.launch(
-            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"]
-        )
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         yield browser
         browser.close()
 

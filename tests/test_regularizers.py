@@ -8,6 +8,7 @@ import pytest
 import torch
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from refused import bad_calls
 from torch.autograd import gradcheck
 
 from drocox import regularizers
@@ -319,14 +320,7 @@ BAD = [
 ]  # fmt: skip
 
 
-def bad_calls():
-    for function, names in CALLS.items():
-        for name, value, message in BAD:
-            if name in names:
-                yield pytest.param(function, name, value, message, id=f"{function}: {message}")
-
-
-@pytest.mark.parametrize(("function", "name", "value", "message"), list(bad_calls()))
+@pytest.mark.parametrize(("function", "name", "value", "message"), bad_calls(CALLS, BAD))
 def test_bad_input_is_refused_by_name(function, name, value, message):
     arguments = {**GOOD, name: value}
     with pytest.raises((ValueError, TypeError), match=message):

@@ -1,4 +1,4 @@
-"""What tests of the chapters' modules share: guards stop, and figures are closed."""
+"""What tests of the chapters' modules share: guards stop, figures are closed, values are kept."""
 
 import matplotlib
 import matplotlib.pyplot as plt
@@ -13,3 +13,11 @@ def strict(monkeypatch):
     monkeypatch.setenv("DROCOX_STRICT", "1")
     yield
     plt.close("all")
+
+
+@pytest.fixture
+def said(monkeypatch, request):
+    """Values for the text, by name, that the module ``chapter`` of a test says."""
+    values = {}
+    monkeypatch.setattr(request.module.chapter, "say", values.__setitem__)
+    return values

@@ -1,7 +1,8 @@
 """Chapters' functions with their values and guards recorded, and with numbers that are not theirs.
 
 A function that tells values is run as on the page (:func:`told`): every sentence must hold. To see
-that its guards can fail, it is run again with perturbed arguments (:func:`failed`).
+that its guards can fail, it is run again with perturbed arguments (:func:`failed`); :func:`check`
+does both.
 """
 
 from types import ModuleType
@@ -63,6 +64,13 @@ def failed(module: ModuleType, function: str, *variants: tuple) -> set[str]:
     for arguments in variants:
         sentences |= record(module, function, *arguments, strict=False).failed
     return sentences
+
+
+def check(module: ModuleType, function: str, *arguments, variants: list[tuple]) -> dict:
+    """What a function tells: all sentences hold, and each fails for some of the variants."""
+    result = told(module, function, *arguments)
+    assert failed(module, function, *variants) == set(result.held)
+    return result.values
 
 
 def shuffled(numbers, seed: int):

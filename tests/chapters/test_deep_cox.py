@@ -48,13 +48,11 @@ def test_rates_are_held_to_the_sentence():
         chapter.keep_rates(gains.assign(test=0.1))
 
 
-def test_factors(monkeypatch):
-    values = {}
-    monkeypatch.setattr(chapter, "say", values.__setitem__)
+def test_factors(said):
     free, centred = "mean hazard", "mean hazard, centred"
     table = pd.DataFrame({"gain, test": [0.1, 0.12], free: [1.0, 5.0], centred: [1.0, 1.5]})
     chapter.tell_factors(table)
-    assert values == {"deep-factor": "5.0", "deep-factor-centred": "1.5"}
+    assert said == {"deep-factor": "5.0", "deep-factor-centred": "1.5"}
     with pytest.raises(AssertionError, match="a number that means nothing"):
         chapter.tell_factors(table.assign(**{centred: table[free]}))
     with pytest.raises(AssertionError, match="equally well"):

@@ -76,13 +76,11 @@ def test_training_is_drawn(training):
     assert np.array_equal(imparity.lines[1].get_ydata(), metrics[:, 1, 1])
 
 
-def test_training_is_told(training, monkeypatch):
-    values = {}
-    monkeypatch.setattr(chapter, "say", values.__setitem__)
+def test_training_is_told(training, said):
     risks, spread, metrics = training
     chapter.tell_training(500, risks, spread, metrics)
-    assert values["sd-01"] == "0.010"
-    assert values["risk-01"] == values["log-n"] == "6.21"
+    assert said["sd-01"] == "0.010"
+    assert said["risk-01"] == said["log-n"] == "6.21"
     with pytest.raises(AssertionError, match="close to log n"):
         chapter.tell_training(1000, risks, spread, metrics)
     with pytest.raises(AssertionError, match="flat"):

@@ -8,12 +8,10 @@ from drocox import load_dataset
 from drocox.chapters import fair_baselines as chapter
 
 
-def test_patients_per_event(monkeypatch):
-    values = {}
-    monkeypatch.setattr(chapter, "say", values.__setitem__)
+def test_patients_per_event(said):
     data = load_dataset("flc")
     chapter.tell_patients_per_event({"flc": data})
-    assert values == {"base-flc": f"{1 / data.event.mean():.1f}"}
+    assert said == {"base-flc": f"{1 / data.event.mean():.1f}"}
 
 
 def test_likelihoods_are_held():

@@ -10,22 +10,14 @@ from drocox.bookstyle import SIX
 from drocox.chapters import fairness_metrics as chapter
 
 
-@pytest.fixture
-def told(monkeypatch):
-    """Values for the text, by name."""
-    values = {}
-    monkeypatch.setattr(chapter, "say", values.__setitem__)
-    return values
-
-
-def test_the_smallest_cell(told):
+def test_the_smallest_cell(said):
     chapter.tell_smallest_cell(pd.DataFrame({"patients": [12, 80], "events": [1, 30]}))
-    assert told == {"few": 12, "few_events": "one"}
+    assert said == {"few": 12, "few_events": "one"}
 
 
-def test_the_published_deviation(told):
+def test_the_published_deviation(said):
     chapter.tell_published_deviation()
-    assert float(told["published_sd"]) > 0
+    assert float(said["published_sd"]) > 0
 
 
 def metrics(f_i, f_g, f_cap):
@@ -36,22 +28,22 @@ def test_four_metrics_end_with_the_mean():
     assert list(chapter.four_metrics(metrics(1.0, 2.0, 6.0), "age")) == [1, 2, 6, 3]
 
 
-def test_a_shift_is_told_and_held(told):
+def test_a_shift_is_told_and_held(said):
     flc = (metrics(1.0, 1.0, 1.0), metrics(0.0, 0.1, 0.5))
     seer = (metrics(0.1, 0.1, 0.4), metrics(0.0, 0.0, 3.0))
     chapter.tell_shift(flc, seer)
-    assert told == {"f-cap": "0.40 to 3.00", "f-a": "0.20 to 1.00"}
+    assert said == {"f-cap": "0.40 to 3.00", "f-a": "0.20 to 1.00"}
     with pytest.raises(AssertionError, match="raises F_∩ and F_A"):
         chapter.tell_shift(flc, (seer[0], metrics(0.0, 0.0, 0.5)))
     with pytest.raises(AssertionError, match="on FLC"):
         chapter.tell_shift(flc[::-1], seer)
 
 
-def test_scores_far_from_zero(told):
+def test_scores_far_from_zero(said):
     chapter.tell_scores_far_from_zero()
     hazards = np.exp([-6.0, -5.0, -4.0, -3.0])
     gaps = [abs(a - b) for i, a in enumerate(hazards) for b in hazards[:i]]
-    assert told["far"].startswith(f"{np.mean(gaps):.3f} to ")
+    assert said["far"].startswith(f"{np.mean(gaps):.3f} to ")
 
 
 @pytest.fixture
@@ -97,7 +89,7 @@ def test_the_slider_has_a_curve_for_each_patient():
 
 
 @pytest.mark.slow
-def test_own_concordance_of_seer(told):
+def test_own_concordance_of_seer(said):
     table = chapter.own_concordance(["seer"])
     data = chapter.load_dataset("seer")
     held_out = chapter.cross_fitted(data)
@@ -114,13 +106,13 @@ def test_own_concordance_of_seer(told):
     assert chapter.show_own(table).shape == (2, 4)
 
 
-def test_what_ci_hides_is_told_and_held(told):
+def test_what_ci_hides_is_told_and_held(said):
     columns = ["first", "second", "difference", "ci"]
     values = {("flc", "age"): [66, 73, 7, -0.2], ("support", "age"): [61, 56, -4, -2.0]}
     table = pd.DataFrame(values, columns).T
     table = table.assign(**{f"{name}_half": 1.5 for name in columns})
     chapter.tell_own(table)
-    assert told == {"own-flc-ci": "0.2", "own-flc-young": "66.0", "own-flc-old": "73.0"}
+    assert said == {"own-flc-ci": "0.2", "own-flc-young": "66.0", "own-flc-old": "73.0"}
     for sign, message in ((10, "look equal"), (0.01, "apart"), (-1, "apart")):
         with pytest.raises(AssertionError, match=message):
             chapter.tell_own(table.assign(**{c: sign * table[c] for c in columns}))
@@ -136,10 +128,10 @@ def test_the_gap_of_two_groups_is_the_signed_imparity():
     assert error > 0
 
 
-def test_follow_up_is_told_and_held(told):
+def test_follow_up_is_told_and_held(said):
     gaps = {(0, 0): (0.1, 0.2), (0.2, 2): (0.5, 0.2), (0.1, 5): (1.0, 0.3)}
     chapter.tell_followed(gaps)
-    assert told == {"followed-ci": "0.5 and 1.0"}
+    assert said == {"followed-ci": "0.5 and 1.0"}
     with pytest.raises(AssertionError, match="perfect model"):
         chapter.tell_followed({key: (gap, 1.0) for key, (gap, _) in gaps.items()})
 

@@ -4,7 +4,7 @@ from functools import cache
 
 import pandas as pd
 import pytest
-from perturbed import failed, shuffled, told
+from perturbed import check, failed, shuffled, told
 
 from drocox.chapters import main_tables as chapter
 from drocox.chapters import main_tables_observations as observations
@@ -32,13 +32,6 @@ def counts():
 @cache
 def every():
     return observations.other_tables()
-
-
-def check(module, function, *arguments, variants):
-    """All sentences hold, and each fails for some of the variants."""
-    result = told(module, function, *arguments)
-    assert failed(module, function, *variants) == set(result.held)
-    return result.values
 
 
 def with_small_deviations():

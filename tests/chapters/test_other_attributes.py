@@ -2,20 +2,13 @@
 
 import pandas as pd
 import pytest
-from perturbed import failed, rescaled, shuffled, told
+from perturbed import check, failed, rescaled, shuffled, told
 
 from drocox.chapters import other_attributes as chapter
 from drocox.chapters import sentences
 from drocox.paper import claims, protocol, signed, tables
 
 OTHERS = [pair for pair in claims.PAIRS if pair not in claims.MAIN_PAIRS]
-
-
-def check(function, *arguments, variants):
-    """All sentences hold, and each fails for some of the variants."""
-    result = told(chapter, function, *arguments)
-    assert failed(chapter, function, *variants) == set(result.held)
-    return result.values
 
 
 def test_observations_are_those_of_the_ledger():
@@ -29,7 +22,7 @@ def test_observations_are_those_of_the_ledger():
 
 def test_the_shares_of_models_that_stay():
     same = pd.DataFrame({"corrected": [0.2, 0.4]})
-    values = check("tell_same_model", same, ["a", "b"], variants=[(2 * same, [])])
+    values = check(chapter, "tell_same_model", same, ["a", "b"], variants=[(2 * same, [])])
     assert values == {"same-low": "20", "same-high": "40", "n-chosen": "2"}
 
 
@@ -41,7 +34,7 @@ def test_findings():
         for name, pairs in (("main", claims.MAIN_PAIRS), ("T5–T8", OTHERS))
     }
     other = pd.DataFrame(counts).map(lambda text: text.replace("of 8", "of 9"))
-    values = check("tell_findings", pd.DataFrame(counts), variants=[(other,)])
+    values = check(chapter, "tell_findings", pd.DataFrame(counts), variants=[(other,)])
     assert values["kept"] == counts["corrected", "T5–T8"].iloc[1]
 
 
@@ -69,7 +62,7 @@ def test_lowest():
     table = signed.gaps("corrected", pairs=others)
     nobody = lowest.replace({"DRO-COX": "Cox_I(Keya)"})
     nothing = table.assign(alone=signed.UNDECIDED)
-    values = check("tell_lowest", lowest, table, variants=[(nobody, nothing)])
+    values = check(chapter, "tell_lowest", lowest, table, variants=[(nobody, nothing)])
     assert values["decided"] == "1"
     shown = chapter.show_lowest(lowest, table)
     assert shown.loc["SUPPORT age, linear", "DRO-COX"] == signed.CLOSER
@@ -78,10 +71,10 @@ def test_lowest():
 def test_race_and_price():
     race = [tables.main_table("support", "race", **tables.VIEWS[v]) for v in ("stated rule",
             "corrected")]  # fmt: skip
-    values = check("tell_race", *race, variants=[race[::-1]])
+    values = check(chapter, "tell_race", *race, variants=[race[::-1]])
     assert values["race-stated-cox"] == f"{chapter.by_method(race[0], 'ci_percent')['Cox']:.2f}"
     table = tables.main_table("support", "age", protocol="corrected")
-    check("tell_price", table, variants=[(rescaled(table, -1),)])
+    check(chapter, "tell_price", table, variants=[(rescaled(table, -1),)])
 
 
 def judged_by():
@@ -102,7 +95,9 @@ def test_tuning_and_its_figure():
     other = series.copy()
     other["DRO-COX", "support", "age", "age"] = 0.0
     more = {"DRO-COX": 4, "Deep DRO-COX": 4}
-    values = check("tell_tuning", series, wins, variants=[(other, more), (series.pow(0), more)])
+    values = check(
+        chapter, "tell_tuning", series, wins, variants=[(other, more), (series.pow(0), more)]
+    )
     assert values["wins-chance"] == "3"
     figure = chapter.draw_tuned(series)
     assert len(figure.axes) == 2
@@ -114,7 +109,7 @@ def test_tuning_and_its_figure():
 def test_correlations():
     real = dict.fromkeys(("DRO-COX", "Deep DRO-COX"), (0.05, -0.02, 0.45))
     other = dict.fromkeys(real, (0.5, 0.1, 0.2))
-    assert check("tell_correlations", real, variants=[(other,)])["negative-deep"] == "45"
+    assert check(chapter, "tell_correlations", real, variants=[(other,)])["negative-deep"] == "45"
 
 
 def test_tables_without_printed_numbers():

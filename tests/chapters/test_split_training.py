@@ -14,22 +14,14 @@ PATHS = {
 }
 
 
-@pytest.fixture
-def told(monkeypatch):
-    """Values for the text, by name."""
-    values = {}
-    monkeypatch.setattr(chapter, "say", values.__setitem__)
-    return values
-
-
-def test_the_error_is_told(told):
+def test_the_error_is_told(said):
     errors = [np.array([0.0]), np.array([0.1, np.nan, -0.1])]
     predicted = np.array([[0.0, 0.0], [0.03, -0.02]])
     chapter.tell_error(100, [10, 50], errors, predicted, np.array([2.0, 8.0]))
-    assert told["half-bias"] == "0.0100"
-    assert told["half-sd"] == "0.100"
-    assert told["offset-half"] == "-0.69"
-    assert (told["least"], told["most"]) == ("2", "8")
+    assert said["half-bias"] == "0.0100"
+    assert said["half-sd"] == "0.100"
+    assert said["offset-half"] == "-0.69"
+    assert (said["least"], said["most"]) == ("2", "8")
 
 
 def test_the_bias_is_drawn_beside_its_parts():
@@ -55,20 +47,20 @@ def test_the_slider_has_a_histogram_for_each_size():
     assert f"{np.std(errors[-1]):.3f}" in figure.markup
 
 
-def test_halves_are_told_and_held(told):
+def test_halves_are_told_and_held(said):
     rows = [("random", 2, 0.81), ("random", 1, 0.8), ("stacked", 2, 0.79), ("stacked", 1, 0.6)]
     table = pd.DataFrame(rows, columns=["D1 is", "sides", "test c"]).set_index("D1 is")
     chapter.tell_halves(table, PATHS)
-    assert told == {"c-random": "0.810", "c-stacked-1": "0.600"}
+    assert said == {"c-random": "0.810", "c-stacked-1": "0.600"}
     with pytest.raises(AssertionError, match="runs away"):
         chapter.tell_halves(table, PATHS | {("stacked", 1): [0.0, 0.2]})
     with pytest.raises(AssertionError, match="c-index falls"):
         chapter.tell_halves(table.assign(**{"test c": 0.8}), PATHS)
 
 
-def test_deaths_without_company(told):
+def test_deaths_without_company(said):
     chapter.tell_latest_first(np.array([0.0] * 20 + [0.1]))
-    assert told == {"late-deaths": 21, "late-zero": 20}
+    assert said == {"late-deaths": 21, "late-zero": 20}
     with pytest.raises(AssertionError, match="nothing to learn"):
         chapter.tell_latest_first(np.ones(6))
 

@@ -17,12 +17,10 @@ def test_calibration_is_drawn_by_fifths():
         assert np.array_equal(axes.lines[2 * k + 1].get_ydata(), observed[k])
 
 
-def test_the_largest_gap_is_told(monkeypatch):
-    values = {}
-    monkeypatch.setattr(chapter, "say", values.__setitem__)
+def test_the_largest_gap_is_told(said):
     observed = [curve.copy() for curve in PREDICTED]
     observed[2][1] += 0.07
     chapter.tell_calibration(PREDICTED, observed)
-    assert values == {"gap": "0.07"}
+    assert said == {"gap": "0.07"}
     with pytest.raises(AssertionError, match="close to each curve"):
         chapter.tell_calibration(PREDICTED, [curve - 0.2 for curve in PREDICTED])

@@ -102,13 +102,11 @@ def test_leaving_is_tested_as_lifelines_would():
     assert ours["p"] == pytest.approx(theirs.p_value, rel=1e-4)
 
 
-def test_leaving_is_told_and_held(monkeypatch):
-    values = {}
-    monkeypatch.setattr(chapter, "say", values.__setitem__)
+def test_leaving_is_told_and_held(said):
     names = list(chapter.YEAR)
     tests = pd.DataFrame({"p": [2e-51, 4e-4, 0.03], "log-rank, age": [65.0, 0.4, 0.0]}, names)
     chapter.tell_leaving(tests)
-    assert values == {"leave-flc": "10⁻⁵⁰"}
+    assert said == {"leave-flc": "10⁻⁵⁰"}
     for column, name, value in (
         ("p", "flc", 0.2),
         ("p", "support", 0.2),

@@ -30,14 +30,6 @@ def flc():
     return SimpleNamespace(data=data, scores=scores, losses=losses, q=np.array(q), when=when)
 
 
-@pytest.fixture
-def told(monkeypatch):
-    """Values for the text, by name."""
-    values = {}
-    monkeypatch.setattr(chapter, "say", values.__setitem__)
-    return values
-
-
 def test_percent_so_far_ends_at_100():
     years = np.array([1.0, 2.0, 3.0])
     at = np.array([0.5, 1.0, 2.5, 3.0])
@@ -54,18 +46,18 @@ def test_weight_of_the_earliest_deaths(flc):
     assert chapter.weight_of_earliest(flc, 1.0) == pytest.approx(q[event].sum())
 
 
-def test_what_makes_a_loss_large_is_told_and_held(flc, told):
+def test_what_makes_a_loss_large_is_told_and_held(flc, said):
     chapter.tell_who(flc)
     event = flc.data.event
     loss = flc.losses[-1].numpy()[event]
     sizes = [(flc.data.time >= t).sum() for t in flc.data.time[event]]
     surprise = loss - np.log(sizes)
-    assert told["who-corr-who"] == f"{np.corrcoef(loss, surprise)[0, 1]:.2f}"
+    assert said["who-corr-who"] == f"{np.corrcoef(loss, surprise)[0, 1]:.2f}"
     q = drocox.worst_case_weights(flc.losses[-1], 0.1, rule="paper").numpy()
-    assert told["who-chosen"] == (q > 0).sum()
-    assert int(told["who-chosen-oldest"]) == flc.data.X["age"].to_numpy()[q > 0].max()
+    assert said["who-chosen"] == (q > 0).sum()
+    assert int(said["who-chosen-oldest"]) == flc.data.X["age"].to_numpy()[q > 0].max()
     ages = flc.data.X["age"]
-    assert (told["who-age-least"], told["who-age-most"]) == (f"{min(ages):.0f}", f"{max(ages):.0f}")
+    assert (said["who-age-least"], said["who-age-most"]) == (f"{min(ages):.0f}", f"{max(ages):.0f}")
     flat = SimpleNamespace(**{**vars(flc), "losses": flc.losses[1:2]})  # after training
     with pytest.raises(AssertionError, match="many times"):
         chapter.tell_who(flat)
@@ -112,7 +104,7 @@ def test_the_time_of_weight_is_held_to_the_text(flc):
         chapter.keep_when(backwards, ALPHAS)
 
 
-def test_sizes_are_told(flc, told):
+def test_sizes_are_told(flc, said):
     square = np.array([drocox.dual_constant(alpha, rule="paper") ** 2 for alpha in ALPHAS])
     eta = {0.5: -1.0, 0.4: 1.0, 0.3: 1.0}
     columns = {("", "C²"): square}
@@ -123,27 +115,27 @@ def test_sizes_are_told(flc, told):
         columns[name, "censored"] = 0.25
     table = pd.DataFrame(columns, index=pd.Index(ALPHAS))
     chapter.tell_sizes(table, flc, flc)
-    assert told["who-c2"] == "163"  # 1 + 2 · 9²
-    assert told["who-flc-eff"] == f"{1500 / 163:.0f}"
-    assert told["who-seer-cens"] == "25"
+    assert said["who-c2"] == "163"  # 1 + 2 · 9²
+    assert said["who-flc-eff"] == f"{1500 / 163:.0f}"
+    assert said["who-seer-cens"] == "25"
     with pytest.raises(AssertionError, match="below zero"):
         chapter.tell_sizes(table.abs(), flc, flc)
 
 
-def test_surprises_are_told(told):
+def test_surprises_are_told(said):
     groups = pd.DataFrame({"old": [0.2, 0.8]}, index=pd.Index([0.1, "deaths"]))
     chapter.tell_surprises(groups)
-    assert told == {"who-old-before": "20", "who-old-deaths": "80"}
+    assert said == {"who-old-before": "20", "who-old-deaths": "80"}
 
 
-def test_what_training_does_is_told_and_held(flc, told, monkeypatch):
+def test_what_training_does_is_told_and_held(flc, said, monkeypatch):
     monkeypatch.setattr(chapter, "weight_of_earliest", lambda _, share: {0.2: 0.6, 0.5: 0.9}[share])
     names = ["SD", "c-index", "corr.", "before", "after"]
     columns = pd.MultiIndex.from_product([["FLC", "SEER"], names])
     rows = [[0.01, 0.7, 0.999, 0.3, 0.95] * 2, [1.0, 0.8, 0.2, 0.1, 0.1] * 2]
     effects = pd.DataFrame(rows, columns=columns, index=[0.1, 1.0])
     chapter.tell_when(effects, flc)
-    assert (told["who-sd-cox"], told["who-sd-dro"]) == ("1.00", "0.01")
-    assert told["who-corr-dro"] == "0.999"
+    assert (said["who-sd-cox"], said["who-sd-dro"]) == ("1.00", "0.01")
+    assert said["who-corr-dro"] == "0.999"
     with pytest.raises(AssertionError, match="earliest tenth"):
         chapter.tell_when(effects * 0.8, flc)

@@ -58,11 +58,9 @@ def test_the_ball_is_held_to_the_text():
         chapter.ball_slider("ball", LOSSES, "ACD", RADIUS | {"paper": RADIUS["definition"]})
 
 
-def test_sentences_beyond_one_half(monkeypatch):
-    values = {}
-    monkeypatch.setattr(chapter, "say", values.__setitem__)
+def test_sentences_beyond_one_half(said):
     chapter.tell_beyond_one_half(binary_risk, RADIUS)
-    assert values == {"wc-counter": "0.900", "wc-counter-paper": "0.941"}
+    assert said == {"wc-counter": "0.900", "wc-counter-paper": "0.941"}
     with pytest.raises(AssertionError, match="1/2 for r_max"):
         chapter.tell_beyond_one_half(lambda p, r: min(1.0, 0.5 * p + 0.5), RADIUS)
 
@@ -87,15 +85,13 @@ def patients():
     return losses, event, groups
 
 
-def test_groups_and_ladder_are_told(patients, monkeypatch):
+def test_groups_and_ladder_are_told(patients, said):
     losses, event, groups = patients
-    values = {}
-    monkeypatch.setattr(chapter, "say", values.__setitem__)
     chapter.tell_groups(losses, groups, event)
-    assert values["wc-old"] == f"{losses[groups['over 65']].mean():.2f}"
+    assert said["wc-old"] == f"{losses[groups['over 65']].mean():.2f}"
     table = pd.DataFrame({"worst named group": [1.0], "CVaR": [2.0], "paper": [3.0]}, index=[0.1])
     chapter.tell_ladder(table, losses, event)
-    assert values["wc-deaths"] == f"{losses.sum() / event.sum():.2f}"
+    assert said["wc-deaths"] == f"{losses.sum() / event.sum():.2f}"
     with pytest.raises(AssertionError, match="those who died"):
         chapter.tell_ladder(table, losses + 2.0 * ~event, event)
 
