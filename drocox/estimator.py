@@ -216,22 +216,13 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
         """
         linear = self.hidden_units is None
         convex = linear and self.solver != "adam"
-        if self.solver == "convex" and not linear:
-            raise ValueError("solver='convex' is for linear models; set hidden_units=None")
-        if self.ties != "breslow":
-            raise ValueError(
-                f"ties={self.ties!r} is not offered, only 'breslow'; for Efron's Cox model use "
-                "scikit-survival's CoxPHSurvivalAnalysis(ties='efron') or lifelines' CoxPHFitter, "
-                "for its losses drocox.cox_losses(..., ties='efron')"
-            )
+        self._check_options()
         sample = self._checked_sample(X, y, sample_weight, strata)
         largest = np.abs(sample.X).max()
         if not convex and largest > LARGEST:
             raise ValueError(f"X holds {largest:.1g}, too large for Adam; use a StandardScaler")
         seed = _seed(self.random_state)
-        for name in ("coef_", "first_", "_standard_errors"):  # of an earlier fit
-            if hasattr(self, name):
-                delattr(self, name)
+        self._forget_earlier_fit()
         if self.split:
             self.first_ = random_half(sample.event, seed)
             sample = replace(sample, first=self.first_)
@@ -249,6 +240,7 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
         else:
             self._model = self._train(ordered, seed)
             self.n_iter_ = self.n_iter
+
         with np.errstate(over="ignore", invalid="ignore"):
             scores = self._model.scores(ordered.X)[0]
         losses = ordered.losses(_finite(torch.from_numpy(scores))).numpy()
@@ -264,6 +256,23 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
                 self._standard_errors = standard_errors(ordered, scores)
             self._keep_certificate(solution)
         return self
+
+    def _check_options(self) -> None:
+        """Refuse options that do not go together, or that are not offered."""
+        if self.solver == "convex" and self.hidden_units is not None:
+            raise ValueError("solver='convex' is for linear models; set hidden_units=None")
+        if self.ties != "breslow":
+            raise ValueError(
+                f"ties={self.ties!r} is not offered, only 'breslow'; for Efron's Cox model use "
+                "scikit-survival's CoxPHSurvivalAnalysis(ties='efron') or lifelines' CoxPHFitter, "
+                "for its losses drocox.cox_losses(..., ties='efron')"
+            )
+
+    def _forget_earlier_fit(self) -> None:
+        """Remove what not every fit sets again."""
+        for name in ("coef_", "first_", "_standard_errors"):
+            if hasattr(self, name):
+                delattr(self, name)
 
     def _checked_sample(self, X, y, sample_weight, strata) -> Sample:
         """The training data, or an error that says what is wrong with it."""

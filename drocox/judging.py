@@ -197,19 +197,7 @@ def judge(
     """
     everybody = predictions.patients
     whole = Group(EVERYBODY, np.full(len(everybody.time), True), everybody)
-    rows: dict[tuple[str, str], dict] = {}
-    judged: list[list[Group]] = []  # of each family, the groups with enough events
-    for family in kinds:
-        judged.append([])
-        for group in family.groups(everybody):
-            key = (family.attribute, group.label)
-            rows[key] = {"attribute": family.attribute, "group": group.label}
-            if key in hidden:
-                continue
-            events = group.alone.event.sum()
-            rows[key] |= {"patients": len(group.alone.time), "events": events}
-            if events >= FEWEST_EVENTS:
-                judged[-1].append(group)
+    rows, judged = _counted(everybody, kinds, hidden)
     comparisons: list[dict] = []
     imparity: list[dict] = []
     for name, method in steps(predictions.measures.items(), "audit"):
@@ -240,6 +228,30 @@ def judge(
         pd.DataFrame(comparisons, columns=COMPARISON_COLUMNS),
         pd.DataFrame(imparity, columns=without_measure),
     )
+
+
+def _counted(
+    everybody: HeldOut, kinds: list[Family], hidden: frozenset[tuple[str, str]]
+) -> tuple[dict[tuple[str, str], dict], list[list[Group]]]:
+    """A row for each group, with patients and events unless hidden; those with enough events.
+
+    Rows are by attribute and label, groups by family.
+    """
+    rows: dict[tuple[str, str], dict] = {}
+    judged: list[list[Group]] = []
+    for family in kinds:
+        with_enough_events = []
+        for group in family.groups(everybody):
+            key = (family.attribute, group.label)
+            rows[key] = {"attribute": family.attribute, "group": group.label}
+            if key in hidden:
+                continue
+            events = group.alone.event.sum()
+            rows[key] |= {"patients": len(group.alone.time), "events": events}
+            if events >= FEWEST_EVENTS:
+                with_enough_events.append(group)
+        judged.append(with_enough_events)
+    return rows, judged
 
 
 def group_estimates(

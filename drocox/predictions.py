@@ -18,6 +18,7 @@ Scores on another scale than that of log-hazards are noticed by their slope
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -89,6 +90,53 @@ def predictions(
     -------
     Predictions
     """
+    _check_call(data, scores, survival, times, expected, train)
+    n = len(data)
+    labels, fold = _checked_folds(folds, n)
+    until = _horizon(data, survival, times, horizon)
+    risk = None
+    log_hazards = None
+    events = None
+    if survival is not None:
+        curves = _Curves(survival, times, horizon, n)
+        hazard = np.maximum(curves.hazard_at(np.full(n, until)), TINY)
+        risk = -np.expm1(-hazard)
+        log_hazards = np.log(hazard)
+        events = curves.expected_events(data)
+    if expected is not None:
+        events = _checked_expected(expected, data)
+    if scores is not None:
+        scores = checked_scores(scores)
+        _checks.same_length(scores=scores, data=data.time)
+        if log_hazards is None:
+            log_hazards = scores
+
+    ranks = scores is not None or survival is not None
+    if scores is not None:
+        rank_by = scores
+    elif survival is not None:
+        rank_by = log_hazards
+    else:
+        rank_by = np.zeros(n)  # expected events alone say nothing about who is next
+    patients = HeldOut(rank_by, data.time, data.event, fold, events, until, risk, log_hazards)
+    if ranks and not patients.all_pairs.any():
+        raise ValueError("folds leaves nobody to be compared with; use fewer, larger folds")
+    parts = [] if train is None else _training_parts(train, folds, labels)
+
+    backwards = _backwards(patients, survival is not None) if ranks else ""
+    strange = ""
+    if scores is not None and survival is None:
+        strange = _strange_scale(patients, bool(backwards))
+    notes = [note for note in (backwards, strange) if note]
+    if parts and strange:
+        notes.append("Calibration needs log-hazards, or survival=: it is not shown.")
+    if parts and not strange:
+        patients = _with_baseline(patients, parts)
+    return Predictions(patients, ranks, ranks and not strange, tuple(notes))
+
+
+def _check_call(data, scores, survival, times, expected, train) -> None:
+    """Refuse data that cannot be judged, and predictions that do not go together."""
     if not isinstance(data, SurvivalData) or not data.groups:
         raise TypeError(
             "data must be a SurvivalData with groups; see SurvivalData.from_frame and from_arrays"
@@ -107,52 +155,15 @@ def predictions(
         raise TypeError("train is the baseline of scores, which are missing; leave it out")
     if survival is not None and train is not None:
         raise TypeError("train and survival both give risks; leave train out")
-    n = len(data)
-    labels, fold = _checked_folds(folds, n)
-    until = _horizon(data, survival, times, horizon)
-    risk = None
-    log_hazards = None
-    events = None
-    if survival is not None:
-        curve = _Curves(survival, times, horizon, n)
-        hazard = np.maximum(curve.hazard_at(np.full(n, until)), TINY)
-        risk = -np.expm1(-hazard)
-        log_hazards = np.log(hazard)
-        if curve.times[-1] >= data.time[data.event].max() and len(curve.times) > 1:
-            events = curve.hazard_at(data.time)
-    if expected is not None:
-        events = _checks.numbers(expected, "expected", 1)
-        _checks.same_length(expected=events, data=data.time)
-        if (events < 0).any() or not events.any():
-            raise ValueError("expected holds negative numbers, or only 0; pass expected events")
-    if scores is not None:
-        scores = checked_scores(scores)
-        _checks.same_length(scores=scores, data=data.time)
-    rank_by = scores
-    if scores is None:
-        rank_by = np.zeros(n) if log_hazards is None else log_hazards
-    elif log_hazards is None:
-        log_hazards = scores
-    ranks = scores is not None or survival is not None
-    patients = HeldOut(rank_by, data.time, data.event, fold, events, until, risk, log_hazards)
-    if ranks and not patients.all_pairs.any():
-        raise ValueError("folds leaves nobody to be compared with; use fewer, larger folds")
-    parts = [] if train is None else _training_parts(train, folds, labels)
-    backwards = _backwards(patients, survival is not None) if ranks else ""
-    strange = ""
-    if scores is not None and survival is None:
-        strange = _strange_scale(patients, bool(backwards))
-    notes = [note for note in (backwards, strange) if note]
-    if parts and strange:
-        notes.append("Calibration needs log-hazards, or survival=: it is not shown.")
-    if parts and not strange:
-        events, risk = _by_baseline(parts, patients, until, events)
-        # the same patients, with what is already counted
-        kept = {name: vars(patients)[name] for name in ("counts",) if name in vars(patients)}
-        patients = HeldOut(rank_by, data.time, data.event, fold, events, until, risk, log_hazards)
-        vars(patients).update(kept)
-    scaled = ranks and not strange
-    return Predictions(patients, ranks, scaled, tuple(notes))
+
+
+def _checked_expected(expected, data: SurvivalData) -> np.ndarray:
+    """Expected events of each patient."""
+    events = _checks.numbers(expected, "expected", 1)
+    _checks.same_length(expected=events, data=data.time)
+    if (events < 0).any() or not events.any():
+        raise ValueError("expected holds negative numbers, or only 0; pass expected events")
+    return events
 
 
 class _Curves:
@@ -196,6 +207,12 @@ class _Curves:
         low = np.where(after > 1, self.hazard[rows, np.maximum(after - 2, 0)], 0.0)
         share = (time - grid[after - 1]) / (grid[after] - grid[after - 1])
         return low + share * (high - low)
+
+    def expected_events(self, data: SurvivalData) -> np.ndarray | None:
+        """Expected events of each patient, if there are several times up to the last event."""
+        if len(self.times) == 1 or self.times[-1] < data.time[data.event].max():
+            return None
+        return self.hazard_at(data.time)
 
 
 def _horizon(data: SurvivalData, survival, times, horizon) -> float:
@@ -276,21 +293,24 @@ def _training_parts(train, folds, labels: np.ndarray) -> list[tuple]:
     return parts
 
 
-def _by_baseline(
-    parts: list[tuple], patients: HeldOut, until: float, given: np.ndarray | None
-) -> tuple[np.ndarray, np.ndarray]:
-    """Expected events, unless they were given, and risks up to the horizon."""
-    events = np.empty(len(patients.time)) if given is None else given
-    hazard = np.empty(len(patients.time))
-    for k, part in enumerate(parts):
+def _with_baseline(patients: HeldOut, parts: list[tuple]) -> HeldOut:
+    """The patients with risks and, unless they were given, expected events of a training part."""
+    n = len(patients.time)
+    hazard = np.empty(n)
+    events = np.empty(n)
+    for k, (train, train_scores) in enumerate(parts):
         rows = patients.fold == k
         scores = patients.scores[rows]
-        train, train_scores = part
-        horizon = np.full(rows.sum(), until)
+        horizon = np.full(rows.sum(), patients.until)
         hazard[rows] = expected_events(train, train_scores, scores, horizon)
-        if given is None:
+        if patients.expected is None:
             events[rows] = expected_events(train, train_scores, scores, patients.time[rows])
-    return events, -np.expm1(-hazard)
+    if patients.expected is not None:
+        events = patients.expected
+    with_risk = replace(patients, expected=events, risk=-np.expm1(-hazard))
+    if "counts" in vars(patients):  # the same pairs need not be counted again
+        vars(with_risk)["counts"] = patients.counts
+    return with_risk
 
 
 def _interval(estimate: Estimate) -> tuple[float, float]:

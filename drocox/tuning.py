@@ -195,23 +195,24 @@ def choose_alpha(
             f"a group of {attribute} has {fewest:.0f} events, too few for folds={folds}; lower "
             "folds or merge groups"
         )
+    models = []
+    for alpha in grid:
+        if model is None:
+            models.append(DROCox(alpha=alpha, rule=rule))
+        else:
+            models.append(clone(model).set_params(alpha=alpha))
     c_index = []
     of_groups = []
     for repeat in range(repeats):
-        fits = []
-        for alpha in grid:
-            if model is None:
-                one = DROCox(alpha=alpha, rule=rule)
-            else:
-                one = clone(model).set_params(alpha=alpha)
-            fits.append(cross_fit(data, one, folds=folds, seed=repeat, by=codes))
+        fits = [cross_fit(data, one, folds=folds, seed=repeat, by=codes) for one in models]
         for k in range(folds):
             out = fits[0]["folds"] == k
             outcomes = data.time[out], data.event[out], codes[out]
             judged = [_of_fold(fit["scores"][out], *outcomes, measure) for fit in fits]
             c_index.append([of_all for of_all, _ in judged])
             of_groups.append([groups for _, groups in judged])
-    table = _compare(grid, np.array(c_index), np.array(of_groups), 1 / (folds - 1), measure)
+    test_to_training = 1 / (folds - 1)  # patients
+    table = _compare(grid, np.array(c_index), np.array(of_groups), test_to_training, measure)
     worse = MEASURES[measure].sign * table[measure]
     position = choose(table["c_index"], worse, table["c_index"].iloc[0])
     alpha = table.index[position]
@@ -240,14 +241,19 @@ def _check_data(data: SurvivalData) -> None:
 
 
 def _compare(
-    grid: list[float], c_index: np.ndarray, of_groups: np.ndarray, extra: float, measure: str
+    grid: list[float],
+    c_index: np.ndarray,
+    of_groups: np.ndarray,
+    test_to_training: float,
+    measure: str,
 ) -> pd.DataFrame:
     """The table, from values by fold and alpha; plain Cox is the first.
 
     Imparity and a worst group are no means over folds, so their variance is the jackknife's, which
-    for a mean over J folds is S^2 / J. ``extra`` is the ratio of test to training patients.
+    for a mean over J folds is S^2 / J. Folds share training patients: the variance is 1 + J times
+    the ratio of test to training patients as large (Nadeau and Bengio).
     """
-    J = len(c_index)
+    n_folds = len(c_index)
 
     def mean_c_index(folds) -> np.ndarray:
         return c_index[folds].mean(axis=0)
@@ -261,16 +267,17 @@ def _compare(
         return np.nanmean(of_groups[folds], axis=0).min(axis=-1)
 
     estimates = {"c_index": mean_c_index, "ci_percent": imparity, "worst_c_index": worst}
-    everyone = mean_c_index(slice(None))
+    all_folds = slice(None)
+    everyone = mean_c_index(all_folds)
     table = pd.DataFrame({"alpha": grid, "eligible": everyone >= KEPT * everyone[0]})
-    for name in dict.fromkeys(["c_index", measure]):
+    for name in dict.fromkeys(["c_index", measure]):  # each once
         short = MEASURES[name].short
         estimate = estimates[name]
-        value = estimate(slice(None))
-        without = np.array([estimate(np.arange(J) != j) for j in range(J)])
+        value = estimate(all_folds)
+        without = np.array([estimate(np.arange(n_folds) != k) for k in range(n_folds)])
         of_differences, _ = jackknife(without[:, 1:] - without[:, :1])
-        covariance = (1 + J * extra) * of_differences
-        critical, _ = simultaneous(covariance, J - 1)
+        covariance = (1 + n_folds * test_to_training) * of_differences
+        critical, _ = simultaneous(covariance, n_folds - 1)
         half = np.append(0, critical * np.sqrt(np.diag(covariance)))  # 0: plain Cox with itself
         difference = value - value[0]
         table[name] = value
@@ -282,37 +289,46 @@ def _compare(
 
 def _sentence(table: pd.DataFrame, alpha: float, name: str) -> str:
     """The alpha chosen beside plain Cox, or plain Cox beside the best of the others."""
+    if alpha < 1:
+        return _beside_cox(table, alpha, name, ": plain Cox is as good a choice.")
     measure = MEASURES[name]
-    short_words = "imparity" if name == "ci_percent" else measure.words
     cox = table.iloc[0]
     robust = table.iloc[1:]
-    shown = alpha
-    start = ""
-    if alpha == 1:
-        position = choose(robust["c_index"], measure.sign * robust[name], cox["c_index"])
-        shown = robust.index[position]
-        kept = f"keeps {100 * KEPT:g} % of plain Cox's c-index"
-        start = f"No α {kept}. "
-        if robust["eligible"].any():
-            than = "smaller" if measure.sign > 0 else "larger"
-            start = f"No α that {kept} has a {than} {short_words}: plain Cox is the choice. "
-    row = table.loc[shown]
+    kept = f"keeps {100 * KEPT:g} % of plain Cox's c-index"
+    why = f"No α {kept}. "
+    if robust["eligible"].any():
+        than = "smaller" if measure.sign > 0 else "larger"
+        why = f"No α that {kept} has a {than} {_short_words(name)}: plain Cox is the choice. "
+    best = choose(robust["c_index"], measure.sign * robust[name], cox["c_index"])
+    return why + _beside_cox(table, robust.index[best], name, ".")
+
+
+def _short_words(name: str) -> str:
+    """What a measure is called once its full name has been said."""
+    return "imparity" if name == "ci_percent" else MEASURES[name].words
+
+
+def _beside_cox(table: pd.DataFrame, alpha: float, name: str, if_noise: str) -> str:
+    """How an alpha differs from plain Cox, and whether beyond noise; else ``if_noise`` ends it."""
+    measure = MEASURES[name]
+    cox = table.iloc[0]
+    row = table.loc[alpha]
     ours = f"{measure.words} {measure.text(row[name])}"
     theirs = measure.text(cox[name])
     if name != "c_index":
         ours += f" and c-index {row['c_index']:.3f}"
         theirs += f" and {cox['c_index']:.3f}"
-    unit = 1 if name == "ci_percent" else 100
-    difference = unit * row[f"{measure.short}_difference"]
-    low = unit * row[f"{measure.short}_low"]
-    high = unit * row[f"{measure.short}_high"]
-    start += (
-        f"α = {shown:g} has {ours}, plain Cox {theirs}; {short_words} differs by "
+    to_points = 1 if name == "ci_percent" else 100
+    difference = to_points * row[f"{measure.short}_difference"]
+    low = to_points * row[f"{measure.short}_low"]
+    high = to_points * row[f"{measure.short}_high"]
+    compared = (
+        f"α = {alpha:g} has {ours}, plain Cox {theirs}; {_short_words(name)} differs by "
         f"{difference:+.1f} points (95 % interval, all α at once: {low:.1f} to {high:.1f}). "
     )
     if low <= 0 <= high:
-        end = "No difference beyond noise"
-        return start + end + ("." if alpha == 1 else ": plain Cox is as good a choice.")
+        return f"{compared}No difference beyond noise{if_noise}"
     less = high < 0
-    word = measure.better if less == (measure.sign > 0) else measure.worse
-    return start + f"Beyond noise: {word} than plain Cox."
+    less_is_better = measure.sign > 0
+    word = measure.better if less == less_is_better else measure.worse
+    return f"{compared}Beyond noise: {word} than plain Cox."
