@@ -46,9 +46,12 @@ class _Parser(argparse.ArgumentParser):
 
 def _parser() -> tuple[_Parser, dict[str, _Parser]]:
     """The parser, and those of its commands by name."""
-    words = "Distributionally robust Cox models: an audit of your own data, and the paper's data, "
-    more = "drocox COMMAND --help shows the arguments of a command, with an example."
-    parser = _Parser("drocox", description=words + "experiments and tables.", epilog=more)
+    parser = _Parser(
+        "drocox",
+        description="Distributionally robust Cox models: an audit of your own data, and the "
+        "paper's data, experiments and tables.",
+        epilog="drocox COMMAND --help shows the arguments of a command, with an example.",
+    )
     parser.add_argument("--version", action="version", version=f"drocox {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
 
@@ -59,30 +62,57 @@ def _parser() -> tuple[_Parser, dict[str, _Parser]]:
         sub.set_defaults(run=run, usage=sub.error)
         return sub
 
-    example = "drocox audit patients.csv --time days --event died --groups 'sex,age>65'"
-    add = command("audit", _audit, example).add_argument
-    words = "CSV, Stata, Excel, … with a line of names, then one line for each patient"
-    add("file", help=words)
-    add("--time", required=True, metavar="COLUMN", help="observed times")
-    words = "1 = event, 0 = censored; or COLUMN=VALUE, as in status=dead"
-    add("--event", required=True, metavar="COLUMN", help=words)
-    words = "columns, or cuts like age>65 or age:50,65,75"
-    add("--groups", required=True, type=_group_names, metavar="A,B", help=words)
-    words = "held-out scores to be judged (default: Cox and DRO-COX, fitted here by cross-fitting)"
-    add("--score", metavar="COLUMN", help=words)
-    words = "probabilities to survive until --horizon, instead of scores"
-    add("--survival", metavar="COLUMN", help=words)
-    add("--horizon", type=float, metavar="TIME", help="time up to which risks are judged")
-    add("--fold", metavar="COLUMN", help="which model scored each patient: others are not compared")
-    words = "hide groups with fewer patients or events, as in --smallest 10"
-    add("--smallest", type=int, default=0, metavar="N", help=words)
-    words = "intervals of differences that hold for all attributes at once"
-    add("--familywise", action="store_true", help=words)
-    add("--drop", type=_names, default=[], metavar="A,B", help="no features, such as identifiers")
-    add("--out", type=Path, metavar="PAGE", help="the page to write (default: FILE-audit.html)")
-
+    _add_audit(command)
     paper.add_commands(command)
     return parser, commands.choices
+
+
+def _add_audit(command: Callable) -> None:
+    """Add ``drocox audit`` with its arguments; ``command`` is that of :func:`_parser`."""
+    example = "drocox audit patients.csv --time days --event died --groups 'sex,age>65'"
+    add = command("audit", _audit, example).add_argument
+    add("file", help="CSV, Stata, Excel, … with a line of names, then one line for each patient")
+    add("--time", required=True, metavar="COLUMN", help="observed times")
+    add(
+        "--event",
+        required=True,
+        metavar="COLUMN",
+        help="1 = event, 0 = censored; or COLUMN=VALUE, as in status=dead",
+    )
+    add(
+        "--groups",
+        required=True,
+        type=_group_names,
+        metavar="A,B",
+        help="columns, or cuts like age>65 or age:50,65,75",
+    )
+    add(
+        "--score",
+        metavar="COLUMN",
+        help="held-out scores to be judged (default: Cox and DRO-COX, fitted here by "
+        "cross-fitting)",
+    )
+    add(
+        "--survival",
+        metavar="COLUMN",
+        help="probabilities to survive until --horizon, instead of scores",
+    )
+    add("--horizon", type=float, metavar="TIME", help="time up to which risks are judged")
+    add("--fold", metavar="COLUMN", help="which model scored each patient: others are not compared")
+    add(
+        "--smallest",
+        type=int,
+        default=0,
+        metavar="N",
+        help="hide groups with fewer patients or events, as in --smallest 10",
+    )
+    add(
+        "--familywise",
+        action="store_true",
+        help="intervals of differences that hold for all attributes at once",
+    )
+    add("--drop", type=_names, default=[], metavar="A,B", help="no features, such as identifiers")
+    add("--out", type=Path, metavar="PAGE", help="the page to write (default: FILE-audit.html)")
 
 
 def _names(text: str) -> list[str]:
