@@ -11,7 +11,7 @@ import pytest
 import yaml
 from pypdf import PdfReader
 
-from drocox.exercises import names
+from drocox.exercises import check, names, question
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "book" / "_ext"))
@@ -280,6 +280,56 @@ def test_a_sheet_of_a_part_stands_alone(made):
     assert 'class="room"' not in solved
 
 
+def exercised():
+    return [page for page in plain.pages() if "{exercise-start}" in page.read_text("utf8")]
+
+
+def test_every_chapter_with_problems_has_words_for_its_symbols(made):
+    words = yaml.safe_load(quoted.of_teaching("sheets/formulas.yml"))
+    assert set(words) == {page.stem for page in exercised()}
+    for page in exercised():
+        box = made.used(sheets.of_chapter(page))
+        assert words[page.stem]["words"] and not quoted.REFERENCE.search(box)
+        problems = "".join(made.problem(one) for one in sheets.of_chapter(page))
+        assert "hint(" not in problems and "&lt;sub" not in problems
+
+
+def test_solutions_print_answers_that_the_checks_call_right():
+    said = 0
+    for page in exercised():
+        for one in sheets.of_chapter(page):
+            answer = sheets.right_answer(one.words)
+            if not answer:
+                continue
+            said += 1
+            name = sheets.CHECKED.search(one.words)[1]
+            values = [
+                part if part.isalpha() else float(part.replace("−", "-"))
+                for part in answer.replace("True", "1").replace("False", "0").split(", ")
+            ]
+            if isinstance(values[0], str):
+                assert check(name, "".join(values))
+            else:
+                assert check(name, values if question(name).labels else values[0]), name
+    assert said >= 30
+
+
+def test_verdicts_are_left_out_of_solutions_and_prints_are_not(made):
+    solved = made.problem(sheets.exercise("dual-by-hand"), solved=True)
+    assert "✓" not in solved
+    assert "eta 0.446" in solved
+
+
+def test_sheets_say_how_many_points_there_are(made):
+    assert "of 60</p>" in made.exam()
+    assert "of 12</p>" in made.written("quiz")
+    points = sum(sheets.exercise(name).points for name in ("dro-cox-valid", "who-effective-size"))
+    assert f"of {points + 6}</p>" in made.written("session-3")
+    marks = re.findall(r"<li>(\d) for", made.written("session-3", solved=True))
+    assert sum(map(int, marks)) == 6
+    assert "surprised" not in made.written("session-3")
+
+
 @pytest.mark.parametrize("number", [1, 2, 3])
 def test_a_sheet_of_a_session_has_the_homework_of_the_guide(made, number):
     guide = (ROOT / "book" / "teaching" / "instructors-guide.md").read_text(encoding="utf8")
@@ -301,8 +351,8 @@ def test_the_exam_has_eight_questions_with_marks_that_add_up(made):
     found = list(sheets.QUESTION.finditer(text))
     assert len(found) == 8 == text.count("\n## ")
     assert sum(int(question["points"]) for question in found) == 60
-    for question in found:
-        lines = [line for line in question["marks"].splitlines() if line.startswith("- ")]
+    for asked in found:
+        lines = [line for line in asked["marks"].splitlines() if line.startswith("- ")]
         assert len(lines) >= 2
     assert "Answer" not in made.exam() and "Cauchy" not in made.exam()
     assert made.exam(solved=True).count('class="marks"') == 8

@@ -247,6 +247,7 @@ def main(arguments=None):
     parser.add_argument("--site", type=Path, default=ROOT / "_build" / "html")
     parser.add_argument("--out", type=Path, default=ROOT / "_build" / "course")
     options = parser.parse_args(arguments)
+    options.site, options.out = options.site.resolve(), options.out.resolve()
     printed.Site(options.site)  # is there one?
     shutil.rmtree(options.out, ignore_errors=True)
     options.out.mkdir(parents=True)

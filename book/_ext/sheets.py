@@ -21,7 +21,8 @@ import plain
 import quoted
 import yaml
 
-from drocox.exercises import quiz
+from drocox.exercises import question, quiz
+from drocox.exercises._answers import RIGHT
 
 EXERCISE = re.compile(r"### (Exercise [\d.]+): (.*?)\s*\n(.*)", re.DOTALL)
 PLACE = re.compile(r"^\{(exercise|quiz|rows)\}`([^`]+)`$", re.MULTILINE)
@@ -31,10 +32,18 @@ QUESTION = re.compile(
     r"\nMarks:\n(?P<marks>.*?)(?=^## |\Z)",
     re.DOTALL | re.MULTILINE,
 )
-NAME = '<p class="name">Name <i></i> Points <b></b></p>'
+NAME = '<p class="name">Name <i></i> Points <b></b> of {points}</p>'
+IN_CODE = """<p><i>Problems in code are worked in the notebook of their chapter, where
+<code>check</code> judges them; the lines are for what you found.</i></p>"""
 CALLS = re.compile(r"^(?:answer = \.\.\.|check\(|assert ).*$\n?", re.MULTILINE)
 LINES = 3  # for an answer, for each point
-HINTS = re.compile(r'\s*\([^()]*`hint\("[^"]*"\)`[^()]*\)')  # are for the notebook
+# Hints are for the notebook.
+HINTS = re.compile(
+    r'\s*\([^()]*`hint\("[^"]*"\)`[^()]*\)|\s*Hints?:\s+`hint\("[^"]*"\)`\.?', re.DOTALL
+)
+CHECKED = re.compile(r'check\("([\w-]+)"')
+VERDICT = re.compile(r"[✓≈○✗] [\w-]+: ")
+MARKS = "\nMarks:\n"
 
 
 class Exercise(NamedTuple):
@@ -126,7 +135,7 @@ class Sheets:
         )
 
     def cells(self, cells):
-        """Cells of a notebook as HTML; of calls to check, nothing."""
+        """Cells of a notebook as HTML; calls to check and their verdicts are left out."""
         parts = []
         for cell in cells:
             if cell.cell_type == "markdown":
@@ -138,8 +147,9 @@ class Sheets:
             code = CALLS.sub("", cell.source).strip()
             if code:
                 parts.append(f"<pre>{html.escape(code)}</pre>")
-            if cell.outputs and "check(" not in cell.source.splitlines()[-1]:
-                parts.append(quoted.shown(cell))
+            shows = [output for output in cell.outputs if not is_verdict(output)]
+            if shows:
+                parts.append(quoted.shown(nbformat.from_dict(cell | {"outputs": shows})))
         return "".join(parts)
 
     def problem(self, found, solved=False):
@@ -147,16 +157,18 @@ class Sheets:
         marks = f"{found.points} point{'s' * (found.points > 1)}"
         title = f"<h3>{found.number}. {html.escape(found.title)} <small>{marks}</small></h3>"
         if solved:
-            answer = f'<div class="solution"><b>Solution.</b> {self.cells(found.solution)}</div>'
+            answer = f"<p><b>Solution.</b> {right_answer(found.words)}</p>"
+            answer = f'<div class="solution">{answer}{self.cells(found.solution)}</div>'
         else:
             answer = room(found.points)
         return f'<section class="problem">{title}{self.cells(found.problem)}{answer}</section>'
 
     def used(self, found):
-        """What the problems of a chapter name: formulas, propositions and figures, as HTML."""
+        """What the problems of a chapter need: formulas, propositions, figures, words, as HTML."""
         page = found[0].page
         keys = yaml.safe_load(quoted.of_teaching("sheets/formulas.yml", self.root))
-        wanted = list(keys.get(page.stem, []))
+        needed = keys.get(page.stem, {"formulas": [], "words": ""})
+        wanted = list(needed["formulas"])
         by_name = {name: label for label, (name, _) in plain.labels(self.root).items()}
         named = re.findall(
             r"\((\d+\.\d+)\)|((?:Proposition|Theorem|Definition|Fig\.) \d+\.\d+)",
@@ -164,6 +176,7 @@ class Sheets:
         )
         wanted += [by_name[name] for names in named for name in names if name in by_name]
         parts = [self.quote(label) for label in dict.fromkeys(wanted)]
+        parts += [self.html(needed["words"])] if needed["words"] else []
         return f'<div class="used">{"".join(parts)}</div>' if parts else ""
 
     def quote(self, label):
@@ -184,25 +197,31 @@ class Sheets:
     def of_part(self, caption, pages, solved=False):
         """All exercises of some chapters."""
         kind = "Solutions" if solved else "Problems"
-        parts = [f"<h1>{kind}. {html.escape(caption)}</h1>", "" if solved else NAME + self.head()]
+        parts = [f"<h1>{kind}. {html.escape(caption)}</h1>"]
+        if not solved:
+            points = sum(one.points for page in pages for one in of_chapter(page, self.root))
+            parts += [NAME.format(points=points), quoted.rendered(IN_CODE), self.head()]
         for page in pages:
             found = of_chapter(page, self.root)
             if found:
                 title = re.search(r"^# (.*)$", page.read_text(encoding="utf8"), re.MULTILINE)[1]
                 number = plain.pages(self.root)[page]
                 numbered = f"{number}. {title}" if number else title
-                parts.append(f"<h2>{html.escape(numbered)}</h2>")
-                parts.append("" if solved else self.used(found))
-                parts += [self.problem(one, solved) for one in found]
+                heading = f"<h2>{quoted.rendered(numbered, inline=True)}</h2>"
+                opening = heading if solved else heading + self.used(found)
+                first, *others = [self.problem(one, solved) for one in found]
+                parts += [f'<div class="opening">{opening}{first}</div>', *others]
         return "".join(parts)
 
     def written(self, name, solved=False):
         """A sheet with a source of its own: of a session, handout or quiz."""
-        text = quoted.of_teaching(f"sheets/{name}.md", self.root)
-        if solved:  # only the problems
+        text, _, marks = quoted.of_teaching(f"sheets/{name}.md", self.root).partition(MARKS)
+        points = self.points(text)
+        if solved:  # only the problems, and how the others are marked
             title = re.search(r"^# (.*)$", text, re.MULTILINE)[1]
-            text = "\n\n".join([f"# Solutions: {title}", *(p[0] for p in PLACE.finditer(text))])
-        text = text.replace("{name}", NAME).replace("{head}", self.head())
+            places = (place[0] for place in PLACE.finditer(text))
+            text = "\n\n".join([f"# Solutions: {title}", *places, marks])
+        text = text.replace("{name}", NAME.format(points=points)).replace("{head}", self.head())
         parts = []
         at = 0
         for place in PLACE.finditer(text):
@@ -210,6 +229,16 @@ class Sheets:
             parts.append(self.placed(*place.groups(), solved))
             at = place.end()
         return "".join([*parts, self.html(text[at:])])
+
+    def points(self, text):
+        """How many points a sheet has: of exercises, of questions, and those that it names."""
+        points = sum(map(int, re.findall(r"(\d+) points", text)))
+        for kind, what in PLACE.findall(text):
+            if kind == "exercise":
+                points += exercise(what, self.root).points
+            elif kind == "quiz":
+                points += 1
+        return points
 
     def placed(self, kind, what, solved):
         """A problem of the book, a question of a quiz, or empty lines."""
@@ -223,7 +252,9 @@ class Sheets:
     def exam(self, solved=False):
         """The exam, or its model answers with the marking scheme."""
         text = quoted.of_teaching("sheets/exam.md", self.root)
-        intro = text[: text.index("\n## ")].replace("{name}", "" if solved else NAME)
+        points = sum(int(found["points"]) for found in QUESTION.finditer(text))
+        name = "" if solved else NAME.format(points=points)
+        intro = text[: text.index("\n## ")].replace("{name}", name)
         intro = intro.replace("{head}", "" if solved else self.head())
         if solved:
             intro = intro.replace("# ", "# Model answers and marks: ", 1)
@@ -246,6 +277,32 @@ class Sheets:
 def room(points):
     """Lines for an answer."""
     return f'<div class="room">{"<p></p>" * round(LINES * points)}</div>'
+
+
+def is_verdict(output):
+    """Whether an output is what a check says."""
+    return VERDICT.match(output.get("data", {}).get("text/plain", "")) is not None
+
+
+def right_answer(words):
+    """The right answer to a problem whose check asks for numbers or letters, as words."""
+    checked = CHECKED.search(words)
+    asked = question(checked[1]) if checked else None
+    if asked is None:
+        return ""
+    case = next(case for case in asked.cases if case.says == RIGHT)
+    values = [known[0][0] for known in case.numbers if known]
+    if asked.letters:
+        return ", ".join(name for name, value in zip(asked.labels, values, strict=True) if value)
+    if "True or False" in words:
+        return ", ".join(str(bool(value)) for value in values)
+    return ", ".join(three_digits(value) for value in values)
+
+
+def three_digits(value):
+    """A number as it stands in an answer: whole, or with three digits."""
+    whole = abs(value - round(value)) < 1e-9
+    return (f"{value:.0f}" if whole else f"{value:#.3g}").replace("-", "−")
 
 
 def quiz_question(found, solved):
