@@ -162,7 +162,8 @@ def test_the_guide_links_to_files_of_the_course_that_are_written_and_published()
     known |= {f"sheets/{name}.pdf" for name in ("handout", "quiz", "exam")}
     assert sheets_linked == known
     decks = {f"slides/{deck}.html" for deck in slides.DECKS}
-    assert linked - sheets_linked == {"", "student.zip", "solutions.zip", "book.pdf"} | decks
+    files = {"", "slides.zip", "student.zip", "solutions.zip", "book.pdf"}
+    assert linked - sheets_linked == files | decks
     workflow = (ROOT / ".github" / "workflows" / "book.yml").read_text(encoding="utf8")
     steps = yaml.safe_load(workflow)["jobs"]["build"]["steps"]
     published = next(step["with"]["path"] for step in steps if "pages" in step.get("uses", ""))

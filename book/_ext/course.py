@@ -11,6 +11,7 @@ What the folder then holds:
     student.zip, solutions.zip, nbgrader_config.py        the same in one file, and a course of it
     sheets/                problems and solutions by session and by part; handout, quiz, exam (PDF)
     slides/                four decks: lecture.html, session-1.html, session-2.html, session-3.html
+    slides.zip             the same in one file, for a room without a network
     book.pdf               the whole book
 
 Run it after `make book` and `make golden`: it computes nothing but the numbers of the six patients.
@@ -217,7 +218,7 @@ def write_index(out):
     """A page with links to all files, for whoever finds the folder on the site."""
     frame = quoted.of_teaching("course.html")
     decks = {f"slides/{name}.html": slides.slides(name)[0].title for name in slides.DECKS}
-    files = [*decks, "student.zip", "solutions.zip", "nbgrader_config.py", "book.pdf"]
+    files = [*decks, "slides.zip", "student.zip", "solutions.zip", "nbgrader_config.py", "book.pdf"]
     files += sorted(path.relative_to(out).as_posix() for path in out.glob("sheets/*.pdf"))
     rows = []
     for file in files:
@@ -234,6 +235,7 @@ def do(step, out, site):
         write_notebooks(out)
     elif step == "slides":
         slides.write(out / "slides")
+        shutil.make_archive(str(out / "slides"), "zip", out, "slides")
     elif step == "sheets":
         write_sheets(out)
     else:
