@@ -81,7 +81,7 @@ def numbers(values, name: str, ndim: int | None = None) -> np.ndarray:
         raise ValueError(f"{name} is empty; pass at least one patient")
     if bad := int((~np.isfinite(out)).sum()):
         raise ValueError(f"{name} holds {bad} NaN or infinite value(s); impute or drop them first")
-    return out
+    return np.require(out, requirements="W")  # columns of pandas 3 are read-only: torch warns
 
 
 def outcomes(time, event, names=("time", "event"), ndim: int | None = 1):

@@ -418,3 +418,12 @@ def test_huge_hazards_never_give_nan(function):
 def test_gamma_beside_prepared_pairs_is_refused():
     with pytest.raises((ValueError, TypeError), match="gamma"):
         fairness.individual(GOOD["hazards"], regularizers.all_pairs(GOOD["X"], 0.5), gamma=0.1)
+
+
+def test_arrays_that_cannot_be_written_give_the_same():
+    """As columns of pandas 3 are; torch would warn of them."""
+    patients = Patients(7, 12)
+    locked = patients.hazards.copy()
+    locked.flags.writeable = False
+    value = fairness.group(patients.hazards, patients.codes)
+    assert fairness.group(locked, patients.codes) == value
