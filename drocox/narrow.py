@@ -7,6 +7,8 @@ small screens.
 
 import base64
 import gzip
+import re
+from itertools import pairwise
 
 from IPython.core.pylabtools import print_figure
 from matplotlib.axes import Axes
@@ -16,6 +18,8 @@ from matplotlib.legend import Legend
 WIDTH = 4.8  # inches. On a phone letters of 9 points are then 9 pixels high
 ABOUT = {"Date": None, "Creator": None}  # metadata of an SVG: none, so that its bytes do not change
 NARROW = "narrow"  # the key in the metadata
+NUMBER = re.compile(r"[-\N{MINUS SIGN}]?[\d.]+")
+GAP = 3  # pixels between two numbers below a panel, at least
 Place = tuple[int, int]  # row and column
 
 
@@ -129,6 +133,48 @@ def refold(figure: Figure, legend: Legend) -> None:
     )
 
 
+def thin_out(panel: Axes) -> None:
+    """Leave out every second number below a panel, if they run into each other.
+
+    Parameters
+    ----------
+    panel : Axes
+        Of a figure that was laid out.
+    """
+    labels = [label for label in panel.get_xticklabels() if label.get_text()]
+    boxes = [label.get_window_extent() for label in labels if label.get_visible()]
+    crowded = any(right.x0 < left.x1 + GAP for left, right in pairwise(boxes))
+    numbers = all(NUMBER.fullmatch(label.get_text()) for label in labels)
+    if crowded and numbers:
+        kept = labels[::2]
+        limits = panel.get_xlim()
+        panel.set_xticks(
+            [label.get_position()[0] for label in kept], [label.get_text() for label in kept]
+        )
+        panel.set_xlim(limits)
+
+
+def lay_out(figure: Figure, height: float) -> None:
+    """Set the size and place the panels, so that nothing reaches beyond a phone's width.
+
+    Parameters
+    ----------
+    figure : Figure
+    height : float
+        In inches.
+    """
+    figure.set_layout_engine("constrained", h_pad=0.1)
+    width = WIDTH
+    for _ in range(2):  # a long title may reach beyond its panel: then there is less for the panel
+        figure.set_size_inches(width, height)
+        figure.draw_without_rendering()
+        beyond = figure.get_tightbbox().width - WIDTH
+        if beyond <= 0:
+            break
+        width -= beyond
+    figure.set_layout_engine("none")  # this was it; every drawing would lay it out again
+
+
 def make_narrow(figure: Figure) -> None:
     """Lay a figure out anew for a phone. The figure itself is changed.
 
@@ -147,10 +193,11 @@ def make_narrow(figure: Figure) -> None:
         complete(panels, places)
         for place, panel in panels.items():
             panel.set_subplotspec(grid[places[place]])
-        figure.set_layout_engine("constrained", h_pad=0.1)
     for legend in list(figure.legends):
         refold(figure, legend)
-    figure.set_size_inches(WIDTH, height)
+    lay_out(figure, height)
+    for panel in figure.axes:
+        thin_out(panel)
 
 
 def svg_and_narrow(figure: Figure) -> tuple[str, dict[str, str]]:

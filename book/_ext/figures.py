@@ -48,8 +48,11 @@ def narrow_variants(source, cache):
     for cell in golden.code_cells(notebook):
         for output in cell.outputs:
             packed = output.get("metadata", {}).get(SVG, {}).get(NARROW)
-            if packed:
-                wide = "\n".join(output.data[SVG].splitlines())
+            kinds = [
+                kind for kind in output.get("data", {}) if kind.endswith(SVG)
+            ]  # glue adds words
+            for kind in kinds if packed else ():
+                wide = "\n".join(output.data[kind].splitlines())
                 found[wide] = gzip.decompress(base64.b64decode(packed)).decode("utf8")
     return found
 

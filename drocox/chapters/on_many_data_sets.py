@@ -85,10 +85,9 @@ def draw_answer(table: pd.DataFrame) -> Figure:
                            alpha=0.15, linewidth=0)  # fmt: skip
         axes.plot([row["predicted_low"], row["predicted_high"]], [y, y], color=NEUTRAL, lw=1.5)
         _diamond(axes, row["low"], row["mean"], row["high"], y, "C0")
-        axes.annotate(mean_and_interval(row), (1.02, y), xycoords=("axes fraction", "data"),
-                      va="center", fontsize=10)  # fmt: skip
     axes.axvline(0, color=NEUTRAL, lw=1)
-    axes.set_yticks(-np.arange(len(rows)), [OUTCOME_WORDS[name] for name in rows.index])
+    labels = [f"{OUTCOME_WORDS[name]}\n{mean_and_interval(row)}" for name, row in rows.iterrows()]
+    axes.set_yticks(-np.arange(len(rows)), labels)
     axes.set(xlabel="DRO-COX (sharp, α = 0.5) less Cox, points", ylim=(-len(rows) + 0.4, 0.6))
     axes.grid(axis="y", visible=False)
     figure.tight_layout()

@@ -30,6 +30,7 @@ from drocox.explorables.element import (
 WIDTH = 340
 HEIGHT = 300
 LOWEST = -0.8  # eta that can be chosen
+NO_BREAK = "\N{NO-BREAK SPACE}"
 GAUGE = (54, 328)  # pixels for 0 % and 200 %
 POINTS = 121  # of the curve
 STEPS = (0.0, 0.1, 0.2, 0.3, 0.4)  # ticks of the bound above its minimum, the risk
@@ -271,7 +272,7 @@ def water_level(
     readout = (
         f"<i>C</i>² = 1/<i>α</i> = {output('c2', number(now['c2'], 2))}, "
         f"<i>n</i> Σ <i>q<sub>i</sub></i>² / <i>C</i>² = "
-        f"{output('used', number(100 * now['used'], 1) + ' %')}. "
+        f"{output('used', number(100 * now['used'], 1) + NO_BREAK + '%')}. "
         f"Bound <i>g</i>(<i>η</i>) = {output('g', number(now['g'], 3))}, "
         f"loss under these weights Σ <i>q<sub>i</sub>ℓ<sub>i</sub></i> = "
         f"{output('mean', number(now['mean'], 3))}. "

@@ -98,7 +98,7 @@ explore("dual", function (box) {
     box.say("eta", explore.number(eta, 2));
     box.say("alpha", explore.number(state.alpha, 2));
     box.say("c2", explore.number(1 / state.alpha, 2));
-    box.say("used", explore.number(100 * used, 1) + " %");
+    box.say("used", explore.number(100 * used, 1) + "\u00a0%");
     box.say("g", explore.number(bound(eta), 3));
     box.say("mean", explore.number(sum(q.map((w, i) => w * losses[i])), 3));
     box.say("verdict", verdict(eta, used));
