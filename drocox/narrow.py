@@ -8,17 +8,20 @@ small screens.
 import base64
 import gzip
 import re
+import textwrap
 from itertools import pairwise
 
 from IPython.core.pylabtools import print_figure
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.legend import Legend
+from matplotlib.text import Text
 
-WIDTH = 4.8  # inches. On a phone letters of 9 points are then 9 pixels high
+WIDTH = 4.25  # inches. On a phone letters of 9 points are then 9 pixels high
 ABOUT = {"Date": None, "Creator": None}  # metadata of an SVG: none, so that its bytes do not change
 NARROW = "narrow"  # the key in the metadata
 NUMBER = re.compile(r"[-\N{MINUS SIGN}]?[\d.]+")
+LINE = 24  # letters above or below one of two panels side by side
 GAP = 3  # pixels between two numbers below a panel, at least
 Place = tuple[int, int]  # row and column
 
@@ -133,6 +136,17 @@ def refold(figure: Figure, legend: Legend) -> None:
     )
 
 
+def wrap(words: Text) -> None:
+    """Break a title or label so that it fits one of two columns.
+
+    Parameters
+    ----------
+    words : Text
+    """
+    lines = [textwrap.fill(line, LINE) for line in words.get_text().split("\n")]
+    words.set_text("\n".join(lines))
+
+
 def thin_out(panel: Axes) -> None:
     """Leave out every second number below a panel, if they run into each other.
 
@@ -193,6 +207,9 @@ def make_narrow(figure: Figure) -> None:
         complete(panels, places)
         for place, panel in panels.items():
             panel.set_subplotspec(grid[places[place]])
+            if columns == 2:
+                wrap(panel.title)
+                wrap(panel.xaxis.label)
     for legend in list(figure.legends):
         refold(figure, legend)
     lay_out(figure, height)

@@ -74,7 +74,7 @@ def test_two_rows_become_two_columns():
     figure, axes = plt.subplots(2, 3, figsize=(9, 5), sharex="col", layout="constrained")
     for k, panel in enumerate(axes[0]):
         panel.set_title(f"data {k}")
-        axes[1, k].set_xlabel(f"x {k}")
+        axes[1, k].set_xlabel(f"a label of many words {k}")
     axes[0, 0].set_ylabel("c-index")
     axes[1, 0].set_ylabel("CI")
     narrow.make_narrow(figure)
@@ -85,7 +85,19 @@ def test_two_rows_become_two_columns():
         assert left.y0 == pytest.approx(right.y0) and left.x1 < right.x0
         assert axes[1, k].get_title() == f"data {k}"
         assert [panel.get_ylabel() for panel in axes[:, k]] == ["c-index", "CI"]
-        assert [panel.get_xlabel() for panel in axes[:, k]] == [f"x {k}", f"x {k}"]
+        assert [panel.get_xlabel() for panel in axes[:, k]] == 2 * [f"a label of many words {k}"]
+
+
+def test_words_of_two_columns_are_broken_and_crowded_numbers_thinned():
+    figure, axes = plt.subplots(2, 2, figsize=(9, 5), layout="constrained")
+    title = axes[0, 0].set_title("a title that is longer than a column", fontsize=9)
+    axes[1, 1].set_xticks(
+        [0.1, 0.2, 0.3, 0.4], ["0.1000000", "0.2000000", "0.3000000", "0.4000000"]
+    )
+    narrow.make_narrow(figure)
+    assert title.get_text().count("\n") == 1 and title.get_fontsize() == 9
+    shown = [label.get_text() for label in axes[1, 1].get_xticklabels()]
+    assert shown == ["0.1000000", "0.3000000"]
 
 
 def test_one_panel_only_becomes_narrower():

@@ -83,7 +83,7 @@ def draw_flow() -> Figure:
     for place, row in enumerate(leaving.itertuples()):
         y = -place - 0.5
         ax.annotate("", (0.25, y), (0.1, y), arrowprops=arrow)
-        names = textwrap.fill(_words(row.names), 60)
+        names = textwrap.fill(_words(row.names), 50)
         text = f"{row.leaving}: {row.reason}\n{names}"
         ax.text(0.27, y, text, ha="left", va="center", fontsize=8)
     last = f"{counts.loc['included', 'leaving']} included"
