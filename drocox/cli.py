@@ -241,6 +241,18 @@ def _with_missing(labels) -> "pd.Series":
     return named.astype(pd.CategoricalDtype(order))
 
 
+def _titles(df, names: list[str]) -> list[str]:
+    """What attributes are called: those in bins like their column, if no other is."""
+    columns = []
+    for name in names:
+        bins = None if name in df.columns or CUT.fullmatch(name) else BINS.fullmatch(name)
+        columns.append(bins["column"].strip() if bins else name)
+    titles = []
+    for name, short in zip(names, columns, strict=True):
+        titles.append(short if columns.count(short) == 1 else name)
+    return titles
+
+
 def _are_codes(values) -> bool:
     """Whether many different numbers are labels: whole, and each of several patients."""
     from drocox.data import MAX_LABELS, MAX_NUMERIC_GROUPS
@@ -290,7 +302,9 @@ def _patients(df, args, name: str) -> tuple["SurvivalData", list[str]]:
     if args.time == event:
         raise ValueError(f"--time and --event are both {args.time!r}; name two columns")
     outcomes = (args.time, event)
-    groups = {group: _group(df, group, outcomes) for group in args.groups}
+    groups = {}
+    for group, title in zip(args.groups, _titles(df, args.groups), strict=True):
+        groups[title] = _group(df, group, outcomes)
     given = (args.score, args.survival, args.fold)
     features = [c for c in df.columns if c not in (*outcomes, *args.drop, *given)]
     unusable: list[str] = []

@@ -1,9 +1,13 @@
 """The findings of an audit in words: what is off for whom, ranking, calibration, or neither."""
 
+import math
+
 import pandas as pd
 
 from drocox.heldout import FEWEST_EVENTS
 from drocox.judging import EVERYBODY
+
+MOST_DIGITS = 4  # after the point
 
 
 def sentences(
@@ -54,7 +58,28 @@ def number_text(value: float, digits: int = 2) -> str:
     """
     if abs(value) >= 1000:
         return f"{value:.1e}"
-    return f"{value:.{digits}f}"
+    text = f"{value:.{digits}f}"
+    return text.lstrip("-") if set(text) <= set("-0.") else text
+
+
+def digits_for(low: float, high: float, least: int) -> int:
+    """Digits after the point that tell the ends of an interval apart.
+
+    Parameters
+    ----------
+    low, high : float
+    least : int
+        Digits of an interval that is wide enough.
+
+    Returns
+    -------
+    int
+        At most :data:`MOST_DIGITS`.
+    """
+    width = high - low
+    if not 0 < width < 1:
+        return least
+    return max(least, min(MOST_DIGITS, math.ceil(-math.log10(width))))
 
 
 def _attribute(name: str, rows: pd.DataFrame, of_groups: pd.DataFrame, everybody: pd.Series) -> str:

@@ -2,10 +2,10 @@
 
 Each figure is an :class:`drocox.heldout.Estimate`. On the scale g where it is nearly normal (the
 logarithm of a ratio, the logit of a share), its interval is :math:`g^{-1}(g(v) \\pm 1.96 \\sigma)`
-with the jackknife's standard error :math:`\\sigma`. Differences are taken as they are, in
-percentage points where the figure is a share, with intervals that hold for all pairs of an
-attribute at once (:mod:`drocox.intervals`), or for those of all attributes. Of more than six
-groups each is compared with everybody.
+with the jackknife's standard error :math:`\\sigma`. Differences are in percentage points where the
+figure is a share, with intervals (:mod:`drocox.contrasts`) that hold for all pairs of an attribute
+at once, or for those of all attributes. Of more than six groups each is compared with everybody.
+AUC and Brier score at a horizon need some patients on either side of it.
 """
 
 from itertools import combinations
@@ -14,8 +14,9 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from drocox.contrasts import Contrast, Scale, contrast, scale_of
 from drocox.data import SurvivalData
-from drocox.heldout import FEWEST_EVENTS, SCALES, Estimate, HeldOut, compare
+from drocox.heldout import FEWEST_EVENTS, Estimate, HeldOut
 from drocox.intervals import jackknife
 from drocox.predictions import Predictions
 from drocox.progress import steps
@@ -24,6 +25,8 @@ MOST_PAIRED = 6  # groups that are compared with each other; more are compared w
 MOST_CELLS = 64  # intersections of groups that are judged
 MOST_CROSSED = 20_000_000  # groups times patients, up to which members are compared with everybody
 EVERYBODY = "everybody"
+AT_HORIZON = ("auc", "brier")  # figures that set patients with an event by then against others
+FEWEST_AT_HORIZON = 5  # of either kind, that a group needs to be judged there
 UNTIED = {"c_index": "untied", "concordance": "untied"}  # figures that count pairs of one time
 
 
@@ -33,10 +36,6 @@ class Measure(NamedTuple):
     title: str
     unit: float  # 100: differences in percentage points
     compared: bool
-
-
-def _same(values):
-    return values
 
 
 MEASURES = {
@@ -152,17 +151,26 @@ def with_interval(name: str, estimate: Estimate) -> dict[str, float]:
     dict
         With ``name``, ``name_low`` and ``name_high``.
     """
-    forward, back = SCALES.get(name, (_same, _same))
-    centre = forward(estimate.value)
-    if back is np.exp and not np.isfinite(centre):
+    scale = scale_of(name)
+    centre = scale.forward(estimate.value)
+    if scale.back is np.exp and not np.isfinite(centre):
         centre = np.nan  # hazards beyond the largest number
-    covariance, _ = jackknife(forward(estimate.without)[:, None])
-    half = 1.96 * np.sqrt(covariance.item())
+    half = 1.96 * _error(scale, estimate)
     return {
-        name: back(centre),
-        f"{name}_low": back(centre - half),
-        f"{name}_high": back(centre + half),
+        name: scale.back(centre),
+        f"{name}_low": scale.back(centre - half),
+        f"{name}_high": scale.back(centre + half),
     }
+
+
+def _error(scale: Scale, estimate: Estimate) -> float:
+    """The jackknife's standard error on a scale."""
+    covariance, _ = jackknife(scale.forward(estimate.without)[:, None])
+    if np.isfinite(covariance).all():
+        return float(np.sqrt(covariance.item()))
+    # without one of the patients it is at the end of the scale
+    covariance, _ = jackknife(estimate.without[:, None])
+    return float(scale.derivative(np.float64(estimate.value)) * np.sqrt(covariance.item()))
 
 
 class Judged(NamedTuple):
@@ -201,8 +209,8 @@ def judge(
     comparisons: list[dict] = []
     imparity: list[dict] = []
     for name, method in steps(predictions.measures.items(), "audit"):
-        pairs: list[Pairs] = []
-        pairs_of_algorithm: list[Pairs] = []
+        pairs: list[list[Contrast]] = []
+        pairs_of_algorithm: list[list[Contrast]] = []
         for family, groups in zip(kinds, judged, strict=True):
             estimates = _estimates(everybody, groups, family, name, method)
             for label, estimate in estimates.items():
@@ -217,9 +225,9 @@ def judge(
                 estimates = _estimates(everybody, groups, family, name, method, "untied")
             against = None if paired else _of_everybody(whole, name, method, UNTIED.get(name, ""))
             pairs.append(group_pairs(family.attribute, estimates, against))
-        for row in differences(pairs, MEASURES[name].unit, familywise):
+        for row in differences(name, pairs, familywise):
             comparisons.append({"measure": name, **row})
-        imparity += differences(pairs_of_algorithm, 100, familywise)
+        imparity += differences("concordance", pairs_of_algorithm, familywise)
     attributes = [family.attribute for family in kinds]
     comparisons.sort(key=lambda row: attributes.index(row["attribute"]))
     without_measure = [column for column in COMPARISON_COLUMNS if column != "measure"]
@@ -299,11 +307,19 @@ def _estimates(
         return {}
     out = {}
     for group in judged:
+        if name in AT_HORIZON and not _enough_at_horizon(group.alone):
+            continue
         others = None
         if len(family.labels) == 2 == len(judged):
             others = next(other.alone for other in judged if other is not group)
         out[group.label] = _estimate(everybody, group, name, method, kind, others)
     return out
+
+
+def _enough_at_horizon(group: HeldOut) -> bool:
+    """Whether some patients have an event up to the horizon, and some are observed longer."""
+    early = group.time <= group.until
+    return min((group.event & early).sum(), (~early).sum()) >= FEWEST_AT_HORIZON
 
 
 def _estimate(
@@ -327,16 +343,9 @@ def _estimate(
     return Estimate(value, without)
 
 
-class Pairs(NamedTuple):
-    """Differences of the groups of one attribute, and what each of them is called."""
-
-    names: list[dict]
-    differences: list[Estimate]
-
-
 def group_pairs(
     attribute: str, groups: dict[str, Estimate], everybody: Estimate | None = None
-) -> Pairs:
+) -> list[Contrast]:
     """Differences of every two groups, or of each group and everybody.
 
     Parameters
@@ -349,42 +358,38 @@ def group_pairs(
 
     Returns
     -------
-    Pairs
+    list of Contrast
     """
     pairs = list(combinations(groups.items(), 2))
     if everybody is not None:
         pairs = [((EVERYBODY, everybody), group) for group in groups.items()]
-    out = Pairs([], [])
-    for (versus, first), (group, second) in pairs:
-        out.names.append({"attribute": attribute, "group": group, "versus": versus})
-        out.differences.append(Estimate(second.value - first.value, second.without - first.without))
+    out = []
+    for (versus, second), (group, first) in pairs:
+        names = {"attribute": attribute, "group": group, "versus": versus}
+        out.append(Contrast(names, first, second))
     return out
 
 
-def differences(families: list[Pairs], unit: float, familywise: bool) -> list[dict]:
+def differences(name: str, families: list[list[Contrast]], familywise: bool) -> list[dict]:
     """Differences with intervals that hold together: those of each attribute, or all.
 
     Parameters
     ----------
-    families : list of Pairs
+    name : str
+        A key of :data:`MEASURES`.
+    families : list of lists of Contrast
         Of each attribute.
-    unit : float
-        100 for percentage points.
     familywise : bool
         Whether they hold for all attributes at once.
 
     Returns
     -------
     list of dict
-        With the columns of :func:`drocox.heldout.compare`.
+        With the columns of :func:`drocox.contrasts.contrast`.
     """
     if familywise:
-        together = Pairs([], [])
-        for pairs in families:
-            together.names.extend(pairs.names)
-            together.differences.extend(pairs.differences)
-        families = [together]
+        families = [[one for pairs in families for one in pairs]]
     rows = []
     for pairs in families:
-        rows += compare(pairs.names, pairs.differences, unit)
+        rows += contrast(name, pairs, MEASURES[name].unit)
     return rows

@@ -2,9 +2,10 @@ r"""The audit: how well a model serves each group of patients, with intervals, o
 
 Predictions of any kind of model come in by :mod:`drocox.predictions`; the figures of a group are
 made by :mod:`drocox.heldout`, judged and compared by :mod:`drocox.judging`, and put into words by
-:mod:`drocox.findings`. Their intervals (:mod:`drocox.intervals`) speak of *this* model and of other
-patients like these; that another sample would have given another model is not in them. Groups that
-nobody named are searched for by :mod:`drocox.slices`.
+:mod:`drocox.findings`. Their intervals (:mod:`drocox.intervals`, :mod:`drocox.contrasts`) speak of
+*this* model, or of these models where several were cross-fitted, and of other patients like these;
+that another sample would have given another model is not in them. Groups that nobody named are
+searched for by :mod:`drocox.slices`.
 """
 
 import json
@@ -22,11 +23,12 @@ from drocox import __version__, _checks
 from drocox import horizon as horizons
 from drocox.data import SurvivalData
 from drocox.disclosure import hidden_groups
-from drocox.findings import number_text, sentences
+from drocox.findings import digits_for, number_text, sentences
 from drocox.funnel import Funnel, funnel
 from drocox.heldout import DIFFERENCE_COLUMNS, FEWEST_EVENTS, Estimate, compare
 from drocox.judging import (
     COMPARISON_COLUMNS,
+    FEWEST_AT_HORIZON,
     MEASURES,
     MOST_PAIRED,
     Family,
@@ -434,8 +436,9 @@ def page(
         titles={name: measure.title for name, measure in MEASURES.items()},
         compared=compared,
         base=next(iter(audits)),
-        nan=float("nan"),
         most=SHOWN_ROWS,
+        at_horizon=FEWEST_AT_HORIZON,
+        digits_for=digits_for,
         warnings=warnings,
         funnel_drawing=funnel_drawing,
         calibration_drawings=calibration_drawings,
@@ -483,9 +486,12 @@ def audit(
     everybody's. Up to the horizon, ``risk_observed`` is Kaplan and Meier's risk,
     ``risk_predicted`` the mean prediction, ``auc`` and ``brier`` compare the two patient by
     patient. What the predictions cannot answer is NaN: calibration needs survival, expected events
-    or a training part. Groups with fewer than 5 events are counted, not judged. In simulations
-    intervals hold as often as they promise, except those of differences in AUC among many groups
-    with some ten patients beyond the horizon, which hold less often.
+    or a training part. Groups with fewer than 5 events are counted, not judged; AUC and Brier
+    score need 5 patients with an event up to the horizon and 5 who are observed longer.
+
+    Intervals are those of the models at hand, for other patients like these. Where several models
+    were cross-fitted, it is these that are judged: what another training would have given is not
+    in the intervals. In simulations they hold as often as they promise.
 
     Parameters
     ----------

@@ -13,6 +13,7 @@ import drocox
 from drocox import report
 from drocox.disclosure import hidden_groups
 from drocox.judging import families
+from drocox.tuning import cross_fit
 
 FIGURES = ["c_index", "concordance", "uno_c", "slope", "risk_observed", "auc"]
 
@@ -113,6 +114,23 @@ def test_ties_in_time_make_no_difference():
     assert not ranked["beyond_noise"].any()
     assert abs(found.ci["difference"].iloc[0]) > 2 and found.ci["beyond_noise"].iloc[0]
     assert "ranking does not differ beyond noise" in found.sentence
+
+
+def test_the_sentence_on_flc_over_75_does_not_contradict_the_own_c_index():
+    """Once "ranked better by 6 points": with everybody, yes; among themselves they are worse."""
+    flc = drocox.load_dataset("flc")
+    old = np.where(flc.X["age"] > 75, "over 75", "up to 75")
+    frame = flc.X.assign(days=flc.time, died=flc.event)
+    data = drocox.SurvivalData.from_frame(frame, time="days", event="died", groups={"age": old})
+    found = drocox.audit(data, **cross_fit(data))
+    line = found.sentence.splitlines()[0]
+    assert line.startswith("By age, ranking differs beyond noise. age = up to 75 is ranked better")
+    assert "c-index 0.73 against 0.67: 5.9 points (95 % interval 3.5 to 8.2)" in line
+    assert "over 75 is ranked better" not in found.sentence
+    table = found.table.set_index("group")
+    assert table.loc["age = over 75", "c_index"] < table.loc["age = up to 75", "c_index"]
+    by_algorithm = found.ci.iloc[0]  # which says the opposite, and is not the headline
+    assert by_algorithm["versus"] == "age = over 75" and by_algorithm["high"] < -4
 
 
 def test_the_columns_of_differences():

@@ -16,7 +16,7 @@ import drocox
 from drocox import accuracy, fairness, findings, report
 from drocox.heldout import FEWEST_EVENTS, HeldOut
 from drocox.intervals import jackknife, simultaneous
-from drocox.judging import MEASURES
+from drocox.judging import AT_HORIZON, FEWEST_AT_HORIZON, MEASURES
 
 HOSTILE = ["<script>alert(1)</script>", "--> </svg><b>", '=HYPERLINK("x")', "$\\frac{1}$", "a & b"]
 
@@ -399,8 +399,18 @@ def test_data_sets_of_other_packages(name):
     model = CoxPHSurvivalAnalysis(alpha=1e-3).fit(X[half], data.y[half])
     train = (data.subset(half), model.predict(X[half]))
     found = drocox.audit(data.subset(~half), model.predict(X[~half]), train=train)
-    judged = found.table[found.table["events"] >= FEWEST_EVENTS]
-    assert judged[[*MEASURES]].notna().all(axis=None)
+    judged = found.table[found.table["events"] >= FEWEST_EVENTS].set_index(["attribute", "group"])
+    assert judged[[name for name in MEASURES if name not in AT_HORIZON]].notna().all(axis=None)
+    patients = found.predictions.patients
+    case = patients.event & (patients.time <= found.horizon)
+    later = patients.time > found.horizon
+    for family in found.kinds:
+        for code, label in enumerate(family.labels):
+            members = family.codes == code
+            if (family.attribute, label) in judged.index:
+                row = judged.loc[(family.attribute, label), [*AT_HORIZON]]
+                fewest = min(case[members].sum(), later[members].sum())
+                assert row.notna().all() == row.notna().any() == (fewest >= FEWEST_AT_HORIZON)
     assert set(found.ci["attribute"]) == set(groups)
     assert found.sentence.count("beyond noise.") == len(groups)
 
@@ -453,7 +463,7 @@ def test_the_page_is_whole_and_names_are_only_names(hostile, tmp_path):
     assert text.count("&lt;script&gt;") > 3 and "a &amp; b" in text
     labels = [value for name, value in page.attributes if name == "aria-label"]
     assert HOSTILE[0] in labels[0]  # of the picture; the others are those of tables
-    assert text.index("beyond noise.") < text.index("<figure>") < text.index("<table>")
+    assert text.index("beyond noise.") < text.index("<figure>") < text.index("<table")
     assert 'name="viewport"' in text and "@media print" in text and "max-width: 40rem" in text
     assert hostile.to_html(tmp_path / "again.html").read_bytes() == path.read_bytes()
 

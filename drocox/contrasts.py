@@ -1,0 +1,155 @@
+r"""Differences of two figures, with intervals that are as lopsided as the figures are.
+
+A small group that did well by chance has an AUC near 1 and hardly any jackknife variance: an
+interval of :math:`\pm` so many standard errors around a difference is far too short on the side of
+the truth. So each figure gets limits on the scale g where it is nearly normal (the logit of a
+share, the logarithm of a ratio),
+
+.. math:: v^{\mp} = g^{-1}\big(g(v) \mp c \, g'(v) \, \sigma_v\big),
+
+and those of a difference :math:`v - w` are put together from the distances (Zou and Donner, 2008),
+with the correlation :math:`\rho` of the two figures:
+
+.. math:: v - w - \sqrt{a^2 + b^2 - 2 \rho a b}, \qquad a = v - v^-, \quad b = w^+ - w,
+
+and likewise upwards. This is for groups, which share few patients or none: two models on the same
+patients have figures so alike (:math:`\rho` near 1) that their difference is nearly normal itself
+(:func:`drocox.heldout.compare`). Where g is the figure itself, this is the usual interval
+:math:`v - w \pm c \, \sigma_{v - w}`. The critical value c makes the intervals of several
+differences hold together (:func:`drocox.intervals.simultaneous`).
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from scipy import special
+
+from drocox.heldout import SCALES, Estimate
+from drocox.intervals import jackknife, simultaneous
+
+
+class Contrast(NamedTuple):
+    """A difference, the first figure less the second, and what its row says beside its numbers."""
+
+    names: dict
+    first: Estimate
+    second: Estimate
+
+
+class Scale(NamedTuple):
+    """Where a figure is nearly normal: the way there, the way back, and the derivative."""
+
+    forward: Callable
+    back: Callable
+    derivative: Callable
+
+
+def _same(values):
+    return values
+
+
+def _of_logit(value):
+    return np.reciprocal(value * (1 - value))
+
+
+DERIVATIVES: dict[Callable, Callable] = {special.logit: _of_logit, np.log: np.reciprocal}
+
+
+def scale_of(name: str) -> Scale:
+    """The scale of a figure.
+
+    Parameters
+    ----------
+    name : str
+        A key of :data:`drocox.heldout.SCALES`, or of a figure that is nearly normal as it is.
+
+    Returns
+    -------
+    Scale
+    """
+    if name not in SCALES:
+        return Scale(_same, _same, np.ones_like)
+    forward, back = SCALES[name]
+    return Scale(forward, back, DERIVATIVES[forward])
+
+
+def contrast(name: str, contrasts: list[Contrast], unit: float) -> list[dict]:
+    """Rows of differences with intervals that hold for all of them at once.
+
+    Parameters
+    ----------
+    name : str
+        Of the figure, which has its scale.
+    contrasts : list of Contrast
+        Those are left out that do not exist without some patient, and those of a figure at the end
+        of its scale, such as an AUC of 1, which does not tell its own error. Where both figures
+        are at the same end, the difference is 0.
+    unit : float
+        100 for percentage points, 1 for differences as they are.
+
+    Returns
+    -------
+    list of dict
+        With ``difference``, ``low``, ``high``, ``noise_floor`` and ``beyond_noise``.
+    """
+    scale = scale_of(name)
+    known = [one for one in contrasts if _can_be_told(one, scale)]
+    if not known:
+        return []
+    first = np.array([one.first.value for one in known])
+    second = np.array([one.second.value for one in known])
+    of_first = np.column_stack([one.first.without for one in known])
+    of_second = np.column_stack([one.second.without for one in known])
+    covariance, df = jackknife(of_first - of_second)
+    critical, floor = simultaneous(covariance, df)
+    error, error_of_second, correlation = _errors(of_first, of_second)
+    down, up = _distances(scale, first, critical * error)
+    down_of_second, up_of_second = _distances(scale, second, critical * error_of_second)
+    difference = first - second
+    low = difference - _together(down, up_of_second, correlation)
+    high = difference + _together(up, down_of_second, correlation)
+    rows = pd.DataFrame([one.names for one in known])
+    rows = rows.assign(difference=unit * difference, low=unit * low, high=unit * high)
+    rows = rows.assign(noise_floor=unit * floor, beyond_noise=(low > 0) | (high < 0))
+    return rows.to_dict("records")
+
+
+def _can_be_told(one: Contrast, scale: Scale) -> bool:
+    """Whether both figures exist without each patient, and have errors of their own."""
+    for figure in (one.first, one.second):
+        if not np.isfinite(figure.without).all():
+            return False
+    inside = np.isfinite(scale.forward(np.array([one.first.value, one.second.value]))).all()
+    return bool(inside or one.first.value == one.second.value)
+
+
+def _errors(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Standard errors of two figures in each column, and their correlation."""
+    first = first - first.mean(axis=0)
+    second = second - second.mean(axis=0)
+    share = 1 - 1 / len(first)
+    error = np.sqrt(share * (first**2).sum(axis=0))
+    error_of_second = np.sqrt(share * (second**2).sum(axis=0))
+    both = error * error_of_second
+    correlation = np.zeros(len(both))
+    np.divide(share * (first * second).sum(axis=0), both, out=correlation, where=both > 0)
+    return error, error_of_second, correlation
+
+
+def _distances(scale: Scale, value: np.ndarray, half: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """How far a figure's limits lie below and above it, where ``half`` is that without a scale."""
+    centre = scale.forward(value)
+    inside = np.isfinite(centre)
+    with np.errstate(divide="ignore", invalid="ignore"):  # at the end of the scale
+        apart = half * scale.derivative(value)
+        below = np.where(inside, value - scale.back(centre - apart), 0.0)
+        above = np.where(inside, scale.back(centre + apart) - value, 0.0)
+    return below, above
+
+
+def _together(first: np.ndarray, second: np.ndarray, correlation: np.ndarray) -> np.ndarray:
+    """The distance of a difference's limit, from those of its parts."""
+    square = first**2 + second**2 - 2 * correlation * first * second
+    return np.sqrt(np.maximum(square, 0))

@@ -1,0 +1,90 @@
+"""The audit's page in a browser: nothing is wider than the screen, tables scroll in their boxes."""
+
+import shutil
+
+import numpy as np
+import pytest
+from bs4 import BeautifulSoup
+from test_report import simulated
+
+import drocox
+from drocox import report
+
+CHROMIUM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
+SITES = 45
+# Whether a part of the page sticks out of the screen, unless it lies in a box that scrolls.
+STICKS_OUT = """() => [...document.body.querySelectorAll("*")].filter((e) =>
+    !e.closest(".long") && e.getBoundingClientRect().right > innerWidth + 1).length"""
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory):
+    """The page of two models on two groups with long names, and that of 45 sites."""
+    folder = tmp_path_factory.mktemp("pages")
+    data, scores = simulated(n=600)
+    rng = np.random.default_rng(0)
+    names = np.array(["from the north of the country", "from the south of the country"])
+    frame = data.X.assign(time=data.time, event=data.event)
+
+    def of(groups):
+        return drocox.SurvivalData.from_frame(frame, time="time", event="event", groups=groups)
+
+    region = of({"region of the family doctor": names[rng.integers(0, 2, 600)]})
+    train = (region, scores)
+    one = drocox.audit(region, scores, train=train)
+    two = drocox.audit(region, scores + 1e-4 * rng.normal(size=600), train=train)
+    site = [f"Hospital {k:02d}" for k in rng.integers(0, SITES, 600)]
+    written = {
+        "models.html": report.page({"first": one, "second": two}),
+        "sites.html": report.page({"": drocox.audit(of({"hospital": site}), scores)}),
+    }
+    for name, text in written.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    return folder
+
+
+def test_small_differences_have_enough_digits(pages):
+    """Two models that hardly differ: an interval of 0.0 to 0.0 says nothing."""
+    text = BeautifulSoup((pages / "models.html").read_text(encoding="utf-8"), "html.parser").text
+    assert "second less first" in text
+    for nothing in ("0.0 to 0.0)", "0.00 to 0.00", "−0.0 ", "−0.00 "):
+        assert nothing not in text.replace("\n", " "), nothing
+
+
+def test_what_is_beyond_noise_comes_first(pages):
+    soup = BeautifulSoup((pages / "sites.html").read_text(encoding="utf-8"), "html.parser")
+    table = soup.select_one("table.differences")
+    beyond = [row.select("td")[-1].get_text(strip=True) for row in table.select("tr")[1:]]
+    assert beyond == sorted(beyond, reverse=True)  # yes before no
+    assert all(table.find_parent(class_="long") for table in soup.select(".differences, .groups"))
+
+
+def test_the_page_says_what_intervals_and_auc_need(pages):
+    text = " ".join((pages / "sites.html").read_text(encoding="utf-8").split())
+    assert "AUC and Brier score need 5 patients with an event up to then and 5 who are" in text
+    assert "these very models where several were fitted by cross-fitting" in text
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no browser")
+@pytest.mark.parametrize("name", ["models.html", "sites.html"])
+def test_nothing_is_wider_than_the_screen(pages, name):
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as driver:
+        arguments = ["--no-sandbox", "--disable-gpu"]
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=arguments)
+        page = browser.new_page(viewport={"width": 1280, "height": 900})
+        page.goto((pages / name).as_uri())
+        for width in (1280, 700, 390, 320):
+            page.set_viewport_size({"width": width, "height": 844})
+            assert page.evaluate("() => document.documentElement.scrollWidth") <= width, width
+            assert page.evaluate(STICKS_OUT) == 0, width
+        page.emulate_media(media="print")
+        page.set_viewport_size({"width": 700, "height": 1000})
+        assert page.evaluate("() => document.documentElement.scrollWidth") <= 700
+        clipped = "e => e.scrollHeight > e.clientHeight + 1 || e.scrollWidth > e.clientWidth + 1"
+        for box in page.locator(".long").all():
+            assert not box.evaluate(clipped)
+        browser.close()

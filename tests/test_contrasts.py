@@ -1,0 +1,130 @@
+"""Differences of figures: intervals as lopsided as the figures, and what is too little to say."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import drocox
+from drocox import judging
+from drocox.contrasts import Contrast, contrast
+from drocox.findings import digits_for, number_text
+from drocox.heldout import Estimate
+from drocox.intervals import jackknife, simultaneous
+
+
+def mean_of(values, members):
+    """The mean of the members' values, with and without each of all patients."""
+    total, size = values[members].sum(), members.sum()
+    left = np.where(members, (total - values) / (size - 1), total / size)
+    return Estimate(total / size, left)
+
+
+def test_a_figure_without_a_scale_has_the_usual_interval():
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=60)
+    group = np.arange(60) % 3
+    figures = [mean_of(values, group == k) for k in range(3)]
+    pairs = [Contrast({"k": k}, figures[k], figures[0]) for k in (1, 2)]
+    rows = pd.DataFrame(contrast("slope", pairs, 1))
+    without = np.column_stack([figures[k].without - figures[0].without for k in (1, 2)])
+    covariance, df = jackknife(without)
+    critical, floor = simultaneous(covariance, df)
+    half = critical * np.sqrt(np.diag(covariance))
+    difference = [figures[k].value - figures[0].value for k in (1, 2)]
+    np.testing.assert_allclose(rows["difference"], difference)
+    np.testing.assert_allclose(rows["low"], difference - half)
+    np.testing.assert_allclose(rows["high"], difference + half)
+    np.testing.assert_allclose(rows["noise_floor"], floor)
+
+
+def test_an_interval_does_not_depend_on_the_order_of_the_two():
+    rng = np.random.default_rng(1)
+    values = (rng.uniform(size=80) < 0.9).astype(float)
+    group = np.arange(80) % 2 == 0
+    one, two = mean_of(values, group), mean_of(values, ~group)
+    forth = contrast("auc", [Contrast({}, one, two)], 100)[0]
+    back = contrast("auc", [Contrast({}, two, one)], 100)[0]
+    assert forth["difference"] == -back["difference"]
+    assert forth["low"] == pytest.approx(-back["high"])
+    assert forth["high"] == pytest.approx(-back["low"])
+
+
+def test_differences_of_many_small_groups_hold_together():
+    """Shares of 15 patients, 0.85 on average: the usual intervals hold in half of the data sets."""
+    rng = np.random.default_rng(2)
+    groups, size, share = 20, 15, 0.85
+    member = np.repeat(np.arange(groups), size)
+    whole = np.full(len(member), True)
+    held = {"auc": [], "slope": []}
+    for _ in range(60):
+        values = (rng.uniform(size=len(member)) < share).astype(float)
+        everybody = mean_of(values, whole)
+        pairs = []
+        for k in range(groups):
+            pairs.append(Contrast({}, mean_of(values, member == k), everybody))
+        for name, of_sets in held.items():  # the scale of a share, and none
+            rows = pd.DataFrame(contrast(name, pairs, 1))
+            of_sets.append(((rows["low"] <= 0) & (rows["high"] >= 0)).all())
+    assert np.mean(held["auc"]) >= 0.9
+    assert np.mean(held["slope"]) <= 0.6
+
+
+def test_a_figure_at_the_end_of_its_scale_is_not_compared():
+    values = np.r_[np.ones(10), np.zeros(3), np.ones(12)]
+    first = np.arange(25) < 10
+    ones, others = mean_of(values, first), mean_of(values, ~first)
+    assert contrast("auc", [Contrast({}, ones, others)], 1) == []
+    assert len(contrast("slope", [Contrast({}, ones, others)], 1)) == 1
+    same = contrast("auc", [Contrast({}, ones, ones)], 1)[0]  # both: no difference
+    assert same["low"] == same["difference"] == same["high"] == 0 and not same["beyond_noise"]
+
+
+def small_beyond_the_horizon(beyond):
+    """Two groups of 100 patients, of the second of which some are observed beyond time 1."""
+    rng = np.random.default_rng(3)
+    n = 200
+    group = np.repeat([0, 1], 100)
+    x = rng.normal(size=n)
+    death, leaves = rng.exponential(np.exp(-x)), rng.exponential(2.0, n)
+    time, event = np.minimum(death, leaves), death <= leaves
+    late = np.flatnonzero((group == 1) & (time > 1))
+    assert len(late) > 5
+    time[late[beyond:]], event[late[beyond:]] = 0.99, False
+    X = pd.DataFrame({"x": x})
+    return drocox.SurvivalData("small", X, time, event, {"group": group}), x
+
+
+@pytest.mark.parametrize(("beyond", "judged"), [(4, False), (5, True)])
+def test_few_patients_beyond_the_horizon_are_too_few_to_say(beyond, judged):
+    data, scores = small_beyond_the_horizon(beyond)
+    assert judging.FEWEST_AT_HORIZON == 5
+    found = drocox.audit(data, scores, train=(data, scores), horizon=1.0)
+    row = found.table.set_index("group").loc["group = 1"]
+    assert np.isfinite(row["c_index"]) and np.isfinite(row["risk_observed"])
+    for name in judging.AT_HORIZON:
+        assert np.isfinite(row[name]) == judged, name
+        assert (name in set(found.differences["measure"])) == judged, name
+
+
+def test_a_figure_that_ends_without_one_patient_still_has_an_interval():
+    """One wrong pair makes an AUC of 1 without either of its patients."""
+    time = np.r_[np.linspace(0.1, 0.9, 8), np.linspace(1.1, 1.9, 8)]
+    scores = -time.copy()
+    scores[8] = scores[7] + 0.01
+    X = pd.DataFrame({"x": time})
+    data = drocox.SurvivalData("pair", X, time, np.full(16, True), {"g": np.zeros(16, int)})
+    row = drocox.audit(data, scores, horizon=1.0).table.iloc[0]
+    assert row["auc"] == pytest.approx(63 / 64)
+    assert 0 < row["auc_low"] < row["auc"] < row["auc_high"] < 1
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "least", "digits"),
+    [(-1, 5, 1, 1), (0.012, 0.061, 1, 2), (-0.001, 0.001, 2, 3), (0, 1e-9, 2, 4), (2, 2, 1, 1)],
+)
+def test_digits_tell_the_ends_of_an_interval_apart(low, high, least, digits):
+    assert digits_for(low, high, least) == digits
+
+
+def test_nothing_is_not_negative():
+    assert number_text(-0.001) == "0.00" and number_text(-0.01) == "-0.01"
