@@ -79,7 +79,7 @@ def digits_for(low: float, high: float, least: int) -> int:
     width = high - low
     if not 0 < width < 1:
         return least
-    return max(least, min(MOST_DIGITS, math.ceil(-math.log10(width))))
+    return max(least, min(MOST_DIGITS, math.ceil(1 - math.log10(width))))
 
 
 def _attribute(name: str, rows: pd.DataFrame, of_groups: pd.DataFrame, everybody: pd.Series) -> str:

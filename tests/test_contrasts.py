@@ -120,7 +120,14 @@ def test_a_figure_that_ends_without_one_patient_still_has_an_interval():
 
 @pytest.mark.parametrize(
     ("low", "high", "least", "digits"),
-    [(-1, 5, 1, 1), (0.012, 0.061, 1, 2), (-0.001, 0.001, 2, 3), (0, 1e-9, 2, 4), (2, 2, 1, 1)],
+    [
+        (-1, 5, 1, 1),
+        (0.012, 0.061, 1, 3),
+        (-0.001, 0.001, 2, 4),
+        (-0.03, 0.07, 1, 2),
+        (0, 1e-9, 2, 4),
+        (2, 2, 1, 1),
+    ],
 )
 def test_digits_tell_the_ends_of_an_interval_apart(low, high, least, digits):
     assert digits_for(low, high, least) == digits
