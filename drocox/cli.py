@@ -31,6 +31,7 @@ COMPARISONS = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": oper
 CUT = re.compile(r"(?P<column>.+?) *(?P<sign>>=|<=|>|<) *(?P<number>.*)")
 NUMBER = re.compile(r"-?\d+(\.\d*)?")
 BINS = re.compile(r"(?P<column>.+?) *: *(?P<edges>-?[\d.]+(,-?[\d.]+)*)")
+DATE = re.compile(r"\d{4}-\d\d?-\d\d?|\d\d?[./]\d\d?[./]\d{2,4}")  # how a date begins
 MISSING = "missing"  # label of the patients who have none
 FEWEST_OF_A_CODE = 20  # patients, in the middle of the codes, for numbers to be labels
 MOST_LABELS = 10  # of an event, that a message shows
@@ -143,7 +144,7 @@ def _event(df, given: str) -> tuple[str, "pd.Series"]:
         if not set(labels) <= {"0", "1", "False", "True"} and len(labels) <= MOST_LABELS:
             raise ValueError(
                 f"event column {given!r} holds {', '.join(labels)}; say which of them is the "
-                f"event, as in --event {given}={labels[-1]}"
+                f"event, as in --event {shlex.quote(f'{given}={labels[-1]}')}"
             )
         return given, events
     name, equals, value = given.rpartition("=")
@@ -160,6 +161,16 @@ def _event(df, given: str) -> tuple[str, "pd.Series"]:
         known = ", ".join(sorted(set(labels))[:MOST_LABELS])
         raise ValueError(f"--event: {name!r} never holds {value!r}; it holds: {known}")
     return name.strip(), pd.Series([label == value.strip() for label in labels], df.index)
+
+
+def _refuse_dates(times: "pd.Series", name: str) -> None:
+    """Refuse dates in place of times."""
+    first = next(iter(times.dropna().astype(str)), "")
+    if DATE.match(first):
+        raise ValueError(
+            f"--time: {name!r} holds dates, such as {first}; pass the time from entry to the event "
+            "or the last visit, in days for example"
+        )
 
 
 def _texts(values) -> list[str]:
@@ -298,7 +309,7 @@ def _patients(df, args, name: str) -> tuple["SurvivalData", list[str]]:
     from drocox.data import SurvivalData, column
 
     event, events = _event(df, args.event)
-    column(df, args.time, "--time")
+    _refuse_dates(column(df, args.time, "--time"), args.time)
     if args.time == event:
         raise ValueError(f"--time and --event are both {args.time!r}; name two columns")
     outcomes = (args.time, event)

@@ -70,6 +70,13 @@ def answer(capsys, *arguments, status=2):
         ({}, ["--out", "nowhere/page.html"], "cannot write nowhere/page.html; name a file in a fo"),
         ({}, ["--out", "."], "cannot write .; name a file"),
         ({"days": ["x"]}, [], "time column 'days' must be numeric, not "),
+        ({"days": ["2020-01-31"] * 60}, [], "--time: 'days' holds dates, such as 2020-01-31; pass"),
+        ({"days": ["31.1.2020"] * 60}, [], "'days' holds dates, such as 31.1.2020; pass the time"),
+        (
+            {"vital status": ["alive", "dead"] * 30},
+            ["--event", "vital status"],
+            "say which of them is the event, as in --event 'vital status=dead'",
+        ),
         (
             {"died": ["alive", "dead"] * 30},
             [],
