@@ -9,6 +9,7 @@ import base64
 import gzip
 import re
 import textwrap
+import warnings
 from itertools import pairwise
 
 from IPython.core.pylabtools import print_figure
@@ -233,7 +234,12 @@ def svg_and_narrow(figure: Figure) -> tuple[str, dict[str, str]]:
     wide = print_figure(figure, "svg", metadata=ABOUT)
     if figure.get_figwidth() <= WIDTH:
         return wide, {}
-    make_narrow(figure)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        try:
+            make_narrow(figure)
+        except UserWarning:  # no room for what stands around the panels: the wide one will scroll
+            return wide, {}
     narrow = print_figure(figure, "svg", metadata=ABOUT)
     packed = gzip.compress(narrow.encode("utf8"), mtime=0)
     return wide, {NARROW: base64.b64encode(packed).decode("ascii")}
