@@ -150,10 +150,15 @@ def test_the_c_index_is_that_of_scikit_survival(seed):
 
 # The audit ----------------------------------------------------------------------------------
 
-SCALES = {
-    "c_index": (special.logit, special.expit),
-    "concordance": (special.logit, special.expit),
-    "mean_risk": (np.log, np.exp),
+
+def logit_slope(share):
+    return 1 / (share * (1 - share))
+
+
+SCALES = {  # there, back, and the slope of the way there
+    "c_index": (special.logit, special.expit, logit_slope),
+    "concordance": (special.logit, special.expit, logit_slope),
+    "mean_risk": (np.log, np.exp, np.reciprocal),
 }
 
 
@@ -179,17 +184,34 @@ def test_the_table_of_an_audit_is_that_of_loops(seed):
             assert row["calibration"] == pytest.approx(calibration(patients, members), rel=1e-10)
         if members.all():  # long loops, and nothing that the groups do not have
             continue
-        for name, (forward, back) in SCALES.items():
+        for name, (forward, back, slope) in SCALES.items():
             value = LITERAL[name](patients, members)
             assert row[name] == pytest.approx(value, rel=1e-10)
             if not 0 < value < 1 and name != "mean_risk":
                 assert np.isnan(row[f"{name}_low"])
                 continue
+            without = left_out(LITERAL[name], patients, members)
             with np.errstate(all="ignore"):
-                half = 1.96 * standard_error(forward(left_out(LITERAL[name], patients, members)))
+                error = standard_error(forward(without))
+            if not np.isfinite(error):  # without some patient it is at the end of the scale
+                error = slope(value) * standard_error(without)
+            half = 1.96 * error
             ends = [row[f"{name}_low"], row[f"{name}_high"]]
             expected = [back(forward(value) - half), back(forward(value) + half)]
             np.testing.assert_allclose(ends, expected, rtol=1e-9)
+
+
+def literal_ends(values, errors, correlation, critical):
+    """Zou and Donner's interval of a difference of shares, each with limits by its log-odds."""
+    below, above = [], []
+    for value, error in zip(values, errors, strict=True):
+        half = critical * logit_slope(value) * error
+        below.append(value - special.expit(special.logit(value) - half))
+        above.append(special.expit(special.logit(value) + half) - value)
+    first, second = values
+    down = below[0] ** 2 + above[1] ** 2 - 2 * correlation * below[0] * above[1]
+    up = above[0] ** 2 + below[1] ** 2 - 2 * correlation * above[0] * below[1]
+    return first - second - np.sqrt(down), first - second + np.sqrt(up)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -204,24 +226,29 @@ def test_the_differences_of_an_audit_are_those_of_loops(seed):
         assert [labels.index(label) for label in mine["versus"]] == [a for a, _ in pairs]
         assert [labels.index(label) for label in mine["group"]] == [b for _, b in pairs]
         for (a, b), row in zip(pairs, mine.itertuples(), strict=True):
-            value = concordance(patients, codes == b) - concordance(patients, codes == a)
-            without = left_out(concordance, patients, codes == b)
-            without = without - left_out(concordance, patients, codes == a)
-            assert row.difference == pytest.approx(100 * value, abs=1e-9)
-            assert row.low + row.high == pytest.approx(200 * value, abs=1e-8)
-            assert row.beyond_noise == (row.low > 0 or row.high < 0)
-            error = 100 * standard_error(without)
+            values = [concordance(patients, codes == k) for k in (b, a)]
+            figures = [left_out(concordance, patients, codes == k) for k in (b, a)]
+            errors = [standard_error(figure) for figure in figures]
+            correlation = np.corrcoef(figures)[0, 1]
+            without = figures[0] - figures[1]
+            error = standard_error(without)
             squares = (without - without.mean()) ** 2
             df = squares.sum() ** 2 / (squares**2).sum() - 1
-            critical = (row.high - row.low) / 2 / error
             one = stats.t.ppf(0.975, df)
+            assert row.difference == pytest.approx(100 * (values[0] - values[1]), abs=1e-9)
+            assert row.beyond_noise == (row.low > 0 or row.high < 0)
             if len(pairs) == 1:
-                assert critical == pytest.approx(one, rel=1e-6)
-                assert row.noise_floor == pytest.approx(np.sqrt(2 / np.pi) * error, rel=1e-6)
+                low, high = literal_ends(values, errors, correlation, one)
+                assert [row.low, row.high] == pytest.approx([100 * low, 100 * high], rel=1e-6)
+                assert row.noise_floor == pytest.approx(100 * np.sqrt(2 / np.pi) * error, rel=1e-6)
             else:  # more than for one pair alone, less than Bonferroni's; both are simulated
                 bonferroni = stats.t.ppf(1 - 0.025 / len(pairs), df)
-                assert 0.98 * one < critical < 1.02 * bonferroni
-                assert np.sqrt(2 / np.pi) < row.noise_floor / error < np.sqrt(len(pairs))
+                least = literal_ends(values, errors, correlation, 0.98 * one)
+                most = literal_ends(values, errors, correlation, 1.02 * bonferroni)
+                assert 100 * most[0] < row.low < 100 * least[0]
+                assert 100 * least[1] < row.high < 100 * most[1]
+                floor = row.noise_floor / (100 * error)
+                assert np.sqrt(2 / np.pi) < floor < np.sqrt(len(pairs))
 
 
 # The search ---------------------------------------------------------------------------------

@@ -252,10 +252,14 @@ def test_columns_that_share_a_code_for_missing_values_are_no_copies(code, share)
     assert found.risk == pytest.approx(expected.risk, abs=1e-8)
 
 
-@pytest.mark.parametrize("far", [1.0, 1e8, 1e14])
+@pytest.mark.parametrize("far", [1.0, 1e8, 1e12])
 @pytest.mark.parametrize("penalty", [0.0, 0.01])
 def test_copies_that_rounding_makes_different_are_copies(far, penalty):
-    """Sums and multiples of columns, an outlier among them, have no direction of their own."""
+    """Sums and multiples of columns, an outlier among them, have no direction of their own.
+
+    Beside an outlier of 1e14 the others' entries of an eigenvector have no digits left, and it
+    depends on the processor's rounding whether a copy is seen.
+    """
     Z, time, event = made_up(80, 3)
     Z[7, 0] = far
     made = Z @ [[0.3, 1 / 3], [-1.7, 1 / 7], [2.9, 1e-3]]

@@ -38,6 +38,11 @@ def pixels(svg):
     return f'width="{width}" height="{height}"'
 
 
+def readable(svg):
+    """The least width at which the letters of a figure can be read."""
+    return f"{READABLE * size(svg)[0] / 12:.1f}rem"
+
+
 def narrow_variants(source, cache):
     """Narrow drawings of a chapter's figures, by the SVG of the wide ones; the rest has none."""
     try:
@@ -73,7 +78,10 @@ def frame(app, doctree, docname):
         width, _ = size(svg)
         if width <= WIDE:
             continue
-        opening = f'<div class="wide-picture" style="--least: {READABLE * width / 12:.1f}rem">'
+        least = f"--least: {readable(svg)}"
+        if svg in variants:
+            least += f"; --least-narrow: {readable(variants[svg])}"
+        opening = f'<div class="wide-picture" style="{least}">'
         closing = "</div>"
         if svg in variants:
             name = f"{file.stem}-narrow.svg"
