@@ -14,18 +14,8 @@ import torch
 
 import drocox
 from drocox.bookstyle import SIX
-from drocox.explorables.element import (
-    Axes,
-    Explorable,
-    button,
-    colour,
-    element,
-    number,
-    output,
-    part,
-    picture,
-    range_input,
-)
+from drocox.explorables.element import Explorable, button, element, output, range_input
+from drocox.explorables.svg import Axes, colour, number, part, picture
 
 WIDTH = 340
 HEIGHT = 300

@@ -9,19 +9,8 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
-from drocox.explorables.element import (
-    Explorable,
-    button,
-    choice,
-    colour,
-    element,
-    escape,
-    number,
-    output,
-    part,
-    picture,
-    ticks,
-)
+from drocox.explorables.element import Explorable, button, choice, element, output
+from drocox.explorables.svg import colour, escape, number, part, picture, ticks
 from drocox.paper import claims, protocol, tables
 
 WIDTH = 400

@@ -7,18 +7,8 @@ from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
-from drocox.explorables.element import (
-    MINUS,
-    Axes,
-    Explorable,
-    colour,
-    element,
-    escape,
-    output,
-    part,
-    picture,
-    range_input,
-)
+from drocox.explorables.element import Explorable, element, output, range_input
+from drocox.explorables.svg import MINUS, Axes, colour, escape, part, picture
 
 WIDTH = 520
 HEIGHT = 320

@@ -9,19 +9,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from drocox.explorables.element import (
-    Axes,
-    Explorable,
-    button,
-    checkbox,
-    colour,
-    element,
-    number,
-    output,
-    part,
-    picture,
-    range_input,
-)
+from drocox.explorables.element import Explorable, button, checkbox, element, output, range_input
+from drocox.explorables.svg import Axes, colour, number, part, picture
 
 WIDTH = 340
 HEIGHT = 260

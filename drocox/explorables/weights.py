@@ -14,18 +14,8 @@ import torch
 import drocox
 from drocox.bookstyle import guard
 from drocox.cox import RiskSets
-from drocox.explorables.element import (
-    Axes,
-    Explorable,
-    checkbox,
-    colour,
-    element,
-    number,
-    output,
-    part,
-    picture,
-    range_input,
-)
+from drocox.explorables.element import Explorable, checkbox, element, output, range_input
+from drocox.explorables.svg import Axes, colour, number, part, picture
 from drocox.solver import minimise
 
 WIDTH = 340
