@@ -5,36 +5,30 @@ Arguments are checked before anything slow is imported, so a usage error comes a
 
 import argparse
 import gc
-import operator
 import os
-import re
 import shlex
 import sys
 import warnings
 from collections.abc import Callable
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from drocox import __version__, _checks, files
+from drocox import __version__, _checks, columns, files
 from drocox.paper import StoreError
 from drocox.paper import cli as paper
 
 if TYPE_CHECKING:
-    import numpy as np
-    import pandas as pd
-
     from drocox.data import SurvivalData
     from drocox.report import Audit
 
-COMPARISONS = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt}
-CUT = re.compile(r"(?P<column>.+?) *(?P<sign>>=|<=|>|<) *(?P<number>.*)")
-NUMBER = re.compile(r"-?\d+(\.\d*)?")
-BINS = re.compile(r"(?P<column>.+?) *: *(?P<edges>-?[\d.]+(,-?[\d.]+)*)")
-DATE = re.compile(r"\d{4}-\d\d?-\d\d?|\d\d?[./]\d\d?[./]\d{2,4}")  # how a date begins
-MISSING = "missing"  # label of the patients who have none
-FEWEST_OF_A_CODE = 20  # patients, in the middle of the codes, for numbers to be labels
-MOST_LABELS = 10  # of an event, that a message shows
+PREDICTIONS = ("score", "survival", "risk")  # arguments that name a column, one at a time
+ADVICE = {  # of notes, and the same in terms of the command line
+    "pass survival=1 - risk": "name the column with --risk",
+    "pass survival=1 - scores, times=…": "name the column with --risk, and --horizon",
+    "pass survival=…, times=…": "name the column with --survival, and --horizon",
+    "pass np.log(scores), or survival=…, times=…": "write their logarithms into the column",
+    "pass -scores": "change the signs in the column",
+}
 
 
 class _Parser(argparse.ArgumentParser):
@@ -98,6 +92,11 @@ def _add_audit(command: Callable) -> None:
         metavar="COLUMN",
         help="probabilities to survive until --horizon, instead of scores",
     )
+    add(
+        "--risk",
+        metavar="COLUMN",
+        help="risks of an event up to --horizon (1 less survival), instead of scores",
+    )
     add("--horizon", type=float, metavar="TIME", help="time up to which risks are judged")
     add("--fold", metavar="COLUMN", help="which model scored each patient: others are not compared")
     add(
@@ -125,203 +124,31 @@ def _group_names(text: str) -> list[str]:
     """Names with commas between them, where numbers belong to the bins before them."""
     names: list[str] = []
     for name in _names(text):
-        if names and ":" in names[-1] and NUMBER.fullmatch(name):
+        if names and ":" in names[-1] and columns.NUMBER.fullmatch(name):
             names[-1] += f",{name}"
         else:
             names.append(name)
     return names
 
 
-def _event(df, given: str) -> tuple[str, "pd.Series"]:
-    """Column and indicator of the event, given as COLUMN or as COLUMN=VALUE."""
-    import pandas as pd
-
-    from drocox.data import column
-
-    if given in df.columns:
-        events = column(df, given, "--event")
-        labels = sorted(_texts(events.dropna().unique()))
-        if not set(labels) <= {"0", "1", "False", "True"} and len(labels) <= MOST_LABELS:
-            raise ValueError(
-                f"event column {given!r} holds {', '.join(labels)}; say which of them is the "
-                f"event, as in --event {shlex.quote(f'{given}={labels[-1]}')}"
-            )
-        return given, events
-    name, equals, value = given.rpartition("=")
-    if not equals:
-        column(df, given, "--event")  # which refuses it
-    events = column(df, name.strip(), "--event")
-    if events.isna().any():
-        raise ValueError(
-            f"--event: {name!r} has {events.isna().sum()} gap(s); fill them, or leave these "
-            "patients out"
-        )
-    labels = _texts(events)
-    if value.strip() not in labels:
-        known = ", ".join(sorted(set(labels))[:MOST_LABELS])
-        raise ValueError(f"--event: {name!r} never holds {value!r}; it holds: {known}")
-    return name.strip(), pd.Series([label == value.strip() for label in labels], df.index)
-
-
-def _refuse_dates(times: "pd.Series", name: str) -> None:
-    """Refuse dates in place of times."""
-    first = next(iter(times.dropna().astype(str)), "")
-    if DATE.match(first):
-        raise ValueError(
-            f"--time: {name!r} holds dates, such as {first}; pass the time from entry to the event "
-            "or the last visit, in days for example"
-        )
-
-
-def _texts(values) -> list[str]:
-    """Labels as text, whole numbers without a point."""
-    return [f"{v:g}" if isinstance(v, float) else str(v).strip() for v in values]
-
-
-def _scores(df, name: str, outcomes: tuple[str, ...], argument: str = "--score") -> "np.ndarray":
-    """Scores of the patients; who lacks one is named."""
-    import numpy as np
-    import pandas as pd
-
-    from drocox.data import column
-
-    given = column(df, name, argument, outcomes)
-    scores = pd.to_numeric(given, errors="coerce").to_numpy(float)
-    if not np.isfinite(scores).all():
-        first = int(np.flatnonzero(~np.isfinite(scores))[0])
-        raise ValueError(
-            f"{argument}: {name!r} holds {given.iloc[first]} for patient {first + 1} of {len(df)}, "
-            "which is no score; complete the column, or leave such patients out of the file"
-        )
-    return scores
-
-
-def _group(df, name: str, outcomes: tuple[str, ...]) -> "pd.Series":
-    """Labels of one attribute: a column, or a cut of it such as age>65."""
-    import pandas as pd
-    from pandas.api.types import is_numeric_dtype
-
-    from drocox.data import MAX_NUMERIC_GROUPS, column
-
-    cut = None if name in df.columns else CUT.fullmatch(name)
-    bins = None if name in df.columns or cut else BINS.fullmatch(name)
-    parted = cut or bins
-    labels = column(df, parted["column"] if parted else name, "--groups", outcomes)
-    if cut and not NUMBER.fullmatch(cut["number"]):
-        raise ValueError(f"--groups: {name!r} needs a number after {cut['sign']}, as in age>65")
-    if cut:
-        values = _measurements(labels, name)
-        inside = COMPARISONS[cut["sign"]](values, float(cut["number"]))
-        labels = inside.where(values.notna())
-    elif bins:
-        labels = _binned(_measurements(labels, name), bins["edges"].split(","))
-    elif is_numeric_dtype(labels) and _are_codes(labels):  # such as sites
-        order = [f"{code:g}" for code in sorted(labels.dropna().unique())]
-        named = labels.map(lambda code: f"{code:g}", na_action="ignore")
-        labels = named.astype(pd.CategoricalDtype(order))
-    elif is_numeric_dtype(labels) and labels.nunique() > MAX_NUMERIC_GROUPS:
-        raise ValueError(
-            f"--groups: {name!r} holds {labels.nunique()} distinct values; cut a measurement, as "
-            f"in --groups '{name}>65' or '{name}:50,65,75'; write numbers that are labels as text, "
-            "such as 'no 12'"
-        )
-    return _with_missing(labels) if labels.isna().any() else labels
-
-
-def _measurements(values, name: str) -> "pd.Series":
-    """Numbers that can be cut, with gaps."""
-    import pandas as pd
-
-    numbers = pd.to_numeric(values, errors="coerce")
-    text = values[numbers.isna() & values.notna()]
-    if len(text):
-        raise ValueError(f"--groups: {name!r} cannot cut {text.iloc[0]!r}, which is no number")
-    return numbers
-
-
-def _with_missing(labels) -> "pd.Series":
-    """Labels of which those that are missing are a group of their own, the last."""
-    import pandas as pd
-
-    if isinstance(labels.dtype, pd.CategoricalDtype):
-        known = list(labels.cat.categories)
-    else:
-        known = sorted(labels.dropna().unique())
-    order = list(dict.fromkeys([*map(str, known), MISSING]))  # each once
-    named = labels.astype(object).map(str, na_action="ignore").fillna(MISSING)
-    return named.astype(pd.CategoricalDtype(order))
-
-
-def _titles(df, names: list[str]) -> list[str]:
-    """What attributes are called: those in bins like their column, if no other is."""
-    columns = []
-    for name in names:
-        bins = None if name in df.columns or CUT.fullmatch(name) else BINS.fullmatch(name)
-        columns.append(bins["column"].strip() if bins else name)
-    titles = []
-    for name, short in zip(names, columns, strict=True):
-        titles.append(short if columns.count(short) == 1 else name)
-    return titles
-
-
-def _are_codes(values) -> bool:
-    """Whether many different numbers are labels: whole, and each of several patients."""
-    from drocox.data import MAX_LABELS, MAX_NUMERIC_GROUPS
-
-    known = values.dropna()
-    several = known.value_counts().median() >= FEWEST_OF_A_CODE
-    few = MAX_NUMERIC_GROUPS < known.nunique() <= MAX_LABELS
-    return bool(few and several and (known % 1 == 0).all())
-
-
-def _binned(values, edges: list[str]) -> "pd.Series":
-    """Labels of a measurement between edges; whoever is at an edge belongs to the part above."""
-    import numpy as np
-    import pandas as pd
-
-    limits = [float(edge) for edge in edges]
-    if limits != sorted(set(limits)):
-        raise ValueError(f"--groups: edges must grow, as in age:50,65,75, not {','.join(edges)}")
-    names = [f"below {edges[0]}"]
-    for low, high in pairwise(edges):
-        names.append(f"{low} to below {high}")
-    names.append(f"{edges[-1]} or more")
-    return pd.cut(values, [-np.inf, *limits, np.inf], right=False, labels=names)
-
-
-def _usable(df, names: list[str]) -> tuple[list[str], list[str]]:
-    """Columns in which badly served groups can be searched for, and the others."""
-    from drocox.data import column, encode
-
-    usable = []
-    unusable = []
-    for name in names:
-        try:
-            encode(column(df, name, "features"))
-            usable.append(name)
-        except (TypeError, ValueError):
-            unusable.append(name)
-    return usable, unusable
-
-
 def _patients(df, args, name: str) -> tuple["SurvivalData", list[str]]:
     """The table as data, and the columns that are not searched for badly served groups."""
     from drocox.data import SurvivalData, column
 
-    event, events = _event(df, args.event)
-    _refuse_dates(column(df, args.time, "--time"), args.time)
+    event, events = columns.event_column(df, args.event)
+    columns.refuse_dates(column(df, args.time, "--time"), args.time)
     if args.time == event:
         raise ValueError(f"--time and --event are both {args.time!r}; name two columns")
     outcomes = (args.time, event)
     groups = {}
-    for group, title in zip(args.groups, _titles(df, args.groups), strict=True):
-        groups[title] = _group(df, group, outcomes)
-    given = (args.score, args.survival, args.fold)
+    for group, title in zip(args.groups, columns.attribute_titles(df, args.groups), strict=True):
+        groups[title] = columns.group_column(df, group, outcomes)
+    given = (_predicted(args), args.fold)
     features = [c for c in df.columns if c not in (*outcomes, *args.drop, *given)]
     unusable: list[str] = []
-    if args.score or args.survival:  # no model is fitted here: an unusable column does no harm
-        features, unusable = _usable(df, features)
-        features = features or [args.score or args.survival]
+    if _predicted(args):  # no model is fitted here: an unusable column does no harm
+        features, unusable = columns.searchable(df, features)
+        features = features or [_predicted(args)]
     try:
         data = SurvivalData.from_frame(
             df.assign(**{event: events}),
@@ -338,9 +165,25 @@ def _patients(df, args, name: str) -> tuple["SurvivalData", list[str]]:
 
 def _unneeded(args) -> list[str]:
     """Columns that are dropped and play no other part."""
-    used = [args.time, args.event, args.score or "", args.survival or "", args.fold or ""]
+    used = [args.time, args.event, _predicted(args), args.fold or ""]
     used += args.groups  # a group starts with its column, as in age>65
     return [name for name in args.drop if not any(words.startswith(name) for words in used)]
+
+
+def _predicted(args) -> str:
+    """The column with what was predicted; empty where models are to be fitted."""
+    return args.score or args.survival or args.risk or ""
+
+
+def _check_predictions(args) -> None:
+    """Refuse arguments about predictions that do not go together."""
+    given = [f"--{name}" for name in PREDICTIONS if getattr(args, name)]
+    if len(given) > 1:
+        args.usage(f"{' and '.join(given)} are both given; name one column of predictions")
+    if args.horizon is None and (args.survival or args.risk):
+        args.usage(f"{given[0]} needs --horizon, the time of these probabilities")
+    if args.fold and not given:
+        args.usage("--fold goes with --score, --survival or --risk")
 
 
 def _audit(args) -> None:
@@ -351,18 +194,15 @@ def _audit(args) -> None:
         files.check_target(out, source)
     except ValueError as error:
         args.usage(str(error))
-    if args.survival and args.horizon is None:
-        args.usage("--survival needs --horizon, the time of these probabilities")
-    if args.fold and not (args.score or args.survival):
-        args.usage("--fold goes with --score or --survival")
+    _check_predictions(args)
     df = files.read_table(source, _unneeded(args), "--drop")
     data, unusable = _patients(df, args, source.name)
 
     from drocox.report import page
 
     warned: list[str] = []  # by models that are fitted here
-    if args.score or args.survival:
-        audits = {args.score or args.survival: _audit_given(df, data, args)}
+    if _predicted(args):
+        audits = {_predicted(args): _audit_given(df, data, args)}
     else:
         audits, warned = _audit_fitted(data, args)
     facts = {
@@ -387,20 +227,36 @@ def _audit_options(args) -> dict:
 
 
 def _audit_given(df, data: "SurvivalData", args) -> "Audit":
-    """The audit of scores or survival probabilities that are columns of the file."""
+    """The audit of scores, survival probabilities or risks that are a column of the file."""
+    from dataclasses import replace
+
     from drocox.data import column
     from drocox.report import audit
 
-    outcomes = (args.time, args.event)
+    outcomes = (args.time, columns.event_column(df, args.event)[0])
     predicted = {}
     if args.fold:
         predicted["folds"] = column(df, args.fold, "--fold", outcomes).to_numpy()
     if args.score:
-        predicted["scores"] = _scores(df, args.score, outcomes)
+        predicted["scores"] = columns.score_column(df, args.score, outcomes, "--score")
     if args.survival:
-        predicted["survival"] = _scores(df, args.survival, outcomes, "--survival")
-        predicted["times"] = args.horizon
-    return audit(data, **predicted, **_audit_options(args))
+        survival = columns.probability_column(df, args.survival, outcomes, "--survival")
+        predicted |= {"survival": survival, "times": args.horizon}
+    if args.risk:
+        risk = columns.probability_column(df, args.risk, outcomes, "--risk")
+        predicted |= {"survival": 1 - risk, "times": args.horizon}
+    found = audit(data, **predicted, **_audit_options(args))
+    return replace(found, notes=tuple(_in_terms_of_columns(note, args) for note in found.notes))
+
+
+def _in_terms_of_columns(note: str, args) -> str:
+    """A note whose advice is what to change in the command or in the file."""
+    if args.risk:
+        note = note.replace("These look like risks, not survival", "These look like survival")
+        note = note.replace("pass survival=1 - risk", "name the column with --survival")
+    for in_python, here in ADVICE.items():
+        note = note.replace(in_python, here)
+    return note
 
 
 def _audit_fitted(data: "SurvivalData", args) -> tuple[dict[str, "Audit"], list[str]]:

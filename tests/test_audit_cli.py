@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from test_report import Checked, load
+from test_report import Checked, load, simulated
 
 from drocox import cli, estimator, files
 
@@ -63,6 +63,7 @@ def answer(capsys, *arguments, status=2):
         ({}, ["--groups", "days>9"], "--groups: 'days' is the outcome; leave it out"),
         ({}, ["--time", "died"], "--time and --event are both 'died'; name two columns"),
         ({}, ["--score", "died"], "--score: 'died' is the outcome; leave it out"),
+        ({}, ["--event", "died=1", "--score", "died"], "--score: 'died' is the outcome; leave it"),
         ({}, ["--event", "died=2"], "--event: 'died' never holds '2'; it holds: 0, 1"),
         ({"died": [np.nan]}, ["--event", "died=1"], "--event: 'died' has 1 gap(s); fill them, or"),
         ({}, ["--event", "did=1"], "--event: no column 'did'; did you mean 'died'?"),
@@ -388,3 +389,60 @@ def test_survival_folds_and_small_cells_on_the_command_line(capsys):
     said = answer(capsys, "p.csv", *ARGUMENTS, "--survival", "alive")
     assert "--survival needs --horizon" in said
     assert "--fold goes with --score" in answer(capsys, "p.csv", *ARGUMENTS, "--fold", "fold")
+
+
+def test_risks_on_the_command_line_are_one_less_survival(capsys):
+    df = frame(240)
+    df["alive"] = np.exp(-0.5 * np.exp(df["risk"]))
+    df["dies"] = 1 - df["alive"]
+    df["percent"] = 100 * df["dies"]
+    df.to_csv("p.csv", index=False)
+    rest = ["--drop", "risk,alive,dies,percent", "--horizon", "20"]
+    by_survival = answer(capsys, "p.csv", *ARGUMENTS, *rest, "--survival", "alive", status=0)
+    by_risk = answer(capsys, "p.csv", *ARGUMENTS, *rest, "--risk", "dies", status=0)
+    assert "Observed by expected events" in by_risk
+    assert by_risk == by_survival.replace("alive ", "dies ", 1)
+    without_time = answer(capsys, "p.csv", *ARGUMENTS, "--risk", "dies")
+    assert "--risk needs --horizon, the time of these probabilities" in without_time
+    said = answer(capsys, "p.csv", *ARGUMENTS, *rest, "--risk", "percent")
+    assert "--risk: 'percent' holds" in said and "divide percentages by 100" in said
+    said = answer(capsys, "p.csv", *ARGUMENTS, *rest[2:], "--survival", "risk")
+    assert "which is no probability; pass scores with --score" in said
+    said = answer(capsys, "p.csv", *ARGUMENTS, *rest, "--risk", "died")
+    assert "--risk: 'died' is the outcome" in said
+
+
+@pytest.mark.parametrize("other", ["--score", "--survival"])
+def test_one_kind_of_prediction_at_a_time(capsys, other):
+    frame().to_csv("p.csv", index=False)
+    both = ["--risk", "age", other, "risk", "--horizon", "20"]
+    said = answer(capsys, "p.csv", *ARGUMENTS, *both)
+    assert f"{other} and --risk are both given; name one column of predictions" in said
+
+
+@pytest.mark.parametrize(
+    ("argument", "column", "advice"),
+    [
+        ("--survival", "dies", "look like risks, not survival: name the column with --risk."),
+        ("--risk", "alive", "These look like survival: name the column with --survival."),
+        ("--score", "alive", "look like survival: name the column with --survival, and --horizon"),
+        ("--score", "dies", "look like risks: name the column with --risk, and --horizon."),
+        ("--score", "hazard", "or numbers of events: write their logarithms into the column."),
+        ("--score", "lifetime", "look like times to the event: change the signs in the column;"),
+        ("--score", "backwards", "mean earlier events: change the signs in the column."),
+    ],
+)
+def test_advice_is_in_terms_of_the_command_line(capsys, argument, column, advice):
+    data, scores = simulated(3, n=500, effects=(0.8, 0.5, 0))
+    df = pd.DataFrame({"days": data.time, "died": data.event.astype(int)})
+    df["sex"] = np.where(data.groups["group"] == 1, "f", "m")
+    df["hazard"] = np.exp(scores)
+    df["lifetime"] = np.exp(-scores)
+    df["backwards"] = -scores
+    df["alive"] = np.exp(-df["hazard"])
+    df["dies"] = 1 - df["alive"]
+    others = [name for name in df.columns[3:] if name != column]
+    df.drop(columns=others).to_csv("p.csv", index=False)
+    horizon = [] if argument == "--score" else ["--horizon", "1"]
+    said = answer(capsys, "p.csv", *ARGUMENTS, argument, column, *horizon, status=0)
+    assert advice in said and "survival=" not in said and "np." not in said
