@@ -25,6 +25,9 @@ SPLIT_EXHIBITS = ("t16", "t17")
 VIEWS = WRITTEN["views"]
 READINGS = WRITTEN["readings"]
 METRICS = WRITTEN["metrics"]  # name in the header, whether higher is better
+# What was chosen already, by exhibit, view and version of the store: chapters ask for the same
+# table many times.
+_CHOSEN: dict[tuple, pd.DataFrame] = {}
 
 
 def published() -> pd.DataFrame:
@@ -174,7 +177,14 @@ def chosen_runs(
         plain names.
     """
     runs = runs_of(protocol, out, forensic=selection == "recovered")
-    return choice.selected(runs, dataset, attribute, tune_by=tune_by, selection=selection)
+    version = store.version(protocol, out)
+    what = (dataset, attribute, tune_by, protocol, selection, version)
+    if version is None or what not in _CHOSEN:
+        chosen = choice.selected(runs, dataset, attribute, tune_by=tune_by, selection=selection)
+        if version is None:
+            return chosen
+        _CHOSEN[what] = chosen
+    return _CHOSEN[what].copy()
 
 
 def exhibit_runs(

@@ -47,20 +47,23 @@ def fidelity_cells(protocol: str = "as_published", *, out: Folder = None) -> pd.
         one), metric, mean, paper_mean, paper_std, distance (in published SDs).
     """
     chosen = []
+    labels = []  # of each chosen row
     for row, rows, plain in _published_rows(runs_of(protocol, out, forensic=True)):
         _, where, model, method = row
         name = SPLIT[model] if where == "n2" else method
         recovered = choice.rule_of(where, name, "recovered")
         for rule in choice.SELECTION_RULES:
             of_rule = choice.select(rows, plain, rule)  # none where a rule does not apply
-            label = dict(zip(FIDELITY, (*row, rule, rule == recovered), strict=True))
-            chosen.append(of_rule.assign(**label))
+            chosen.append(of_rule)
+            labels += [(*row, rule, rule == recovered)] * len(of_rule)
     if not chosen:
         raise ValueError("the store holds no runs of a published row; train some first")
     exhibits = {name: exhibit for exhibit, name in EXHIBIT_OF.items()}
     printed = published()
     printed["exhibit"] = printed["table"].map(exhibits)
-    table = summary(pd.concat(chosen), FIDELITY, protocol, printed)
+    runs = pd.concat(chosen, ignore_index=True).drop(columns=["model", "method"])
+    runs = pd.concat([runs, pd.DataFrame(labels, columns=FIDELITY)], axis=1)
+    table = summary(runs, FIDELITY, protocol, printed)
     gap = (table["mean"] - table["paper_mean"]) / table["paper_std"]
     return table.drop(columns="std").assign(distance=gap.abs())
 

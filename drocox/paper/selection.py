@@ -16,7 +16,7 @@ with those that give published rows back.
 
 import tomllib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -107,46 +107,66 @@ def candidates(runs: pd.DataFrame, dataset: str, attribute: str) -> pd.DataFrame
     return add_f_a(runs[mine & main], attribute)
 
 
-def _best(rows: pd.DataFrame, plain: pd.Series | None, rule: Rule) -> pd.DataFrame:
-    """The best row of each repeat, by repeat.
+@dataclass(frozen=True)
+class _Seen:
+    """What a rule sees of some runs, sorted by repeat where it takes means over them."""
 
-    ``plain`` is the c-index of Cox (DeepSurv) by repeat, which sets the bar; None: the largest
-    c-index is the best.
-    """
+    repeat: np.ndarray
+    c_index: np.ndarray
+    metric: np.ndarray  # what is minimised
+    place: np.ndarray | None  # of the setting in the grid, where it breaks ties
+
+
+def _seen(rows: pd.DataFrame, rule: Rule) -> _Seen:
+    """What a rule sees: each row, or with one setting for all repeats each setting's mean."""
     repeat = rows["repeat"].to_numpy()
     c_index = rows[f"{rule.part}_c_index"].to_numpy()
     metric = rows[f"{rule.part}_{rule.metric}"].to_numpy()
-    ties = None
-    if rule.decimals is not None:
-        metric = metric.round(rule.decimals)
-        ties = _place_in_grid(rows)
-    chosen = []
-    for one in np.unique(repeat):
-        at = np.flatnonzero(repeat == one)
-        if plain is None:
-            best = most_accurate(c_index[at])
-        else:
-            of_repeat = None if ties is None else ties[at]
-            best = choose(c_index[at], metric[at], plain[one], ties=of_repeat)
-        chosen.append(at[best])
-    return rows.iloc[chosen]
+    place = None if rule.decimals is None else _place_in_grid(rows)
+    if rule.one_setting:
+        repeats = len(np.unique(repeat))
+        c_index = c_index.reshape(repeats, -1).mean(axis=0)  # every repeat has the whole grid
+        metric = metric.reshape(repeats, -1).mean(axis=0)
+        repeat = np.zeros(len(metric), dtype=int)
+        place = None if place is None else place[: len(metric)]
+    return _Seen(repeat, c_index, metric, place)
 
 
 def _place_in_grid(rows: pd.DataFrame) -> np.ndarray:
     """Rank of each row's setting: by learning rate, then lambda, then alpha."""
+    learning_rate, lam, alpha = (rows[name].to_numpy() for name in SETTING)
+    in_order = np.lexsort((alpha, lam, learning_rate))  # by the last key first; NaN comes last
     places = np.empty(len(rows), dtype=int)
-    in_order = rows.reset_index(drop=True).sort_values(SETTING, kind="stable").index
     places[in_order] = np.arange(len(rows))
     return places
 
 
-def _means(rows: pd.DataFrame, rule: Rule) -> pd.DataFrame:
-    """Means over the repeats, one row per configuration, in grid order; ``repeat`` is 0."""
-    needed = [f"{rule.part}_c_index", f"{rule.part}_{rule.metric}"]
-    size = len(rows) // rows["repeat"].nunique()  # every repeat has the whole grid, in its order
-    means = rows[needed].to_numpy().reshape(-1, size, len(needed)).mean(axis=0)
-    grid = rows[["method", *SETTING]].head(size).reset_index(drop=True)
-    return grid.assign(repeat=0, **dict(zip(needed, means.T, strict=True)))
+def _largest_c_index(plain: pd.DataFrame, rule: Rule) -> dict[int, float]:
+    """The c-index of Cox (DeepSurv) by repeat, the best of its settings'."""
+    seen = _seen(plain, replace(rule, metric="c_index", decimals=None))
+    return {
+        one: np.fmax.reduce(seen.c_index[seen.repeat == one])  # NaN if none is a number
+        for one in np.unique(seen.repeat)
+    }
+
+
+def _best(seen: _Seen, plain: dict[int, float] | None, rule: Rule) -> np.ndarray:
+    """Where the best row of each repeat stands, by repeat.
+
+    ``plain`` is the c-index of Cox (DeepSurv) by repeat, which sets the bar; None: the largest
+    c-index is the best.
+    """
+    metric = seen.metric if rule.decimals is None else seen.metric.round(rule.decimals)
+    chosen = []
+    for one in np.unique(seen.repeat):
+        at = np.flatnonzero(seen.repeat == one)
+        if plain is None:
+            best = most_accurate(seen.c_index[at])
+        else:
+            ties = None if seen.place is None else seen.place[at]
+            best = choose(seen.c_index[at], metric[at], plain[one], ties=ties)
+        chosen.append(at[best])
+    return np.array(chosen)
 
 
 def select(rows: pd.DataFrame, plain: pd.DataFrame, rule: str) -> pd.DataFrame:
@@ -172,31 +192,28 @@ def select(rows: pd.DataFrame, plain: pd.DataFrame, rule: str) -> pd.DataFrame:
     wanted = [chosen_by.learning_rate, chosen_by.alpha]
     if chosen_by.named:
         wanted = NAMED.get(method, {}).get(rows["dataset"].iloc[0], [np.nan, np.nan])  # no run's
+    allowed = np.isin(rows["repeat"], plain["repeat"].unique())
     if "protocol" in rows:
-        rows = rows[(rows["protocol"] == "forensic") == chosen_by.forensic]
-    rows = rows[rows["repeat"].isin(plain["repeat"])]
+        allowed &= (rows["protocol"].to_numpy() == "forensic") == chosen_by.forensic
     for name, value in zip(["learning_rate", "alpha"], wanted, strict=True):
         if value is not None:
-            rows = rows[rows[name] == value]
+            allowed &= rows[name].to_numpy() == value
+    rows = rows[allowed]
     if rows.empty:
         return rows
     if chosen_by.bar_learning_rate is not None:
         plain = plain[plain["learning_rate"] == chosen_by.bar_learning_rate]
-    pool = rows
     if chosen_by.one_setting:
         rows = rows.sort_values("repeat", kind="stable")
-        pool = _means(rows, chosen_by)
         plain = plain[plain["repeat"].isin(rows["repeat"])].sort_values("repeat", kind="stable")
-        plain = _means(plain, chosen_by)
-    of_plain = None
+    seen = _seen(rows, chosen_by)
     by_c_index = method in PLAIN.values() and chosen_by.part == "val"
-    if chosen_by.metric != "c_index" and not by_c_index:
-        of_plain = plain.groupby("repeat")[f"{chosen_by.part}_c_index"].max()
-    chosen = _best(pool, of_plain, chosen_by)
-    if not chosen_by.one_setting:
-        return chosen
-    place = chosen.index[0]  # of the one setting, in the grid of each repeat
-    return rows.iloc[place :: len(pool)]
+    without_bar = chosen_by.metric == "c_index" or by_c_index
+    bar = None if without_bar else _largest_c_index(plain, chosen_by)
+    best = _best(seen, bar, chosen_by)
+    if chosen_by.one_setting:  # the same place in the grid of each repeat
+        return rows.iloc[best[0] :: len(seen.repeat)]
+    return rows.iloc[best]
 
 
 def rule_of(where: str, method: str, selection: str, tune_by: str = "ci_percent") -> str:

@@ -366,6 +366,28 @@ def load_runs(
     return _join(parts)
 
 
+def version(protocol: str, out: Path | None = None) -> tuple | None:
+    """What changes whenever the finished runs of a protocol do.
+
+    Parameters
+    ----------
+    protocol : str
+    out : path, optional
+        Folder of the store, by default the book's.
+
+    Returns
+    -------
+    tuple or None
+        The folder, and when its runs and those of the forensic store last changed; None if the
+        protocol is not finished.
+    """
+    if not is_finished(protocol, out):
+        return None
+    folder = Path(out or DEFAULT)
+    files = [folder / f"{name}.csv.gz" for name in (protocol, "forensic")]
+    return folder, *(file.stat().st_mtime_ns for file in files if file.exists())
+
+
 def rows_of(runs: pd.DataFrame, stack: Unit) -> pd.DataFrame:
     """Rows of one stack, in the order in which they are stored.
 

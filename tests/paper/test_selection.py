@@ -1,6 +1,8 @@
 """Selection rules and tables on invented runs, against rules spelt out by hand."""
 
+import os
 import re
+import shutil
 
 import invented
 import numpy as np
@@ -25,6 +27,7 @@ def forensic():
 def stored(runs, forensic, monkeypatch):
     made = {"forensic": forensic}
     monkeypatch.setattr(store, "load_runs", lambda name, out=None: made.get(name, runs).copy())
+    monkeypatch.setattr(store, "version", lambda name, out=None: None)  # not in memory
     monkeypatch.setattr(store, "is_finished", lambda name, out=None: True)
 
 
@@ -247,6 +250,22 @@ def test_what_a_caller_edits_changes_no_later_table(stored):
         mine.loc[:, numbers] = mine[numbers] * 0
         assert (before[numbers] != mine[numbers]).any().any()
         pd.testing.assert_frame_equal(make(), before)
+
+
+def test_what_was_chosen_is_kept_until_the_store_changes(tmp_path):
+    for name in ("corrected.csv.gz", "provenance.json"):
+        shutil.copy(store.DEFAULT / name, tmp_path)
+    first = tables.chosen_runs("seer", "race", protocol="corrected", out=tmp_path)
+    version = store.version("corrected", tmp_path)
+    os.utime(tmp_path / "corrected.csv.gz", (1, 1))
+    assert store.version("corrected", tmp_path) != version
+    pd.testing.assert_frame_equal(
+        tables.chosen_runs("seer", "race", protocol="corrected", out=tmp_path), first
+    )
+    (tmp_path / "corrected.csv.gz").write_bytes(b"damaged")
+    with pytest.raises(store.DamagedError):  # nothing is read from memory that a file no longer has
+        tables.chosen_runs("seer", "race", protocol="corrected", out=tmp_path)
+    assert store.version("as_published", tmp_path) is None
 
 
 def test_main_table_has_the_papers_rows_and_numbers(stored, runs):
