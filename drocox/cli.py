@@ -27,7 +27,19 @@ ADVICE = {  # of notes, and the same in terms of the command line
     "pass survival=1 - scores, times=…": "name the column with --risk, and --horizon",
     "pass survival=…, times=…": "name the column with --survival, and --horizon",
     "pass np.log(scores), or survival=…, times=…": "write their logarithms into the column",
+    "pass log-hazards, or survival=…, times=…": "their ranking is judged",
     "pass -scores": "change the signs in the column",
+}
+ADVICE_ON_RISKS = {
+    "These look like risks, not survival: pass survival=1 - risk": (
+        "These look like survival: name the column with --survival"
+    )
+}
+ADVICE_TO_FITTED = {  # of models that are fitted here, whose scores are log-hazards
+    "They are on another scale, or far too extreme: pass log-hazards, or survival=…, times=…": (
+        "They are far too extreme"
+    ),
+    "Calibration needs log-hazards, or survival=: it is not shown": "Calibration is not shown",
 }
 
 
@@ -228,8 +240,6 @@ def _audit_options(args) -> dict:
 
 def _audit_given(df, data: "SurvivalData", args) -> "Audit":
     """The audit of scores, survival probabilities or risks that are a column of the file."""
-    from dataclasses import replace
-
     from drocox.data import column
     from drocox.report import audit
 
@@ -246,25 +256,31 @@ def _audit_given(df, data: "SurvivalData", args) -> "Audit":
         risk = columns.probability_column(df, args.risk, outcomes, "--risk")
         predicted |= {"survival": 1 - risk, "times": args.horizon}
     found = audit(data, **predicted, **_audit_options(args))
-    return replace(found, notes=tuple(_in_terms_of_columns(note, args) for note in found.notes))
-
-
-def _in_terms_of_columns(note: str, args) -> str:
-    """A note whose advice is what to change in the command or in the file."""
     if args.risk:
-        note = note.replace("These look like risks, not survival", "These look like survival")
-        note = note.replace("pass survival=1 - risk", "name the column with --survival")
-    for in_python, here in ADVICE.items():
-        note = note.replace(in_python, here)
-    return note
+        return _advised(found, ADVICE_ON_RISKS)
+    return _advised(found, ADVICE)
+
+
+def _advised(found: "Audit", advice: dict[str, str]) -> "Audit":
+    """The audit with notes that say what to change in the command or in the file."""
+    from dataclasses import replace
+
+    notes = []
+    for note in found.notes:
+        for in_python, here in advice.items():
+            note = note.replace(in_python, here)
+        notes.append(note)
+    return replace(found, notes=tuple(notes))
 
 
 def _audit_fitted(data: "SurvivalData", args) -> tuple[dict[str, "Audit"], list[str]]:
     """Audits of Cox and DRO-COX, cross-fitted to the file, and warnings of their training."""
     from drocox.estimator import DROCox
+    from drocox.predictions import check_data
     from drocox.report import audit
     from drocox.tuning import cross_fit
 
+    check_data(data)  # before models are fitted
     models = {"Cox": DROCox(alpha=1.0), f"DRO-COX, α = {DROCox().alpha:g}": DROCox()}
     audits = {}
     warned = []
@@ -274,7 +290,8 @@ def _audit_fitted(data: "SurvivalData", args) -> tuple[dict[str, "Audit"], list[
             held_out = cross_fit(data, model)
         messages = dict.fromkeys(str(warning.message) for warning in caught)  # each once
         warned += [f"{name}: {message}." for message in messages]
-        audits[name] = audit(data, **held_out, **_audit_options(args))
+        found = audit(data, **held_out, **_audit_options(args))
+        audits[name] = _advised(found, ADVICE_TO_FITTED)
     return audits, warned
 
 

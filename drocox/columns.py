@@ -169,7 +169,7 @@ def group_column(df, name: str, outcomes: tuple[str, ...]) -> "pd.Series":
         Labels that are missing are a group of their own.
     """
     import pandas as pd
-    from pandas.api.types import is_numeric_dtype
+    from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
     from drocox.data import MAX_NUMERIC_GROUPS, column
 
@@ -185,8 +185,8 @@ def group_column(df, name: str, outcomes: tuple[str, ...]) -> "pd.Series":
         labels = inside.where(values.notna())
     elif bins:
         labels = _binned(_measurements(labels, name), bins["edges"].split(","))
-    elif is_numeric_dtype(labels) and _are_codes(labels):  # such as sites
-        order = [f"{code:g}" for code in sorted(labels.dropna().unique())]
+    elif is_numeric_dtype(labels) and not is_bool_dtype(labels) and _are_codes(labels):
+        order = [f"{code:g}" for code in sorted(labels.dropna().unique())]  # 1, and not 1.0
         named = labels.map(lambda code: f"{code:g}", na_action="ignore")
         labels = named.astype(pd.CategoricalDtype(order))
     elif is_numeric_dtype(labels) and labels.nunique() > MAX_NUMERIC_GROUPS:
@@ -246,13 +246,14 @@ def attribute_titles(df, names: list[str]) -> list[str]:
 
 
 def _are_codes(values) -> bool:
-    """Whether many different numbers are labels: whole, and each of several patients."""
+    """Whether numbers are labels: few, or whole and each of several patients, as of sites."""
     from drocox.data import MAX_LABELS, MAX_NUMERIC_GROUPS
 
     known = values.dropna()
+    if known.nunique() <= MAX_NUMERIC_GROUPS:
+        return True
     several = known.value_counts().median() >= FEWEST_OF_A_CODE
-    few = MAX_NUMERIC_GROUPS < known.nunique() <= MAX_LABELS
-    return bool(few and several and (known % 1 == 0).all())
+    return bool(several and known.nunique() <= MAX_LABELS and (known % 1 == 0).all())
 
 
 def _binned(values, edges: list[str]) -> "pd.Series":

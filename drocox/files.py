@@ -1,22 +1,24 @@
 """Somebody's file as a table, and no file written over another.
 
 A file is text with a line of names and a line for each patient; commas, semicolons, tabs or bars
-stand between the fields; it may be packed (.gz, .zip). Tables of other programs (Stata, Excel, SAS,
-SPSS, parquet) are read by pandas, some of them with a package that must be installed. What cannot
-be read is refused with what to do. pandas is imported where it is needed, so that a wrong name is
-refused at once.
+stand between the fields; it may be packed (.gz, .bz2, .xz, .zip). Tables of other programs (Stata,
+Excel, SAS, SPSS, parquet) are read by pandas, some of them with a package that must be installed.
+What cannot be read is refused with what to do. pandas is imported where it is needed, so that a
+wrong name is refused at once.
 """
 
+import bz2
 import csv
 import gzip
 import importlib.util
 import io
+import lzma
 import os
 import re
 import struct
 import warnings
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TextIO
 
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SEPARATORS = (",", ";", "\t", "|")
+UNPACKED_BY: dict[str, Callable] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 
 
 class Format(NamedTuple):
@@ -44,7 +47,15 @@ FORMATS = {
     ".feather": Format("read_feather", "pyarrow", "pyarrow"),
     ".sav": Format("read_spss", "pyreadstat", "pyreadstat"),
 }
-READERS_COMPLAIN = (OSError, EOFError, KeyError, ValueError, struct.error, zipfile.BadZipFile)
+READERS_COMPLAIN = (
+    OSError,
+    EOFError,
+    KeyError,
+    ValueError,
+    struct.error,
+    zipfile.BadZipFile,
+    lzma.LZMAError,
+)
 NAMELESS = re.compile(r"(Unnamed: \d+)?")  # what pandas calls a column of a sheet without a name
 
 
@@ -60,7 +71,7 @@ def check_source(name: str | Path) -> Path:
     -------
     Path
     """
-    if re.match(r"[a-z]+://", str(name)):
+    if re.match(r"[A-Za-z]\w+://", str(name)):
         raise ValueError(f"cannot read {name}: it is an address; download the file first")
     path = Path(name)
     if not path.exists():
@@ -117,7 +128,9 @@ def read_table(path: Path, skip: Sequence[str] = (), argument: str = "skip") -> 
             return _read_other(path, other, skip, argument)
         return _read_text(path, skip, argument)
     except UnicodeDecodeError as error:
-        raise ValueError(f"cannot read {path}: it is no UTF-8 text; save it as such") from error
+        raise ValueError(
+            f"cannot read {path}: it is no UTF-8 text; save it as CSV UTF-8"
+        ) from error
     except _UnknownColumn as error:
         raise ValueError(str(error)) from error
     except READERS_COMPLAIN as error:
@@ -200,8 +213,8 @@ def _read_text(path: Path, skip: Sequence[str], argument: str) -> "pd.DataFrame"
 
 def _open(path: Path) -> TextIO:
     """The text in a file, which may be packed."""
-    if path.suffix.lower() == ".gz":
-        return gzip.open(path, "rt", encoding="utf-8-sig", newline="")
+    if unpack := UNPACKED_BY.get(path.suffix.lower()):
+        return unpack(path, "rt", encoding="utf-8-sig", newline="")
     if path.suffix.lower() == ".zip":
         archive = zipfile.ZipFile(path)
         names = archive.namelist()

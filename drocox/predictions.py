@@ -31,6 +31,7 @@ from drocox.intervals import jackknife
 
 TINY = 1e-300  # the least cumulative hazard: its logarithm is a number
 RISING = 1e-6  # that a survival curve may do by rounding
+FAR = 10  # times as steep or as flat as log-hazards: another scale, or far too extreme
 
 
 class Predictions(NamedTuple):
@@ -90,7 +91,8 @@ def predictions(
     -------
     Predictions
     """
-    _check_call(data, scores, survival, times, expected, train)
+    check_data(data)
+    _check_call(scores, survival, times, expected, train)
     n = len(data)
     labels, fold = _checked_folds(folds, n)
     until = _horizon(data, survival, times, horizon)
@@ -135,8 +137,13 @@ def predictions(
     return Predictions(patients, ranks, ranks and not strange, tuple(notes))
 
 
-def _check_call(data, scores, survival, times, expected, train) -> None:
-    """Refuse data that cannot be judged, and predictions that do not go together."""
+def check_data(data: SurvivalData) -> None:
+    """Refuse data that cannot be judged.
+
+    Parameters
+    ----------
+    data : SurvivalData
+    """
     if not isinstance(data, SurvivalData) or not data.groups:
         raise TypeError(
             "data must be a SurvivalData with groups; see SurvivalData.from_frame and from_arrays"
@@ -145,6 +152,10 @@ def _check_call(data, scores, survival, times, expected, train) -> None:
         raise ValueError(
             f"data has {data.event.sum()} event(s); an audit needs {FEWEST_EVENTS} or more"
         )
+
+
+def _check_call(scores, survival, times, expected, train) -> None:
+    """Refuse predictions that do not go together."""
     if scores is None and survival is None and expected is None:
         raise TypeError(
             "nothing to judge: pass scores (log-hazards), or survival= with times=, or expected="
@@ -166,6 +177,17 @@ def _checked_expected(expected, data: SurvivalData) -> np.ndarray:
     return events
 
 
+def _evaluated(survival, times: np.ndarray):
+    """Survival probabilities; functions of time, which scikit-survival gives, at these times."""
+    functions = isinstance(survival, list | np.ndarray) and len(survival) and callable(survival[0])
+    if not functions:
+        return survival
+    try:
+        return np.array([curve(times) for curve in survival])
+    except ValueError as error:  # beyond the times of training
+        raise ValueError(f"times go beyond those of the survival curves: {error}") from error
+
+
 class _Curves:
     """Survival probabilities as cumulative hazards at some times, from 0 at time 0."""
 
@@ -175,13 +197,15 @@ class _Curves:
         if times is None:
             raise TypeError("survival needs times=, the time or times of its columns")
         times = np.atleast_1d(_checks.numbers(times, "times"))
-        survival = _checks.numbers(survival, "survival")
+        survival = _checks.numbers(_evaluated(survival, times), "survival")
         if survival.ndim == 1:
             survival = survival[:, None]
         if survival.shape != (n, len(times)) or times.ndim != 1:
+            transposed = survival.shape == (len(times), n)
+            advice = "; that is survival.T" if transposed else ""
             raise ValueError(
                 f"survival has shape {survival.shape}; pass one row for each of {n} patients and "
-                f"one column for each of {len(times)} time(s)"
+                f"one column for each of {len(times)} time(s){advice}"
             )
         if (survival < 0).any() or (survival > 1).any():
             raise ValueError("survival must lie between 0 and 1; pass scores as scores")
@@ -338,25 +362,41 @@ def _backwards(patients: HeldOut, probabilities: bool) -> str:
 def _strange_scale(patients: HeldOut, backwards: bool) -> str:
     """What scores look like that are no log-hazards, and what to pass instead."""
     scores = patients.scores
-    everybody = np.full(len(scores), True)
     if backwards:
         return "So mean risk and slope are not shown."
-    slope = patients.slope(everybody)
+    slope = patients.slope(np.full(len(scores), True))
     low, high = _interval(slope)
-    if not (low > 1 or high < 1) or scores.min() < 0:
+    if low <= 1 <= high:
         return ""
-    start = f"A unit of these scores is worth {slope.value:.2g} in the log-hazard, not 1. "
-    if scores.max() <= 1:
-        return start + (
-            "Between 0 and 1 they look like risks: pass survival=1 - scores, times=…. Mean risk "
-            "and slope are not shown."
-        )
+    looks = _looks_like(patients, slope.value, low, high)
+    if not looks:
+        return ""
+    start = "These scores are no log-hazards. "
+    if np.isfinite(slope.value):
+        start = f"A unit of these scores is worth {slope.value:.2g} in the log-hazard, not 1. "
+    return f"{start}{looks}. Mean risk and slope are not shown."
+
+
+def _looks_like(patients: HeldOut, slope: float, low: float, high: float) -> str:
+    """What scores look like whose slope is not 1, with the fix; empty for log-hazards.
+
+    The slope of hazards with an outlier may be NaN.
+    """
+    scores = patients.scores
+    if scores.min() >= 0 and (scores % 1 == 0).all() and scores.max() > 1:
+        return "Whole numbers, they look like points: pass log-hazards, or survival=…, times=…"
+    if scores.min() >= 0 and scores.max() <= 1:
+        return "Between 0 and 1 they look like risks: pass survival=1 - scores, times=…"
     if scores.min() > 0:
         logs = HeldOut(np.log(scores), patients.time, patients.event, patients.fold)
-        of_logs = logs.slope(everybody)
-        if abs(of_logs.value - 1) < 0.5 * min(1.0, abs(slope.value - 1)) or slope.value < 0.5:
-            return start + (
-                "All above 0 they look like hazards or numbers of events: pass "
-                "np.log(scores), or survival=…, times=…. Mean risk and slope are not shown."
+        of_logs = abs(logs.slope(np.full(len(scores), True)).value - 1)
+        nearer = of_logs < 0.5 * min(1.0, abs(slope - 1)) or slope < 0.5
+        if nearer or (np.isnan(slope) and of_logs < 0.5):
+            return (
+                "All above 0 they look like hazards or numbers of events: pass np.log(scores), or "
+                "survival=…, times=…"
             )
+    if high < 1 / FAR or low > FAR:
+        words = "They are on another scale, or far too extreme"
+        return f"{words}: pass log-hazards, or survival=…, times=…"
     return ""

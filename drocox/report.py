@@ -41,9 +41,12 @@ from drocox.predictions import Predictions, predictions
 from drocox.slices import find_slices
 
 LABEL_WIDTH = 25  # of a group in the printed table
-FEW_EVENTS = 20  # below which a group's intervals are rough
+FEW_EVENTS = 30  # below which a group's intervals are rough
 MOST_NAMED = 12  # groups in a sentence of the page
 SHOWN_ROWS = 40  # of a table on the page; all of them are in to_csv
+FEW_EVENTS_NOTE = (
+    "Few events, so that intervals are wide and rough, those of concordance a little short: {}."
+)
 HIDDEN_NOTE = "Groups with fewer than {} patients, events or patients without are not shown."
 FAMILYWISE_NOTE = "Differences by {} attributes: their intervals hold together with 95 %."
 
@@ -121,7 +124,8 @@ class Audit:
             table[head] = [f"{n:.0f}" if n == n else "hidden" for n in table[head]]
         table = table.set_axis(_short_labels(self.table["group"]))
         text = table.to_string(float_format=number_text, na_rep="")
-        return "\n".join([*lines, "", text])
+        cautions = [textwrap.fill(line, 80) for line in self.cautions]
+        return "\n".join([*lines, "", text, *cautions])
 
     def compare(self, other: "Audit") -> pd.DataFrame:
         """Differences of two models on the same patients, this one less the other.
@@ -219,7 +223,7 @@ class Audit:
         few = known[(known["events"] >= FEWEST_EVENTS) & (known["events"] < FEW_EVENTS)]
         for rows, words in (
             (none, "Not judged, with fewer than {} events: {}.".format(FEWEST_EVENTS, "{}")),
-            (few, "Few events, so that intervals are wide and rough: {}."),
+            (few, FEW_EVENTS_NOTE),
         ):
             names = [f"{row.group} ({row.events:.0f})" for row in rows.itertuples()]
             if len(names) > MOST_NAMED:
@@ -491,7 +495,8 @@ def audit(
 
     Intervals are those of the models at hand, for other patients like these. Where several models
     were cross-fitted, it is these that are judged: what another training would have given is not
-    in the intervals. In simulations they hold as often as they promise.
+    in the intervals. In simulations they hold as often as they promise; those of concordance a
+    little less often where groups have few events.
 
     Parameters
     ----------
@@ -500,7 +505,7 @@ def audit(
     scores : array of shape (n,), optional
         Log-hazards by a model that has not seen these patients; higher for earlier events. Scores
         on another scale are ranked, and a note says what they look like.
-    survival : array of shape (n,) or (n, k), optional
+    survival : array of shape (n,) or (n, k), or n functions of time, optional
         Probabilities to survive, for a model of any kind.
     times : float or array of shape (k,), optional
         The time or times of ``survival``.

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from sksurv.ensemble import RandomSurvivalForest
 from test_report import simulated
 
 import drocox
@@ -46,10 +47,20 @@ def test_one_model_passed_in_several_ways(model):
     assert expected.slices.empty
 
 
+def _with_outlier(log_hazards):
+    """Hazards of which one is so high that they have no slope."""
+    hazards = np.exp(log_hazards)
+    hazards[np.argmax(hazards)] *= 20
+    return hazards
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
         (np.exp, "look like hazards or numbers of events: pass np.log(scores)"),
+        (_with_outlier, "look like hazards or numbers of events: pass np.log(scores)"),
+        (lambda f: np.round(4 * f + 20), "they look like points: pass log-hazards"),
+        (lambda f: 300 * f, "on another scale, or far too extreme: pass log-hazards"),
         (lambda f: 1 - np.exp(-np.exp(f)), "look like risks: pass survival=1 - scores"),
         (lambda f: -f, "Higher scores must mean earlier events: pass -scores"),
         (lambda f: np.exp(-f), "look like times to the event: pass -scores"),
@@ -63,8 +74,36 @@ def test_scores_on_another_scale_are_noticed(model, change, words):
     assert found.table[["slope", "mean_risk", "calibration"]].isna().all(axis=None)
     right = drocox.audit(data, scores)
     assert right.notes == ()
-    if "higher" not in words and "pass -scores" not in words and "like survival" not in words:
+    if change in (_with_outlier,) or "points" in words:
+        assert found.table["c_index"].iloc[0] == pytest.approx(
+            right.table["c_index"].iloc[0], abs=0.01
+        )
+    elif "higher" not in words and "pass -scores" not in words and "like survival" not in words:
         np.testing.assert_allclose(found.table["c_index"], right.table["c_index"])
+
+
+def test_curves_of_scikit_survival_and_transposed_tables(model):
+    """Functions of time are evaluated; lifelines has patients in columns."""
+    data, scores = model
+    times = np.array([0.2, 0.5])
+    curves = np.exp(-np.outer(np.exp(scores), times))
+    functions = [lambda t, h=h: np.exp(-h * np.asarray(t)) for h in np.exp(scores)]
+    of_array = drocox.audit(data, survival=curves, times=times)
+    for given in (functions, np.array(functions)):
+        found = drocox.audit(data, survival=given, times=times)
+        pd.testing.assert_frame_equal(found.table, of_array.table)
+    with pytest.raises(ValueError, match=r"one column for each of 2 time\(s\); that is survival.T"):
+        drocox.audit(data, survival=curves.T, times=times)
+
+
+def test_curves_end_with_the_training_times(model):
+    data, _ = model
+    tree = RandomSurvivalForest(n_estimators=2, min_samples_leaf=50, random_state=0)
+    curves = tree.fit(data.X, data.y).predict_survival_function(data.X)
+    late = [tree.unique_times_[-1] * 2]
+    with pytest.raises(ValueError, match="times go beyond those of the survival curves"):
+        drocox.audit(data, survival=curves, times=late)
+    assert "ranking" in drocox.audit(data, survival=curves, times=0.5).sentence
 
 
 def test_survival_that_is_risk_is_noticed(model):
@@ -318,8 +357,11 @@ def test_the_page_warns_of_few_events_and_of_what_was_said(model):
     found = drocox.audit(replace(data, groups={"site": site}, group_labels={}), scores)
     assert found.cautions == [
         "Not judged, with fewer than 5 events: site = 1 (3).",
-        "Few events, so that intervals are wide and rough: site = 2 (9).",
+        "Few events, so that intervals are wide and rough, those of concordance a little short: "
+        "site = 2 (9).",
     ]
+    assert "Not judged, with fewer than 5 events: site = 1 (3)." in str(found)
+    assert max(map(len, str(found).splitlines())) <= 80
     page = report.page({"": found}, warnings=["Cox: coefficients run <away>."])
     assert "</b> Cox: coefficients run &lt;away&gt;." in page and found.cautions[0] in page
     hidden = drocox.audit(

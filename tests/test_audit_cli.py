@@ -101,7 +101,7 @@ def answer(capsys, *arguments, status=2):
             "60 distinct labels, not 2 to 50; leave it out with --drop",
         ),
         ({"died": [0] * 57}, ["--score", "risk"], "data has 2 event(s); an audit needs 5 or more"),
-        ({"died": [0] * 57}, [], "data has 2 event(s), too few for folds=5"),
+        ({"died": [0] * 57}, [], "data has 2 event(s); an audit needs 5 or more"),
     ],
 )
 def test_what_the_owner_of_a_bad_file_reads(capsys, change, arguments, expected):
@@ -125,8 +125,8 @@ def test_files_that_are_none(capsys):
     assert "cannot read none.csv: there is no such file" in answer(capsys, "none.csv", *ARGUMENTS)
     os.mkdir("folder.csv")
     assert "folder.csv: [Errno 21] Is a directory" in answer(capsys, "folder.csv", *ARGUMENTS)
-    address = "https://example.org/p.csv"
-    assert f"{address}: it is an address; download" in answer(capsys, address, *ARGUMENTS)
+    for address in ("https://example.org/p.csv", "HTTP://example.org/p.csv", "s3://b/p.csv"):
+        assert f"{address}: it is an address; download" in answer(capsys, address, *ARGUMENTS)
 
 
 @pytest.mark.parametrize(
@@ -273,7 +273,7 @@ def test_missing_labels_are_a_group_of_their_own(capsys):
     said = answer(capsys, "p.csv", *groups, status=0)
     for label in ("sex = missing", "age>=65 = missing 40 20", "site = missing 40 20"):
         assert label in said
-    assert f"age>=65 = True {(df['age'] >= 65).sum()} " in said and "site = 1.0 " in said
+    assert f"age>=65 = True {(df['age'] >= 65).sum()} " in said and "site = 1 " in said
 
 
 def test_events_by_their_label(capsys):
@@ -338,6 +338,23 @@ def test_separation_is_told_on_the_page(capsys):
     assert page.count("Cox: coefficients run away") == 1 and "set a penalty" in page
 
 
+def test_models_fitted_here_are_not_blamed_on_the_file(capsys, monkeypatch):
+    """Where their scores are far too extreme, nobody is told to pass other ones."""
+    df = frame(120)
+    df["risk"] -= df["days"] / 15
+    df.to_csv("p.csv", index=False)
+    monkeypatch.setattr(estimator.DROCox, "fit", _far_too_extreme)
+    said = answer(capsys, "p.csv", *ARGUMENTS, status=0)
+    assert "They are far too extreme. Mean risk and slope are not shown. Calibration is not" in said
+    assert "pass log-hazards" not in said and "survival=" not in said
+
+
+def _far_too_extreme(self, X, y):
+    """A fit that does not train: scores are the last scaled feature, risk, three hundred times."""
+    self.predict = lambda X: 300 * np.asarray(X)[:, -1]
+    return self
+
+
 def test_a_million_patients(capsys):
     """Reading and judging as many takes a minute at most; the judging alone is tried here."""
     rows = frame(20_000)
@@ -346,10 +363,12 @@ def test_a_million_patients(capsys):
     assert "everybody 20000 10000" in said
 
 
-@pytest.mark.parametrize("name", ["p.csv.gz", "p.csv.zip"])
-def test_packed_files(name):
+@pytest.mark.parametrize("name", ["p.csv.gz", "p.csv.zip", "p.csv.bz2", "p.csv.xz"])
+def test_packed_files(capsys, name):
     frame().to_csv(name, index=False)
     pd.testing.assert_frame_equal(files.read_table(Path(name)), frame())
+    Path(name).write_bytes(b"damaged")
+    assert f"cannot read {name}: " in answer(capsys, name, *ARGUMENTS)
 
 
 def test_sites_by_number_and_ages_in_bins(capsys):
@@ -429,6 +448,8 @@ def test_one_kind_of_prediction_at_a_time(capsys, other):
         ("--score", "dies", "look like risks: name the column with --risk, and --horizon."),
         ("--score", "hazard", "or numbers of events: write their logarithms into the column."),
         ("--score", "lifetime", "look like times to the event: change the signs in the column;"),
+        ("--score", "points", "Whole numbers, they look like points: their ranking is judged."),
+        ("--score", "score", "in the log-hazard, not 1. They are on another scale, or far too"),
         ("--score", "backwards", "mean earlier events: change the signs in the column."),
     ],
 )
@@ -439,6 +460,8 @@ def test_advice_is_in_terms_of_the_command_line(capsys, argument, column, advice
     df["hazard"] = np.exp(scores)
     df["lifetime"] = np.exp(-scores)
     df["backwards"] = -scores
+    df["points"] = np.round(4 * (scores - scores.min()))
+    df["score"] = 100 * scores
     df["alive"] = np.exp(-df["hazard"])
     df["dies"] = 1 - df["alive"]
     others = [name for name in df.columns[3:] if name != column]

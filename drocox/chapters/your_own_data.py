@@ -4,12 +4,14 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from scipy import stats
 
 from drocox.bookstyle import guard, say
 from drocox.report import Audit
 from drocox.tuning import Choice
 
 COVERAGE = Path(__file__).with_name("audit_coverage.csv")  # of tests/benchmarks/audit_coverage.py
+SHORT = 0.93  # share of intervals below which an entry of the table is looked at
 SHORT_KINDS = {"one model": "one", "tied times": "ties", "cross-fitting": "folds"}
 SHOWN_FIGURES = {
     "c_index": "c",
@@ -158,6 +160,50 @@ def tell_coverage(rows: pd.DataFrame) -> None:
     error = np.sqrt(0.95 * 0.05 / weights[of_differences])
     close = designs.loc[of_differences, "share"] > 0.95 - 3 * error
     guard(close.all(), "differences of no design hold less often than chance explains")
+    _tell_short_intervals(designs)
+    _tell_false_alarms(rows)
     fewest = int(weights.min())
     say("held-sets", f"{fewest} to {int(weights.max())}")
     say("held-error", f"{100 * np.sqrt(0.95 * 0.05 / fewest):.0f}")
+
+
+def _tell_short_intervals(designs: pd.DataFrame) -> None:
+    """How many entries are low, how many would be by chance, and the figure that is too short."""
+    of_differences = designs["figure"].str.endswith(", differences")
+    judged = np.where(of_differences, designs["sets"], designs["sets"] * designs["groups"])
+    fewer = np.ceil(SHORT * judged) - 1
+    by_chance = stats.binom.cdf(fewer, judged, 0.95).sum()
+    low = int((designs["share"] < SHORT).sum())
+    guard(low < by_chance + 3 * np.sqrt(by_chance), "no more entries are low than by chance")
+    say("entries", f"{len(designs)}")
+    say("entries-low", f"{low}")
+    say("entries-chance", f"{by_chance:.0f}")
+
+    censored = designs[~of_differences & (designs["censored"] == designs["censored"].max())]
+    size = censored["sets"] * censored["groups"]
+    held = (censored["share"] * size).groupby(censored["figure"]).sum()
+    held = held / size.groupby(censored["figure"]).sum()
+    guard(held.idxmin() == "concordance", "concordance is the figure that holds least often")
+    guard(held["concordance"] < 0.94, "its intervals are a little short")
+    guard(held.drop("concordance").min() > 0.94, "those of no other figure are")
+    say("held-concordance", f"{100 * held['concordance']:.0f}")
+
+
+def _tell_false_alarms(rows: pd.DataFrame) -> None:
+    """How often a difference is seen, or a group found, though there is none."""
+    alarms = rows[rows["censored"].isna()].set_index("figure")
+    share = alarms["share"]
+    sets = int(alarms["sets"].iloc[0])
+    apart = share["false alarm: c_index, any attribute"]
+    together = share["false alarm: c_index, any, family-wise"]
+    of_risks = share["false alarm: calibration, any, family-wise"]
+    search = share["false alarm: search"]
+    error = np.sqrt(0.05 * 0.95 / sets)
+    guard(apart > 0.2, "of eight attributes one often stands out by chance")
+    guard(max(together, of_risks, search) < 0.05 + 3 * error, "about as often as promised")
+    say("alarm-sets", f"{sets}")
+    say("alarm-apart", f"{100 * apart:.0f}")
+    say("alarm-together", f"{100 * together:.0f}")
+    say("alarm-together-oe", f"{100 * of_risks:.0f}")
+    say("alarm-search", f"{100 * search:.0f}")
+    say("alarm-error", f"{100 * error:.0f}")

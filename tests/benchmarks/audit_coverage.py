@@ -1,6 +1,6 @@
 """How often the audit's 95 % intervals hold the truth, in simulated data sets.
 
-``python tests/benchmarks/audit_coverage.py`` takes a quarter of an hour on one core (``--jobs 4``:
+``python tests/benchmarks/audit_coverage.py`` takes half an hour on one core (``--jobs 4``:
 on four) and writes ``drocox/chapters/audit_coverage.csv``, which the chapter on one's own data
 shows; ``--sets 5`` is a try, which writes nothing. A design has 2, 5 or 20 groups, the last of
 which has other effects than the scores say, 30 or 80 % censored patients, and scores of one model,
@@ -44,6 +44,7 @@ OTHER = np.array([0.2, 0.3, 0.6])  # true effects in the last group
 PATIENTS = {2: 600, 5: 1000, 20: 2000}  # by the number of groups
 WITHOUT_DIFFERENCE = 800  # patients in the data without any
 KINDS = ("one model", "tied times", "cross-fitting")
+SETS_WITHOUT_DIFFERENCE = 100
 ATTRIBUTES = 8  # of the data without any difference
 COLUMNS = ["groups", "censored", "kind", "patients", "sets", "figure", "share"]
 
@@ -237,7 +238,7 @@ def rows_of(case: tuple[int, tuple[int, float, str]], sets: int | None) -> list[
 
 def rows_without_difference(sets: int | None) -> list[tuple]:
     """Rows of the table for data without any difference."""
-    sets = sets or SETS[2]
+    sets = sets or SETS_WITHOUT_DIFFERENCE
     alarms = false_alarms(sets)
     print(alarms, flush=True)
     design = (2, np.nan, "no difference", WITHOUT_DIFFERENCE, sets)

@@ -1,7 +1,9 @@
 """Values of *your own data* on small tables; guards that can fail."""
 
+from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pandas as pd
 from perturbed import failed, told
 
@@ -49,13 +51,20 @@ def test_search_and_page():
     assert failed(chapter, "guard_page", (1, "see http://")) == set(result.held)
 
 
-def designs(figure=0.95, difference=0.96, auc=0.98):
+ALARMS = ["c_index, any attribute", "c_index, any, family-wise"]
+ALARMS += ["calibration, any, family-wise", "search"]
+
+
+def designs(figure=0.95, difference=0.96, auc=0.98, concordance=0.93, alarms=(0.3, 0.08, 0.1, 0)):
     rows = []
     for groups in (2, 20):
         for name in chapter.SHOWN_FIGURES:
             rows.append((groups, 0.3, "one model", 100, 200, name, figure))
             share = auc if name == "auc" and groups == 20 else difference
             rows.append((groups, 0.3, "one model", 100, 200, f"{name}, differences", share))
+        rows.append((groups, 0.3, "one model", 100, 200, "concordance", concordance))
+    for name, share in zip(ALARMS, alarms, strict=True):
+        rows.append((2, np.nan, "no difference", 800, 100, f"false alarm: {name}", share))
     columns = ["groups", "censored", "kind", "patients", "sets", "figure", "share"]
     return pd.DataFrame(rows, columns=columns)
 
@@ -63,9 +72,12 @@ def designs(figure=0.95, difference=0.96, auc=0.98):
 def test_coverage():
     result = told(chapter, "tell_coverage", designs())
     assert result.values["held-figures"] == "95" and result.values["held-auc"] == "97"
-    assert result.values["held-auc-many"] == "98" and result.values["held-least"] == "95"
+    assert result.values["held-auc-many"] == "98" and result.values["held-least"] == "93"
     assert result.values["held-error"] == "2"
-    other = designs(figure=0.8, difference=0.8, auc=0.8)
+    assert result.values["held-concordance"] == "93" and result.values["entries-low"] == "0"
+    assert result.values["alarm-apart"] == "30" and result.values["alarm-together-oe"] == "10"
+    wrong = {"concordance": 0.95, "alarms": (0.1, 0.5, 0.5, 0.5)}
+    other = designs(figure=0.8, difference=0.8, auc=0.8, **wrong)
     assert failed(chapter, "tell_coverage", (other,)) == set(result.held)
     table = chapter.show_coverage(designs())
     assert table.loc[1, "ΔAUC"] == 98 and list(table["groups"]) == [2, 20]
@@ -79,3 +91,18 @@ def test_the_table_of_coverage_has_every_design():
     assert set(sizes.index.get_level_values("censored")) == {0.3, 0.8}
     assert (sizes == 17).all() and designs["share"].between(0, 1).all()
     assert designs["sets"].min() >= 15
+
+
+def test_the_table_of_coverage_has_as_many_data_sets_as_its_script_draws(monkeypatch):
+    """One command with its defaults makes the table."""
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[1] / "benchmarks"))
+    import audit_coverage
+
+    assert list(chapter.coverage().columns) == audit_coverage.COLUMNS
+    for row in chapter.coverage().itertuples():
+        usual = audit_coverage.SETS
+        if row.kind == "cross-fitting":
+            usual = audit_coverage.SETS_OF_FIVE_MODELS
+        if row.kind == "no difference":
+            usual = {2: audit_coverage.SETS_WITHOUT_DIFFERENCE}
+        assert row.sets == usual[row.groups]
