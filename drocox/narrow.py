@@ -17,6 +17,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.legend import Legend
 from matplotlib.text import Text
+from matplotlib.ticker import MaxNLocator
 
 WIDTH = 4.25  # inches. On a phone letters of 9 points are then 9 pixels high
 ABOUT = {"Date": None, "Creator": None}  # metadata of an SVG: none, so that its bytes do not change
@@ -137,36 +138,123 @@ def refold(figure: Figure, legend: Legend) -> None:
     )
 
 
-def wrap(words: Text) -> None:
-    """Break a title or label so that it fits one of two columns.
+def wrap(words: Text, letters: int) -> None:
+    """Break a title or label into lines.
 
     Parameters
     ----------
     words : Text
+    letters : int
+        Of a line; a longer word stays whole.
     """
-    lines = [textwrap.fill(line, LINE) for line in words.get_text().split("\n")]
+    lines = [
+        textwrap.fill(line, letters, break_long_words=False, break_on_hyphens=False)
+        for line in words.get_text().split("\n")
+    ]
     words.set_text("\n".join(lines))
 
 
-def thin_out(panel: Axes) -> None:
-    """Leave out every second number below a panel, if they run into each other.
+def labels_below(panel: Axes) -> list[Text]:
+    """What can be read below a panel, from left to right.
+
+    Parameters
+    ----------
+    panel : Axes
+
+    Returns
+    -------
+    list of Text
+    """
+    low, high = sorted(panel.get_xlim())
+    labels = [label for label in panel.get_xticklabels() if low <= label.get_position()[0] <= high]
+    return [label for label in labels if label.get_text() and label.get_visible()]
+
+
+def collide(words: list[Text]) -> bool:
+    """Whether words of one line run into each other.
+
+    Parameters
+    ----------
+    words : list of Text
+        From left to right.
+
+    Returns
+    -------
+    bool
+    """
+    boxes = [word.get_window_extent() for word in words]
+    return any(right.x0 < left.x1 + GAP for left, right in pairwise(boxes))
+
+
+def spread_numbers(panel: Axes) -> None:
+    """Of numbers below a panel show two at least, and fewer than there are if they collide.
 
     Parameters
     ----------
     panel : Axes
         Of a figure that was laid out.
     """
-    labels = [label for label in panel.get_xticklabels() if label.get_text()]
-    boxes = [label.get_window_extent() for label in labels if label.get_visible()]
-    crowded = any(right.x0 < left.x1 + GAP for left, right in pairwise(boxes))
-    numbers = all(NUMBER.fullmatch(label.get_text()) for label in labels)
-    if crowded and numbers:
+    labels = labels_below(panel)
+    if not labels or not all(NUMBER.fullmatch(label.get_text()) for label in labels):
+        return
+    automatic = isinstance(panel.xaxis.get_major_locator(), MaxNLocator)
+    if automatic and (len(labels) == 1 or collide(labels)):
+        panel.xaxis.set_major_locator(MaxNLocator(nbins=3, steps=[1, 2, 5, 10], min_n_ticks=2))
+        labels = labels_below(panel)
+    if len(labels) > 2 and collide(labels):
         kept = labels[::2]
         limits = panel.get_xlim()
         panel.set_xticks(
             [label.get_position()[0] for label in kept], [label.get_text() for label in kept]
         )
         panel.set_xlim(limits)
+
+
+def turn_words(panel: Axes) -> float:
+    """Write words below a panel upwards, if they run into each other.
+
+    Parameters
+    ----------
+    panel : Axes
+        Of a figure that was laid out.
+
+    Returns
+    -------
+    float
+        Inches of height that they need; 0 if they stay as they are.
+    """
+    labels = labels_below(panel)
+    if not collide(labels) or all(NUMBER.fullmatch(label.get_text()) for label in labels):
+        return 0.0
+    whole = [label.get_text().replace("-\n", "").replace("\n", " ") for label in labels]
+    places = [label.get_position()[0] for label in labels]
+    panel.set_xticks(places, whole, rotation=90, fontsize=labels[0].get_fontsize())
+    inches = panel.figure.dpi_scale_trans.inverted()
+    return max(
+        label.get_window_extent().transformed(inches).height for label in panel.get_xticklabels()
+    )
+
+
+def break_titles(panels: list[Axes]) -> bool:
+    """Break the titles of panels side by side, if they run into each other.
+
+    Parameters
+    ----------
+    panels : list of Axes
+        From left to right, of a figure that was laid out.
+
+    Returns
+    -------
+    bool
+        Whether they had to be broken.
+    """
+    if not collide([panel.title for panel in panels]):
+        return False
+    for panel in panels:
+        longest = max(map(len, panel.get_title().split("\n")))
+        of_letter = panel.title.get_window_extent().width / longest
+        wrap(panel.title, max(1, int(panel.get_window_extent().width / of_letter)))
+    return True
 
 
 def lay_out(figure: Figure, height: float) -> None:
@@ -190,6 +278,25 @@ def lay_out(figure: Figure, height: float) -> None:
     figure.set_layout_engine("none")  # this was it; every drawing would lay it out again
 
 
+def fit_words(figure: Figure, height: float) -> None:
+    """Break or turn words that run into each other, and lay the figure out again.
+
+    Parameters
+    ----------
+    figure : Figure
+        That was laid out.
+    height : float
+        In inches, of the figure.
+    """
+    rows: dict[int, list[Axes]] = {}
+    for (row, _), panel in sorted(panels_by_place(figure).items()):
+        rows.setdefault(row, []).append(panel)
+    broken = [break_titles(panels) for panels in rows.values()]
+    needed = sum(max(map(turn_words, panels)) for panels in rows.values())
+    if any(broken) or needed:
+        lay_out(figure, height + needed)
+
+
 def make_narrow(figure: Figure) -> None:
     """Lay a figure out anew for a phone. The figure itself is changed.
 
@@ -197,6 +304,9 @@ def make_narrow(figure: Figure) -> None:
     ----------
     figure : Figure
     """
+    for panel in list(figure.axes):
+        if not panel.get_visible():  # it filled a corner of the wide figure
+            panel.remove()
     panels = panels_by_place(figure)
     height = figure.get_figheight()
     if len(panels) > 1:
@@ -209,13 +319,14 @@ def make_narrow(figure: Figure) -> None:
         for place, panel in panels.items():
             panel.set_subplotspec(grid[places[place]])
             if columns == 2:
-                wrap(panel.title)
-                wrap(panel.xaxis.label)
+                wrap(panel.title, LINE)
+                wrap(panel.xaxis.label, LINE)
     for legend in list(figure.legends):
         refold(figure, legend)
     lay_out(figure, height)
+    fit_words(figure, height)
     for panel in figure.axes:
-        thin_out(panel)
+        spread_numbers(panel)
 
 
 def svg_and_narrow(figure: Figure) -> tuple[str, dict[str, str]]:

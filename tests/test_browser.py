@@ -20,6 +20,7 @@ SCREENS = {"desktop": (1280, 900), "phone": (390, 844)}
 PAPER = {"width": 718, "height": 1047}  # A4 in pixels, without margins of 1 cm
 PAGES = [page.relative_to(ROOT).with_suffix(".html").as_posix() for page in golden.pages()]
 AXE = (Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text(encoding="utf8")
+LAID_OUT = "() => !document.querySelector('.bd-article > section > section:not(.laid-out)')"
 CHECKS = Path(__file__).with_name("browser.js").read_text(encoding="utf8")
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here: no page was looked at")
@@ -71,6 +72,7 @@ def visit(screen, site):
         screen.goto(site + address)
         screen.add_style_tag(content="* { transition: none !important }")  # colours at once
         screen.evaluate("() => document.fonts.ready.then(() => null)")
+        screen.wait_for_function(LAID_OUT)
         return screen
 
     go.trouble = trouble

@@ -100,6 +100,51 @@ def test_words_of_two_columns_are_broken_and_crowded_numbers_thinned():
     assert shown == ["0.1000000", "0.3000000"]
 
 
+def test_words_that_collide_are_turned_and_their_panel_keeps_its_height():
+    names = ["FLC\nage", "SUPPORT\ngender", "SUPPORT\nrace", "after-\nwards"] * 2
+    figure, (upper, lower) = plt.subplots(2, 1, figsize=(6.4, 4), sharex=True, layout="constrained")
+    lower.set_xticks(range(8), names)
+    before = 4 * upper.get_position().height
+    narrow.make_narrow(figure)
+    shown = [label.get_text() for label in lower.get_xticklabels()]
+    assert shown[:4] == ["FLC age", "SUPPORT gender", "SUPPORT race", "afterwards"]
+    assert {label.get_rotation() for label in lower.get_xticklabels()} == {90}
+    assert not narrow.collide(narrow.labels_below(lower))
+    height = figure.get_figheight()
+    assert height > 4.3 and height * upper.get_position().height > 0.9 * before
+
+
+def test_titles_that_collide_are_broken():
+    figure, axes = forest(4)
+    axes[0].set_yticks([0, 1, 2], ["DRO-COX (SPLIT), sharp 0.5"] * 3)
+    for panel in axes:
+        panel.set_title("own c-index, over 65")
+    narrow.make_narrow(figure)
+    for left, right in (axes[:2], axes[2:]):
+        assert not narrow.collide([left.title, right.title])
+        assert left.get_title().replace("\n", " ") == "own c-index, over 65"
+
+
+def test_a_scale_has_two_numbers_that_do_not_collide():
+    figure, axes = forest(4)
+    axes[0].set_yticks([0, 1, 2], ["DRO-COX (SPLIT), sharp 0.5"] * 3)
+    for panel, reach in zip(axes, (4, 40, 0.3, 2.6), strict=True):
+        panel.set_xlim(-reach, reach)
+    narrow.make_narrow(figure)
+    for panel in axes:
+        labels = narrow.labels_below(panel)
+        assert len(labels) >= 2 and not narrow.collide(labels)
+
+
+def test_a_corner_that_was_left_empty_is_filled():
+    figure, axes = plt.subplots(3, 3, figsize=(6.4, 6.4), layout="constrained")
+    axes[0, 2].set_visible(False)
+    axes[2, 1].set_visible(False)
+    narrow.make_narrow(figure)
+    assert len(figure.axes) == 7
+    assert sorted(narrow.panels_by_place(figure)) == [divmod(k, 2) for k in range(7)]
+
+
 def test_one_panel_only_becomes_narrower():
     figure, axes = plt.subplots(figsize=(6.4, 3.6))
     axes.set_title("alone")

@@ -149,6 +149,15 @@ def test_a_page_without_a_picture_has_it_at_the_end():
     assert reading.Reading(words=100).picture_at == 100
 
 
+def test_both_tables_have_a_row_for_each_chapter():
+    text, marked = reading.table(CHAPTERS).splitlines(), reading.markdown(CHAPTERS).splitlines()
+    assert (len(text), len(marked)) == (len(CHAPTERS) + 1, len(CHAPTERS) + 2)
+    assert {line.count("|") for line in marked} == {len(reading.COLUMNS) + 2}
+    dual = ROOT / "book" / "method" / "dual.md"
+    (row,) = [line for line in marked if "method/dual " in line]
+    assert f"| {reading.measure(dual).minutes:.1f} | {reading.measure(dual).stated} |" in row
+
+
 @pytest.mark.parametrize(
     ("bold", "bare"),
     [

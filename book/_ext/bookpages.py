@@ -18,6 +18,7 @@ from pathlib import Path
 from bs4 import BeautifulSoup
 from docutils import nodes
 from sphinx import addnodes
+from sphinx.errors import ExtensionError
 from sphinx.search.en import SearchEnglish
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -298,16 +299,32 @@ if (document.documentElement.dataset.theme === "auto")
 """
 
 
-def lighten(app, error):
-    """On build-finished. Drop what pages would load in vain.
+# Boxes that the theme measures when a page has loaded, as its script names them.
+MEASURED = (
+    '["pre",".nboutput > .output_area",".cell_output > .output",".jp-RenderedHTMLCommon",'
+    '".pst-scrollable-table-container"]'
+)
+NOTHING = '["no-box"]'
 
-    The theme draws its icons with a font; its script of 1.5 MB is for icons that pages add.
+
+def lighten(app, error):
+    """On build-finished. Drop what pages would load or do in vain.
+
+    The theme draws its icons with a font; its script of 1.5 MB is for icons that pages add. It also
+    measures all boxes that may scroll, for which a browser has to lay the whole page out at once:
+    seconds on a phone. ``reading.js`` measures a box when it is laid out.
     """
     scripts = Path(app.outdir, "_static", "scripts")
-    if error is None and scripts.exists():
-        (scripts / "fontawesome.js").write_text("", encoding="utf8")
-        for source_map in scripts.glob("*.map"):
-            source_map.unlink()
+    if error is not None or not scripts.exists():
+        return
+    (scripts / "fontawesome.js").write_text("", encoding="utf8")
+    for source_map in scripts.glob("*.map"):
+        source_map.unlink()
+    theme = scripts / "pydata-sphinx-theme.js"
+    script = theme.read_text(encoding="utf8")
+    if MEASURED not in script and NOTHING not in script:
+        raise ExtensionError(f"{theme.name} has changed: what does it measure now? See MEASURED")
+    theme.write_text(script.replace(MEASURED, NOTHING), encoding="utf8")
 
 
 def configure(app, config):

@@ -1,6 +1,6 @@
 """How long and how hard the chapters are to read, measured on their sources.
 
-    python book/_ext/reading.py [chapter ...]    a table; all chapters if none is named
+    python book/_ext/reading.py [--markdown] [chapter ...]    a table; all chapters if none is named
 
 What is counted is what a reader meets without opening anything: text, captions, tables and boxes,
 formulas, and lines of code that are on the page. Left out are the sections *Exercises* and *Quiz*
@@ -12,6 +12,7 @@ A minute is 150 words; a formula on lines of its own takes 1.5 minutes, a formul
 or a line of code 4 seconds.
 """
 
+import argparse
 import dataclasses
 import functools
 import re
@@ -266,25 +267,56 @@ def chapters(root: Path = ROOT) -> list[Path]:
     return [page for page, number in pages(root).items() if number or STATED.search(texts[page])]
 
 
-def table(of: list[Path]) -> str:
-    """A line per chapter."""
-    head = (
-        f"{'chapter':38}{'words':>7}{'formulas':>10}{'code':>6}{'picture':>9}"
-        f"{'longest':>9}{'bold':>6}{'minutes':>9}{'stated':>8}\n"
-        f"{'':38}{'':7}{'per 100':>10}{'%':>6}{'at %':>9}{'words':>9}{'num.':>6}\n"
-    )
-    lines = []
+# What the tables tell of a chapter: heading, format, and where it is found.
+COLUMNS = {
+    "words": ("d", lambda reading: reading.words),
+    "formulas per 100": (".1f", lambda reading: reading.formulas),
+    "code %": (".0f", lambda reading: reading.code_share),
+    "picture at %": (".0f", lambda reading: reading.picture_at),
+    "longest paragraph": ("d", lambda reading: reading.longest),
+    "bold numbers": ("d", lambda reading: len(reading.bold_numbers)),
+    "minutes": (".1f", lambda reading: reading.minutes),
+    "stated": ("", lambda reading: reading.stated or ""),
+}
+
+
+def rows(of: list[Path]) -> list[list[str]]:
+    """Headings, then a row per chapter."""
+    found = [["chapter", *COLUMNS]]
     for chapter in of:
-        found = measure(chapter)
+        reading = measure(chapter)
         name = chapter.relative_to(ROOT / "book").with_suffix("").as_posix()
-        lines.append(
-            f"{name:38}{found.words:7}{found.formulas:10.1f}{found.code_share:6.0f}"
-            f"{found.picture_at:9.0f}{found.longest:9}{len(found.bold_numbers):6}"
-            f"{found.minutes:9.1f}{found.stated or '':>8}"
-        )
-    return head + "\n".join(lines)
+        found.append([name, *(format(get(reading), form) for form, get in COLUMNS.values())])
+    return found
+
+
+def table(of: list[Path]) -> str:
+    """Columns below their headings."""
+    cells = rows(of)
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    lines = []
+    for name, *numbers in cells:
+        right = [number.rjust(width) for number, width in zip(numbers, widths[1:], strict=True)]
+        lines.append("  ".join([name.ljust(widths[0]), *right]))
+    return "\n".join(lines)
+
+
+def markdown(of: list[Path]) -> str:
+    """The same as a table of Markdown."""
+    head, *body = rows(of)
+    rule = ["---", *["--:"] * len(COLUMNS)]
+    return "\n".join("| " + " | ".join(row) + " |" for row in [head, rule, *body])
+
+
+def main() -> None:
+    """Print the table that was asked for."""
+    parser = argparse.ArgumentParser(description="How long and how hard the chapters are to read.")
+    parser.add_argument("chapter", nargs="*", type=Path, help="source; all chapters if none")
+    parser.add_argument("--markdown", action="store_true", help="print a table of Markdown")
+    options = parser.parse_args()
+    of = [chapter.resolve() for chapter in options.chapter] or chapters()
+    print(markdown(of) if options.markdown else table(of))
 
 
 if __name__ == "__main__":
-    named = [Path(argument).resolve() for argument in sys.argv[1:]]
-    print(table(named or chapters()))
+    main()

@@ -142,11 +142,15 @@ def tell_halves(table: pd.DataFrame, paths: Mapping) -> None:
     Parameters
     ----------
     table : DataFrame
-        Columns ``sides`` and ``test c``, a row for each way to halve and number of sides.
+        Columns ``sides``, ``test c`` and the shares of men in both halves, ``men D1`` and ``D2``; a
+        row for each way to halve and number of sides.
     paths : mapping of (way, sides) to list of float
         Coefficient of sex during training.
     """
     c_index = table.set_index("sides", append=True)["test c"]
+    men = table.loc["stacked", ["men D1", "D2"]]
+    guard((men["men D1"] == 0).all(), "stacked, D1 is all women")
+    guard(men["D2"].between(0.8, 1, inclusive="left").all(), "stacked, D2 has few women")
     guard(
         c_index["stacked", 1] < c_index["random", 1] - 0.1,
         "stacked, with one side, the c-index falls",
@@ -154,6 +158,7 @@ def tell_halves(table: pd.DataFrame, paths: Mapping) -> None:
     end_stacked = paths["stacked", 1][-1]
     end_random = paths["random", 1][-1]
     guard(abs(end_stacked) > 3 * abs(end_random), "the coefficient of sex runs away")
+    say("stacked-women", f"{100 * (1 - men['D2'].iloc[0]):.0f}")
     say("c-random", f"{c_index['random', 2]:.3f}")
     say("c-stacked-1", f"{c_index['stacked', 1]:.3f}")
 

@@ -48,10 +48,23 @@ def test_the_slider_has_a_histogram_for_each_size():
 
 
 def test_halves_are_told_and_held(said):
-    rows = [("random", 2, 0.81), ("random", 1, 0.8), ("stacked", 2, 0.79), ("stacked", 1, 0.6)]
-    table = pd.DataFrame(rows, columns=["D1 is", "sides", "test c"]).set_index("D1 is")
+    rows = [
+        ("random", 2, 0.81, 0.45, 0.44),
+        ("random", 1, 0.80, 0.45, 0.44),
+        ("stacked", 2, 0.79, 0.0, 0.89),
+        ("stacked", 1, 0.60, 0.0, 0.89),
+    ]
+    columns = ["D1 is", "sides", "test c", "men D1", "D2"]
+    table = pd.DataFrame(rows, columns=columns).set_index("D1 is")
     chapter.tell_halves(table, PATHS)
-    assert said == {"c-random": "0.810", "c-stacked-1": "0.600"}
+    assert said == {"c-random": "0.810", "c-stacked-1": "0.600", "stacked-women": "11"}
+    for column, share, broken in [
+        ("men D1", 0.1, "all women"),
+        ("D2", 1, "few"),
+        ("D2", 0.5, "few"),
+    ]:
+        with pytest.raises(AssertionError, match=broken):
+            chapter.tell_halves(table.assign(**{column: share}), PATHS)
     with pytest.raises(AssertionError, match="runs away"):
         chapter.tell_halves(table, PATHS | {("stacked", 1): [0.0, 0.2]})
     with pytest.raises(AssertionError, match="c-index falls"):
