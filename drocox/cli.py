@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NoReturn
 from drocox import __version__, _checks, columns, files
 from drocox.paper import StoreError
 from drocox.paper import cli as paper
+from drocox.terminal import fill
 
 if TYPE_CHECKING:
     from drocox.data import SurvivalData
@@ -48,7 +49,7 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         self.print_usage(sys.stderr)
-        self.exit(2, paper.fill(f"{self.prog}: error: {message}") + "\n")
+        self.exit(2, fill(f"{self.prog}: error: {message}") + "\n")
 
 
 def _parser() -> tuple[_Parser, dict[str, _Parser]]:
@@ -225,10 +226,10 @@ def _audit(args) -> None:
     out.write_text(page(audits, facts, warned), encoding="utf-8")
 
     paragraphs = [f"{name}\n{result}" for name, result in audits.items()]
-    paragraphs += [paper.fill(f"Warning. {line}") for line in warned]
+    paragraphs += [fill(f"Warning. {line}") for line in warned]
     if unusable:
         words = "Badly served groups were not searched for in: " + ", ".join(unusable)
-        paragraphs.append(paper.fill(words))
+        paragraphs.append(fill(words))
     text = "".join(f"{paragraph}\n\n" for paragraph in paragraphs)
     print("".join(c if c.isprintable() or c == "\n" else "?" for c in text) + f"wrote {out}")
 
@@ -330,7 +331,7 @@ def main(argv: list[str] | None = None) -> int:
     except (StoreError, ValueError, TypeError, ModuleNotFoundError) as error:
         # an extra that is missing has a name, unlike our own messages of this kind
         advice = '; run: pip install "drocox[paper]"' if getattr(error, "name", None) else ""
-        print(paper.fill(f"drocox: {error}{advice}"), file=sys.stderr)
+        print(fill(f"drocox: {error}{advice}"), file=sys.stderr)
         return 2
     finally:
         gc.freeze()  # what is imported stays: the collection at exit need not look at it

@@ -2,17 +2,17 @@ r"""The audit: how well a model serves each group of patients, with intervals, o
 
 Predictions of any kind of model come in by :mod:`drocox.predictions`; the figures of a group are
 made by :mod:`drocox.heldout`, judged and compared by :mod:`drocox.judging`, and put into words by
-:mod:`drocox.findings`. Their intervals (:mod:`drocox.intervals`, :mod:`drocox.contrasts`) speak of
-*this* model, or of these models where several were cross-fitted, and of other patients like these;
-that another sample would have given another model is not in them. Groups that nobody named are
-searched for by :mod:`drocox.slices`.
+:mod:`drocox.findings`; :mod:`drocox.page` lays all of it out, :mod:`drocox.plots` draws it. Their
+intervals (:mod:`drocox.intervals`, :mod:`drocox.contrasts`) speak of *this* model, or of these
+models where several were cross-fitted, and of other patients like these; that another sample would
+have given another model is not in them. Groups that nobody named are searched for by
+:mod:`drocox.slices`.
 """
 
 import json
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import date
 from pathlib import Path
 
 import jinja2
@@ -23,12 +23,11 @@ from drocox import __version__, _checks
 from drocox import horizon as horizons
 from drocox.data import SurvivalData
 from drocox.disclosure import hidden_groups
-from drocox.findings import digits_for, number_text, sentences
+from drocox.findings import number_text, sentences
 from drocox.funnel import Funnel, funnel
 from drocox.heldout import DIFFERENCE_COLUMNS, FEWEST_EVENTS, Estimate, compare
 from drocox.judging import (
     COMPARISON_COLUMNS,
-    FEWEST_AT_HORIZON,
     MEASURES,
     MOST_PAIRED,
     Family,
@@ -36,14 +35,13 @@ from drocox.judging import (
     group_estimates,
     judge,
 )
-from drocox.pictures import calibration_drawings, funnel_drawing
+from drocox.page import page
 from drocox.predictions import Predictions, predictions
 from drocox.slices import find_slices
+from drocox.terminal import short_labels
 
-LABEL_WIDTH = 25  # of a group in the printed table
 FEW_EVENTS = 30  # below which a group's intervals are rough
 MOST_NAMED = 12  # groups in a sentence of the page
-SHOWN_ROWS = 40  # of a table on the page; all of them are in to_csv
 FEW_EVENTS_NOTE = (
     "Few events, so that intervals are wide and rough, those of concordance a little short: {}."
 )
@@ -122,7 +120,7 @@ class Audit:
         table = self.table[names].set_axis(heads, axis=1)
         for head in ("patients", "events"):
             table[head] = [f"{n:.0f}" if n == n else "hidden" for n in table[head]]
-        table = table.set_axis(_short_labels(self.table["group"]))
+        table = table.set_axis(short_labels(self.table["group"]))
         text = table.to_string(float_format=number_text, na_rep="")
         cautions = [textwrap.fill(line, 80) for line in self.cautions]
         return "\n".join([*lines, "", text, *cautions])
@@ -142,30 +140,40 @@ class Audit:
             ``measure``, ``difference`` with an interval that is simultaneous over the groups of
             the attribute (``low``, ``high``), and ``beyond_noise``. Units as in ``differences``.
         """
-        mine, theirs = self.predictions.patients, other.predictions.patients
-        same = np.array_equal(mine.time, theirs.time) and np.array_equal(mine.event, theirs.event)
-        labels = [family.labels for family in self.kinds]
-        if not same or labels != [family.labels for family in other.kinds]:
+        if not self._same_patients(other):
             raise ValueError("other must be an audit of the same data and groups")
         rows = []
         for family in self.kinds:
             for name in MEASURES:
-                if name == "risk_observed":  # which no model changes
-                    continue
-                first = group_estimates(self.predictions, family, name, self.hidden)
-                second = group_estimates(other.predictions, family, name, other.hidden)
-                names = []
-                differences = []
-                for label in [label for label in first if label in second]:
-                    names.append({"attribute": family.attribute, "group": label, "measure": name})
-                    one, two = first[label], second[label]
-                    differences.append(Estimate(one.value - two.value, one.without - two.without))
-                rows += compare(names, differences, MEASURES[name].unit)
+                if name != "risk_observed":  # which no model changes
+                    rows += self._compared(other, family, name)
         columns = [name for name in COMPARISON_COLUMNS if name not in ("versus", "noise_floor")]
-        found = pd.DataFrame(rows, columns=columns)
-        order = {label: k for k, label in enumerate(self.table["group"])}
-        by = found["group"].map(order)
-        return found.iloc[np.argsort(by.to_numpy(), kind="stable")].reset_index(drop=True)
+        differences = pd.DataFrame(rows, columns=columns)
+        place = {label: k for k, label in enumerate(self.table["group"])}
+        return differences.sort_values(
+            "group", key=lambda groups: groups.map(place), kind="stable", ignore_index=True
+        )
+
+    def _same_patients(self, other: "Audit") -> bool:
+        """Whether another audit is of the same outcomes and groups."""
+        mine, theirs = self.predictions.patients, other.predictions.patients
+        same_time = np.array_equal(mine.time, theirs.time)
+        same_event = np.array_equal(mine.event, theirs.event)
+        labels = [family.labels for family in self.kinds]
+        return same_time and same_event and labels == [family.labels for family in other.kinds]
+
+    def _compared(self, other: "Audit", family: Family, name: str) -> list[dict]:
+        """Rows of one attribute and measure: the groups that both audits judge."""
+        mine = group_estimates(self.predictions, family, name, self.hidden)
+        theirs = group_estimates(other.predictions, family, name, other.hidden)
+        both = [label for label in mine if label in theirs]
+        names = []
+        differences = []
+        for label in both:
+            one, two = mine[label], theirs[label]
+            names.append({"attribute": family.attribute, "group": label, "measure": name})
+            differences.append(Estimate(one.value - two.value, one.without - two.without))
+        return compare(names, differences, MEASURES[name].unit)
 
     @property
     def many(self) -> list[str]:
@@ -243,47 +251,10 @@ class Audit:
         -------
         matplotlib Figure
         """
-        import matplotlib.pyplot as plt  # here: the library does without
+        from drocox.plots import plot_funnels, plot_groups  # here: the library does without
 
-        with plt.rc_context({"text.parse_math": False}):  # a group may be called $x$
-            if self.funnels():
-                return self._draw_funnels(plt)
-            names = ["c_index", "calibration"]
-            if self.table["calibration"].isna().all():
-                names[1] = "slope" if self.table["slope"].notna().any() else "risk_observed"
-            table = self.table[self.table[names].notna().any(axis=1)]
-            place = -np.arange(len(table))
-            size = (6.4, 1.2 + 0.28 * len(table))
-            figure, axes = plt.subplots(1, 2, sharey=True, figsize=size, layout="constrained")
-            for ax, name in zip(axes, names, strict=True):
-                ax.hlines(place, table[f"{name}_low"], table[f"{name}_high"])
-                ax.plot(table[name], place, "o")
-                ax.axvline(table[name].iloc[0], color="0.5", linestyle=":")
-                title = MEASURES[name].title
-                ax.set(xlabel=title, yticks=place, yticklabels=table["group"])
-        return figure
-
-    def _draw_funnels(self, plt) -> object:
-        """The c-index of many groups by their events, and where they would lie by chance."""
         funnels = self.funnels()
-        size = (6.4, 3.6 * len(funnels))
-        figure, axes = plt.subplots(
-            len(funnels), 1, squeeze=False, figsize=size, layout="constrained"
-        )
-        for ax, one in zip(axes[:, 0], funnels, strict=True):
-            groups = one.groups
-            for beyond, marker in ((False, "o"), (True, "^")):
-                rows = groups[groups["beyond_noise"] == beyond]
-                ax.plot(rows["events"], rows["c_index"], marker, label="beyond noise" * beyond)
-            for row in groups[groups["beyond_noise"]].itertuples():
-                ax.annotate(row.group, (row.events, row.c_index))
-            sizes = np.geomspace(groups["events"].min(), groups["events"].max(), 100)
-            for at_once, style in ((False, ":"), (True, "--")):
-                for limit in one.limits(sizes, at_once):
-                    ax.plot(sizes, limit, style, color="0.5")
-            ax.axhline(one.centre, color="0.5", linewidth=0.8)
-            ax.set(xlabel="events", ylabel="c-index", xscale="log", title=one.attribute)
-        return figure
+        return plot_funnels(funnels) if funnels else plot_groups(self.table)
 
     def plot_calibration(self, bins: int = 5) -> object:
         """Draw observed against predicted risk at the horizon, by group and fifth of the risk.
@@ -297,27 +268,14 @@ class Audit:
         -------
         matplotlib Figure
         """
-        import matplotlib.pyplot as plt  # here: the library does without
+        from drocox.plots import plot_calibration  # here: the library does without
 
         curves = self.calibration_curves(bins)
         if self.predictions.patients.risk is None:
             raise ValueError("no risks to draw; pass survival= with times=, or scores with train=")
-        attributes = list(curves["attribute"].unique())
-        if not attributes:
+        if curves.empty:
             raise ValueError("no group is large enough to be drawn in parts; lower bins")
-        size = (3.2 * len(attributes), 3.4)
-        with plt.rc_context({"text.parse_math": False}):
-            figure, axes = plt.subplots(
-                1, len(attributes), squeeze=False, figsize=size, layout="constrained"
-            )
-            for ax, name in zip(axes[0], attributes, strict=True):
-                ax.axline((0, 0), slope=1, color="0.5", linestyle=":")
-                of_attribute = curves[curves["attribute"] == name]
-                for label, curve in of_attribute.groupby("group", sort=False):
-                    ax.plot(curve["predicted"], curve["observed"], "o-", label=label)
-                ax.set(xlabel="predicted risk", ylabel="observed risk")
-                ax.legend()
-        return figure
+        return plot_calibration(curves)
 
     def to_html(self, path: str | Path) -> Path:
         """Write the audit as one page that needs no other file.
@@ -389,7 +347,7 @@ class Audit:
         def records(frame: pd.DataFrame) -> list[dict]:
             return json.loads(frame.to_json(orient="records", double_precision=12))
 
-        found = {
+        content = {
             "name": self.name,
             "drocox": __version__,
             "horizon": self.horizon,
@@ -399,68 +357,10 @@ class Audit:
             "ci": records(self.ci),
             "slices": records(self.slices),
         }
-        text = json.dumps(found, indent=1, ensure_ascii=False)
+        text = json.dumps(content, indent=1, ensure_ascii=False)
         if path is not None:
             Path(path).write_text(text, encoding="utf-8")
         return text
-
-
-def page(
-    audits: Mapping[str, Audit],
-    facts: Mapping[str, str] | None = None,
-    warnings: Sequence[str] = (),
-) -> str:
-    """The audits of one or several models as a page, laid out by ``page.html`` beside this module.
-
-    Parameters
-    ----------
-    audits : mapping of str to Audit
-        By the name of the model, which may be empty. The second is compared with the first.
-    facts : mapping of str to str, optional
-        What else the page says about its making, such as the command.
-    warnings : sequence of str
-        What was said while the models were fitted, such as that a coefficient runs away.
-
-    Returns
-    -------
-    str
-        HTML without scripts, styles, fonts or pictures from elsewhere; names are escaped.
-    """
-    layout = Path(__file__).with_name("page.html").read_text(encoding="utf-8")
-    environment = jinja2.Environment(autoescape=True)
-    environment.filters["number_text"] = number_text
-    about = {"Made on": date.today().isoformat(), "With": f"drocox {__version__}"}
-    first = next(iter(audits.values()))
-    compared = []
-    for title, other in list(audits.items())[1:]:
-        compared.append((title, other.compare(first)))
-    return environment.from_string(layout).render(
-        audits=audits,
-        facts=about | dict(facts or {}),
-        titles={name: measure.title for name, measure in MEASURES.items()},
-        compared=compared,
-        base=next(iter(audits)),
-        most=SHOWN_ROWS,
-        at_horizon=FEWEST_AT_HORIZON,
-        digits_for=digits_for,
-        warnings=warnings,
-        funnel_drawing=funnel_drawing,
-        calibration_drawings=calibration_drawings,
-    )
-
-
-def _short_labels(labels: Sequence[str]) -> list[str]:
-    """Labels that fit their column, long ones without a middle, such that they stay distinct."""
-    long = {label for label in labels if len(label) > LABEL_WIDTH}
-    middle = (LABEL_WIDTH - 1) // 2
-    for head in sorted(range(LABEL_WIDTH - 1), key=lambda size: abs(size - middle)):
-        tail = LABEL_WIDTH - 1 - head
-        short = {label: f"{label[:head]}…{label[-tail:]}" for label in long}
-        if len(set(short.values())) == len(long):
-            return [short.get(label, label) for label in labels]
-    number = {label: f"…{k + 1}" for k, label in enumerate(sorted(long))}
-    keep = LABEL_WIDTH - len(f"…{len(long)}")
-    return [label[:keep] + number[label] if label in long else label for label in labels]
 
 
 def audit(

@@ -13,7 +13,7 @@ from scipy import stats
 from sksurv.linear_model import CoxPHSurvivalAnalysis
 
 import drocox
-from drocox import accuracy, fairness, findings, report
+from drocox import accuracy, fairness, findings, report, terminal
 from drocox.heldout import FEWEST_EVENTS, HeldOut
 from drocox.intervals import jackknife, simultaneous
 from drocox.judging import AT_HORIZON, FEWEST_AT_HORIZON, MEASURES
@@ -366,10 +366,10 @@ def test_labels_stay_distinct_when_they_are_shortened():
         for c in "01"
     ]
     for labels in (["short", *alike], alike[:2], [f"{'a' * 40}{k}{'b' * 40}" for k in range(12)]):
-        short = report._short_labels(labels)
-        assert len(set(short)) == len(labels) and max(map(len, short)) <= report.LABEL_WIDTH
-    assert report._short_labels(alike[:2])[0] == "black_male =…k_female = 0"
-    assert report._short_labels(["short"]) == ["short"]
+        short = terminal.short_labels(labels)
+        assert len(set(short)) == len(labels) and max(map(len, short)) <= terminal.LABEL_WIDTH
+    assert terminal.short_labels(alike[:2])[0] == "black_male =…k_female = 0"
+    assert terminal.short_labels(["short"]) == ["short"]
 
 
 def load(name):

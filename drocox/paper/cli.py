@@ -14,6 +14,7 @@ from pathlib import Path
 from drocox.paper.protocol import ATTRIBUTES, METHODS, PROTOCOLS, REPEATS
 from drocox.paper.stores import known_stores
 from drocox.paper.work import WORK
+from drocox.terminal import fill
 
 EXHIBITS = [f"t{i}" for i in range(1, 18)]
 SELECTIONS = {
@@ -52,26 +53,6 @@ def _name(kind: str, known: Iterable[str], **aliases: str) -> Callable[[str], st
         raise argparse.ArgumentTypeError(f"unknown {kind} {text!r};{hint} choose one of: {choices}")
 
     return read
-
-
-def fill(text: str, first: str = "", indent: str = "") -> str:
-    """Wrap a text to 80 columns; a command at its end stays on one line, to be copied.
-
-    Parameters
-    ----------
-    text : str
-    first, indent : str
-        What the first line and the others begin with.
-
-    Returns
-    -------
-    str
-    """
-    words, colon, command = text.partition(": drocox ")
-    wrap = textwrap.TextWrapper(80, initial_indent=first, subsequent_indent=indent)
-    wrap.break_long_words = wrap.break_on_hyphens = False
-    advice = [f"{indent}  drocox {command}"] if command else []
-    return "\n".join(wrap.wrap(words + colon[:1]) + advice)
 
 
 def _drop(args, why: str, *names: str) -> None:

@@ -1,0 +1,49 @@
+"""Texts for a terminal of 80 columns."""
+
+import textwrap
+from collections.abc import Sequence
+
+LABEL_WIDTH = 25  # of a group in a printed table
+
+
+def fill(text: str, first: str = "", indent: str = "") -> str:
+    """Wrap a text to 80 columns; a command at its end stays on one line, to be copied.
+
+    Parameters
+    ----------
+    text : str
+    first, indent : str
+        What the first line and the others begin with.
+
+    Returns
+    -------
+    str
+    """
+    words, colon, command = text.partition(": drocox ")
+    wrap = textwrap.TextWrapper(80, initial_indent=first, subsequent_indent=indent)
+    wrap.break_long_words = wrap.break_on_hyphens = False
+    advice = [f"{indent}  drocox {command}"] if command else []
+    return "\n".join(wrap.wrap(words + colon[:1]) + advice)
+
+
+def short_labels(labels: Sequence[str]) -> list[str]:
+    """Labels that fit their column, long ones without a middle, such that they stay distinct.
+
+    Parameters
+    ----------
+    labels : sequence of str
+
+    Returns
+    -------
+    list of str
+    """
+    long = {label for label in labels if len(label) > LABEL_WIDTH}
+    middle = (LABEL_WIDTH - 1) // 2
+    for head in sorted(range(LABEL_WIDTH - 1), key=lambda size: abs(size - middle)):
+        tail = LABEL_WIDTH - 1 - head
+        short = {label: f"{label[:head]}…{label[-tail:]}" for label in long}
+        if len(set(short.values())) == len(long):
+            return [short.get(label, label) for label in labels]
+    number = {label: f"…{k + 1}" for k, label in enumerate(sorted(long))}
+    keep = LABEL_WIDTH - len(f"…{len(long)}")
+    return [label[:keep] + number[label] if label in long else label for label in labels]
