@@ -6,20 +6,20 @@ r"""The estimator: DRO-COX for a user's own data, in the style of scikit-surviva
 
 with :func:`drocox.solver.minimise` for linear models and :func:`drocox.training.fit_stack` for
 networks. Predicted survival is :math:`S(t \mid x) = \exp(-H_0(t)\, e^{s f(x)})` with Breslow's
-:math:`H_0` and a slope :math:`s`, which is 1 unless scores are recalibrated.
+:math:`H_0` (:mod:`drocox.baseline`) and a slope :math:`s`, which is 1 unless scores are
+recalibrated (:mod:`drocox.recalibration`). The table of coefficients is made in
+:mod:`drocox.coefficients`.
 """
 
 import warnings
 from dataclasses import KW_ONLY, dataclass, replace
-from itertools import pairwise
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
-from scipy import stats
-from sklearn.base import BaseEstimator, _fit_context, clone
+from sklearn.base import BaseEstimator, _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -28,12 +28,14 @@ from sksurv.base import SurvivalAnalysisMixin
 from sksurv.functions import StepFunction
 
 from drocox import _checks, accuracy, kernels, training
-from drocox.cox import cox_losses, risk_sets, stratum_of_each
+from drocox.baseline import breslow_baseline
+from drocox.coefficients import coefficient_table, standard_errors
+from drocox.cox import stratum_of_each
 from drocox.dro import RULES, dual_constant, tail
-from drocox.sample import Sample, outcomes_of, random_half, standard_errors
+from drocox.recalibration import cross_fitted_slope
+from drocox.sample import Sample, outcomes_of, random_half
 from drocox.solver import Solution, minimise
 
-FOLDS = 5  # of the scores behind the slope of a recalibrated model
 LARGEST = 1e10  # feature that Adam is given: its steps are of the size of the learning rate
 
 
@@ -246,8 +248,9 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
         losses = ordered.losses(_finite(torch.from_numpy(scores))).numpy()
         self.worst_case_weights_ = np.empty(len(order))
         self.worst_case_weights_[order] = self._keep_worst_case(losses, ordered)
-        self.slope_ = self._cross_fitted_slope(sample) if self.recalibrate else 1.0
-        self._keep_baseline(self.slope_ * scores, ordered)
+        self.slope_ = cross_fitted_slope(self, sample) if self.recalibrate else 1.0
+        self._baseline = breslow_baseline(self.slope_ * scores, ordered)
+        self.unique_times_ = np.unique(sample.time)
         self.gap_: float | None = None
         self.separated_: bool | None = None
         if solution is not None:
@@ -352,48 +355,6 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
         self.eta_ = np.array(etas) if self.split else etas[0]
         return worst
 
-    def _cross_fitted_slope(self, sample: Sample) -> float:
-        """Coefficient of the held-out scores of five folds in a Cox regression."""
-        present = sample.weights > 0
-        if (sample.event & present).sum() < FOLDS:
-            raise ValueError(f"recalibrate=True needs {FOLDS} events; pass more, or leave it out")
-        fold = np.empty(len(sample.X), int)
-        fold[np.lexsort((*sample.X.T, sample.time, sample.event, present))] = (
-            np.arange(len(sample.X)) % FOLDS
-        )
-        held_out = np.empty(len(sample.X))
-        for k in range(FOLDS):
-            model = clone(self).set_params(recalibrate=False, verbose=False)
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", ConvergenceWarning)  # the whole model's will do
-                rest = sample.rows(fold != k)
-                weights = None if self.split else rest.weights
-                model.fit(rest.X, rest.y, sample_weight=weights, strata=rest.strata)
-            held_out[fold == k] = model.predict(sample.X[fold == k])
-        # models of different folds may differ by a constant: compare within folds
-        strata = fold if sample.strata is None else fold + FOLDS * sample.strata
-        risk = risk_sets(sample.time, sample.event, strata=strata)
-        weights = None if self.split else sample.weights
-        slope = minimise(held_out[:, None], risk, 1.0, weights=weights).coef[0]
-        return max(0.0, float(slope))
-
-    def _keep_baseline(self, scores: np.ndarray, sample: Sample) -> None:
-        """Breslow's baseline of each stratum on one grid of times, as logarithms."""
-        risk = sample.risk
-        with_scores = torch.from_numpy(scores)
-        log_sums = (cox_losses(with_scores, risk, weights=sample.weights) + with_scores).numpy()
-        self.unique_times_ = np.unique(risk.time)
-        self._grid = np.union1d(0.0, self.unique_times_)  # curves start at time 0
-        baselines = []
-        for low, high in pairwise(risk.bounds):
-            positions = low + np.flatnonzero(risk.event[0, low:high])[::-1]  # earliest first
-            died = risk.order[0][positions]
-            with np.errstate(divide="ignore"):  # a weight of 0 is nobody
-                steps = np.log(sample.weights[died]) - log_sums[died]
-            happened = np.searchsorted(risk.time[0][positions], self._grid, side="right")
-            baselines.append(np.append(-np.inf, np.logaddexp.accumulate(steps))[happened])
-        self._log_baseline = np.array(baselines)  # (strata, grid)
-
     def _keep_certificate(self, solution: Solution) -> None:
         """How far the model can be from the best one, with a warning if that is far."""
         value = self.loss_ + 0.5 * self.penalty * float(self.coef_ @ self.coef_)
@@ -429,16 +390,7 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
         if not hasattr(self, "coef_"):
             raise AttributeError("summary_ is for linear models; a network has no coefficients")
         names = getattr(self, "feature_names_in_", [f"x{k}" for k in range(len(self.coef_))])
-        with np.errstate(over="ignore"):
-            ratios = np.exp(self.coef_)
-        columns = {"coefficient": self.coef_, "hazard_ratio": ratios}
-        if hasattr(self, "_standard_errors"):
-            error = self._standard_errors
-            z = self.coef_ / error
-            reach = stats.norm.ppf(0.975) * error
-            columns |= {"standard_error": error, "z": z, "p": 2 * stats.norm.sf(np.abs(z))}
-            columns |= {"low": self.coef_ - reach, "high": self.coef_ + reach}
-        return pd.DataFrame(columns, index=pd.Index(names, name="feature"))
+        return coefficient_table(names, self.coef_, getattr(self, "_standard_errors", None))
 
     def predict(self, X) -> np.ndarray:
         """Scores: the higher, the higher the risk; raw ones, also with ``recalibrate``.
@@ -529,31 +481,15 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
 
     def _cumulative_hazards(self, X, return_array: bool, times, strata) -> np.ndarray:
         """Cumulative hazards at the given times, at ``unique_times_``, or on the whole grid."""
-        scores = self.predict(X)
-        scores *= self.slope_
+        scores = self.predict(X) * self.slope_
         stratum = stratum_of_each(strata, self.strata_, len(scores))
-        grid = self._grid
         if times is None:
-            at = np.arange(len(grid))
-            if return_array:
-                at = at[-len(self.unique_times_) :]
-        else:
-            times = _checks.numbers(times, "times", 1)
-            if times.min() < 0 or times.max() > grid[-1]:
-                raise ValueError(
-                    f"times must lie between 0 and the last training time ({grid[-1]:g}), beyond "
-                    "which no hazard is known; leave out the others"
-                )
-            at = np.searchsorted(grid, times, side="right") - 1
-        baseline = self._log_baseline[:, at]
-        hazards = baseline[stratum] if len(baseline) > 1 else np.repeat(baseline, len(scores), 0)
-        hazards += scores[:, None]
-        with np.errstate(over="ignore"):
-            return np.exp(hazards, out=hazards)
+            times = self.unique_times_ if return_array else self._baseline.grid
+        return self._baseline.cumulative_hazards(scores, stratum, times)
 
     def _functions(self, values: np.ndarray) -> np.ndarray:
         """A step function for each row of values on the grid."""
-        return np.array([StepFunction(self._grid, row) for row in values], dtype=object)
+        return np.array([StepFunction(self._baseline.grid, row) for row in values], dtype=object)
 
 
 def _finite(scores: torch.Tensor) -> torch.Tensor:

@@ -1,9 +1,7 @@
-r"""The patients an estimator is given: outcomes read from ``y``, and what is computed of a sample.
+"""The patients an estimator is given: outcomes read from ``y``, risk sets and losses, two halves.
 
 A survival array ``y`` has two fields, event and time. Delayed entry and competing risks have no
-place in it and are refused with what to use instead. The standard errors are those of a Cox
-regression, by the inverse of the observed information :math:`\sum_i \delta_i
-\mathrm{Var}_{R_i}(x)`.
+place in it and are refused with what to use instead.
 """
 
 from dataclasses import dataclass
@@ -14,7 +12,7 @@ import torch
 from sklearn.model_selection import train_test_split
 from sksurv.util import Surv, check_array_survival
 
-from drocox import _checks, kernels
+from drocox import _checks
 from drocox.cox import RiskSets, cox_losses, risk_sets, split_cox_losses
 
 
@@ -81,52 +79,6 @@ class Sample:
         if self.first is not None:
             return split_cox_losses(scores, self.risk, first=self.first)
         return cox_losses(scores, self.risk, weights=self.weights)
-
-
-def standard_errors(sample: Sample, scores: np.ndarray) -> np.ndarray:
-    r"""Square roots of the diagonal of the inverse information of a Cox regression.
-
-    The information is the sum over events of the variance of the features in the risk set,
-
-    .. math:: \sum_k h_k x_k x_k^T \sum_{i: k \in R_i} \frac{w_i \delta_i}{T_i}
-              - \sum_i w_i \delta_i \bar x_i \bar x_i^T, \qquad T_i = \sum_{j \in R_i} h_j,\;
-              \bar x_i = \sum_{j \in R_i} h_j x_j / T_i,\; h_j = w_j e^{f_j}.
-
-    Parameters
-    ----------
-    sample : Sample
-    scores : array of shape (n,)
-        The regression's.
-
-    Returns
-    -------
-    array of shape (n_features,)
-        NaN for features without variance, and for all if one is a combination of others.
-    """
-    risk = sample.risk
-    order = risk.order[0]
-    X = sample.X[order] - sample.X.mean(axis=0)
-    scale = np.abs(X).max(axis=0)
-    scale[scale == 0] = 1.0
-    X /= scale
-    mass = sample.weights[order]
-    events = mass * risk.event[0]
-    hazard = mass * np.exp(scores[order] - scores.max())
-    one_sum = np.zeros((1, len(order)), int)
-    sets = (risk.stop, one_sum, one_sum, risk.begin)
-    total = kernels.risk_sums(hazard[None], *sets)[0]
-    share = np.divide(events, total, out=np.zeros_like(total), where=events > 0)
-    received = hazard * kernels.risk_sums_back(share[None], *sets)[0]
-    weighted = np.ascontiguousarray((hazard[:, None] * X).T)
-    sums = kernels.risk_sums(weighted, *sets)  # (features, n)
-    between = (sums * (share / np.where(total > 0, total, 1.0))) @ sums.T
-    information = (X * received[:, None]).T @ X - between
-    errors = np.full(len(scale), np.nan)
-    varies = information.diagonal() > 1e-10 * max(received.sum(), 1e-300)
-    inside = information[np.ix_(varies, varies)]
-    if varies.any() and np.linalg.cond(inside) < 1e12:
-        errors[varies] = np.sqrt(np.linalg.inv(inside).diagonal()) / scale[varies]
-    return errors
 
 
 def outcomes_of(X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
