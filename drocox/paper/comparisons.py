@@ -33,6 +33,7 @@ PAIRS = [(d, a) for d, attributes in ATTRIBUTES.items() for a in attributes]
 # places of methods among the eight of a comparison
 ALL_METHODS = slice(0, 8)
 UNPENALISED = slice(0, 1)  # Cox, or DeepSurv
+ALL_OTHERS = slice(1, 8)
 BASELINE = slice(0, 6)
 PENALISED = slice(1, 6)
 DRO_COX = slice(6, 7)
