@@ -39,9 +39,9 @@ class _Guards(ast.NodeTransformer):
     """Turns ``assert test`` into ``if not test: say so``."""
 
     def visit_Assert(self, node):
-        said = f"Note: `{ast.unparse(node.test)}` does not hold now; the text has other numbers."
-        told = ast.parse(f"print({said!r})").body
-        guard = ast.If(ast.UnaryOp(ast.Not(), node.test), told, [])
+        note = f"Note: `{ast.unparse(node.test)}` does not hold now; the text has other numbers."
+        printing = ast.parse(f"print({note!r})").body
+        guard = ast.If(ast.UnaryOp(ast.Not(), node.test), printing, [])
         return ast.fix_missing_locations(ast.copy_location(guard, node))
 
 

@@ -36,7 +36,9 @@ from drocox.recalibration import cross_fitted_slope
 from drocox.sample import Sample, outcomes_of, random_half
 from drocox.solver import Solution, minimise
 
-LARGEST = 1e10  # feature that Adam is given: its steps are of the size of the learning rate
+LARGEST_FOR_ADAM = (
+    1e10  # feature that Adam is given: its steps are of the size of the learning rate
+)
 
 
 @dataclass(eq=False, repr=False)
@@ -221,7 +223,7 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
         self._check_options()
         sample = self._checked_sample(X, y, sample_weight, strata)
         largest = np.abs(sample.X).max()
-        if not convex and largest > LARGEST:
+        if not convex and largest > LARGEST_FOR_ADAM:
             raise ValueError(f"X holds {largest:.1g}, too large for Adam; use a StandardScaler")
         seed = _seed(self.random_state)
         self._forget_earlier_fit()

@@ -24,10 +24,10 @@ def steps(items: Iterable[Item], words: str) -> Iterator[Item]:
         Of the same items.
     """
     items = list(items)
-    said = time.monotonic()
+    last_word = time.monotonic()
     for k, item in enumerate(items):
         now = time.monotonic()
-        if now - said > PATIENCE and "ipykernel" not in sys.modules:
+        if now - last_word > PATIENCE and "ipykernel" not in sys.modules:
             print(f"{words}: {k} of {len(items)}", file=sys.stderr, flush=True)
-            said = now
+            last_word = now
         yield item

@@ -437,8 +437,8 @@ def audit(
     --------
     >>> from drocox import load_dataset
     >>> data = load_dataset("seer")
-    >>> found = audit(data, data.X["nodes_positive"])
-    >>> found.ci[["group", "versus", "difference"]].round(1)
+    >>> result = audit(data, data.X["nodes_positive"])
+    >>> result.ci[["group", "versus", "difference"]].round(1)
           group     versus  difference
     0  age > 65  age <= 65        -3.0
     1     white  non-white         1.6

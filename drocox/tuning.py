@@ -25,7 +25,7 @@ from drocox.intervals import jackknife, simultaneous
 from drocox.progress import steps
 
 
-class Measure(NamedTuple):
+class Criterion(NamedTuple):
     """What alpha is chosen by: its name in a sentence and in the table."""
 
     words: str
@@ -48,10 +48,10 @@ class Measure(NamedTuple):
         return f"{value:.1f} %" if self.short == "ci" else f"{value:.3f}"
 
 
-MEASURES = {
-    "ci_percent": Measure("concordance imparity", "ci", 1, "fairer", "less fair"),
-    "worst_c_index": Measure("c-index of the worst-ranked group", "worst", -1, "better", "worse"),
-    "c_index": Measure("c-index", "c", -1, "better", "worse"),
+CRITERIA = {
+    "ci_percent": Criterion("concordance imparity", "ci", 1, "fairer", "less fair"),
+    "worst_c_index": Criterion("c-index of the worst-ranked group", "worst", -1, "better", "worse"),
+    "c_index": Criterion("c-index", "c", -1, "better", "worse"),
 }
 ALPHAS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.7)
 CURVE_TIMES = 100  # at which survival curves are asked for
@@ -182,7 +182,7 @@ def choose_alpha(
     """
     _check_data(data)
     _checks.one_of(attribute, "attribute", data.groups)
-    _checks.one_of(measure, "measure", MEASURES)
+    _checks.one_of(measure, "measure", CRITERIA)
     grid = sorted({1.0, *alphas}, reverse=True)  # plain Cox first
     folds = _checks.whole_number(folds, "folds", least=2)
     repeats = _checks.whole_number(repeats, "repeats", least=1)
@@ -213,7 +213,7 @@ def choose_alpha(
             of_groups.append([groups for _, groups in judged])
     test_to_training = 1 / (folds - 1)  # patients
     table = _compare(grid, np.array(c_index), np.array(of_groups), test_to_training, measure)
-    worse = MEASURES[measure].sign * table[measure]
+    worse = CRITERIA[measure].sign * table[measure]
     position = choose(table["c_index"], worse, table["c_index"].iloc[0])
     alpha = table.index[position]
     return Choice(alpha, table, _sentence(table, alpha, measure))
@@ -271,7 +271,7 @@ def _compare(
     everyone = mean_c_index(all_folds)
     table = pd.DataFrame({"alpha": grid, "eligible": everyone >= KEPT * everyone[0]})
     for name in dict.fromkeys(["c_index", measure]):  # each once
-        short = MEASURES[name].short
+        short = CRITERIA[name].short
         estimate = estimates[name]
         value = estimate(all_folds)
         without = np.array([estimate(np.arange(n_folds) != k) for k in range(n_folds)])
@@ -291,7 +291,7 @@ def _sentence(table: pd.DataFrame, alpha: float, name: str) -> str:
     """The alpha chosen beside plain Cox, or plain Cox beside the best of the others."""
     if alpha < 1:
         return _beside_cox(table, alpha, name, ": plain Cox is as good a choice.")
-    measure = MEASURES[name]
+    measure = CRITERIA[name]
     cox = table.iloc[0]
     robust = table.iloc[1:]
     kept = f"keeps {100 * KEPT:g} % of plain Cox's c-index"
@@ -305,12 +305,12 @@ def _sentence(table: pd.DataFrame, alpha: float, name: str) -> str:
 
 def _short_words(name: str) -> str:
     """What a measure is called once its full name has been said."""
-    return "imparity" if name == "ci_percent" else MEASURES[name].words
+    return "imparity" if name == "ci_percent" else CRITERIA[name].words
 
 
 def _beside_cox(table: pd.DataFrame, alpha: float, name: str, if_noise: str) -> str:
     """How an alpha differs from plain Cox, and whether beyond noise; else ``if_noise`` ends it."""
-    measure = MEASURES[name]
+    measure = CRITERIA[name]
     cox = table.iloc[0]
     row = table.loc[alpha]
     ours = f"{measure.words} {measure.text(row[name])}"

@@ -182,9 +182,9 @@ def test_names_in_any_spelling():
 
 
 def test_the_names_known_before_pandas_is_are_those_of_the_tables():
-    assert tuple(paper.SELECTIONS) == selection.SELECTIONS
-    assert tuple(paper.TUNE_BY) == selection.TUNE_BY
-    assert paper.EXHIBITS == ["t1", *tables.EXHIBITS, *tables.SPLIT_EXHIBITS]
+    assert tuple(paper.SELECTION_WORDS) == selection.SELECTIONS
+    assert tuple(paper.METRIC_WORDS) == selection.TUNE_BY
+    assert paper.TABLE_NAMES == ["t1", *tables.EXHIBITS, *tables.SPLIT_EXHIBITS]
     assert {m for block in paper.BLOCKS for m in block} == set(tables.METRICS)
 
 
@@ -367,7 +367,7 @@ def test_the_readme_starts_with_a_command_that_is_understood():
     address = re.search(r"url: (https://github\S+)", (ROOT / "_config.yml").read_text("utf-8"))[1]
     assert install.startswith(f'pip install "{project} @ git+{address}"')
     parsed = cli._parser()[0].parse_args(shlex.split(audit)[1:])
-    assert parsed.groups == ["sex", "age>65"] and parsed.score == "risk"
+    assert parsed.groups == ["sex", "age>65"] and parsed.score == "score"
 
 
 def test_the_readme_names_every_command():

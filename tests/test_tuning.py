@@ -228,18 +228,18 @@ def test_another_model_may_be_tuned(stub):
     assert mine.table.equals(usual.table)
 
 
-@pytest.mark.parametrize("measure", sorted(tuning.MEASURES))
+@pytest.mark.parametrize("measure", sorted(tuning.CRITERIA))
 def test_alpha_can_be_chosen_by_another_measure(stub, measure):
     data, _ = simulated(n=300)
     arguments = {"alphas": [0.3, 0.6], "measure": measure, "repeats": 1}
     found = drocox.choose_alpha(data, "group", **arguments)
     table = found.table
-    short = tuning.MEASURES[measure].short
-    sign = tuning.MEASURES[measure].sign
+    short = tuning.CRITERIA[measure].short
+    sign = tuning.CRITERIA[measure].sign
     assert {measure, f"{short}_low", f"{short}_high", "c_index"} <= set(table.columns)
     eligible = table[table["eligible"]]
     assert found.alpha == (sign * eligible[measure]).idxmin()
-    assert tuning.MEASURES[measure].words in found.sentence
+    assert tuning.CRITERIA[measure].words in found.sentence
     assert ("plain Cox is the choice" in found.sentence) == (
         found.alpha == 1 and table["eligible"].iloc[1:].any()
     )

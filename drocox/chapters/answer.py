@@ -133,11 +133,11 @@ def tell_answer(many: pd.DataFrame) -> None:
     many : DataFrame
     """
     primary = evidence.primary_table(many)
-    said = evidence.claims(many)
+    claims = evidence.claims(many)
     same = primary["equivalent"].astype(bool)
-    guard(said.harmless and same["c"], "Gentle DRO is harmless")
-    guard(same["closing"] and not (said.closes or said.moves), "It closes no gap on average")
-    guard(same["worst"] and not said.worst_gains, "Nor does the worst group gain")
+    guard(claims.harmless and same["c"], "Gentle DRO is harmless")
+    guard(same["closing"] and not (claims.closes or claims.moves), "It closes no gap on average")
+    guard(same["worst"] and not claims.worst_gains, "Nor does the worst group gain")
     say("many-data-sets", int(primary.loc["c", "data_sets"]))
     say("many-with-groups", int(primary.loc["closing", "data_sets"]))
     counted_alike = alike(many)
@@ -145,7 +145,7 @@ def tell_answer(many: pd.DataFrame) -> None:
         say(f"many-{name}", _interval(primary.loc[name]))
         row = counted_alike.loc[name]
         say(f"alike-{name}", f"{row['mean']:+.2f} ± {row['half']:.2f}")
-    say("many-bound", f"{said.bound:+.2f}")
+    say("many-bound", f"{claims.bound:+.2f}")
     table = effects_of_models(many)
     guard(len(table) == len(SHOWN) * len(OUTCOMES), "every model shown was judged")
     for key, model in (("strong", STRONG), ("tuned", TUNED)):

@@ -16,7 +16,7 @@ from drocox.bookstyle import guard, say
 from drocox.chapters.sentences import BOTH_READINGS, dashed
 from drocox.paper import claims, signed
 
-VIEWS = claims.IN_ORDER
+SHOWN_VIEWS = claims.IN_ORDER
 MARK = {
     "reproduced": ("win", "✓"),
     "partly": ("part", "◐"),
@@ -57,7 +57,7 @@ NAMES = {
     "C20": "shrinking lowers F_I, F_G",
 }
 SHARES = {"reproduced": "C2", "partly": "C4", "not": "C1", "unknown": "0.8"}  # colours of verdicts
-READINGS = {"published": ("stated rule", "one setting"), "corrected": BOTH_READINGS}
+READINGS_OF = {"published": ("stated rule", "one setting"), "corrected": BOTH_READINGS}
 
 
 # The tables
@@ -88,10 +88,10 @@ def show_marks(ledger: pd.DataFrame) -> HTML:
     for name, rows in ledger.groupby("id", sort=False):
         by_view = rows.set_index("view")
         if claims.CHECKED not in by_view.index:
-            marks = "".join(_mark(by_view.loc[view]) for view in VIEWS)
+            marks = "".join(_mark(by_view.loc[view]) for view in SHOWN_VIEWS)
             link = f'<a href="#{name.lower()}">{name}</a> {_letters(NAMES[name])}'
             lines += f"<tr><th>{link}</th>{marks}</tr>"
-    head = "".join(f"<th>{view}</th>" for view in VIEWS)
+    head = "".join(f"<th>{view}</th>" for view in SHOWN_VIEWS)
     return HTML(
         '<table class="marks"><caption>The verdicts on claims about experiments</caption>'
         f"<thead><tr><th></th>{head}</tr></thead><tbody>{lines}</tbody></table>"
@@ -142,10 +142,10 @@ def draw_verdicts(ledger: pd.DataFrame) -> Figure:
     -------
     Figure
     """
-    shown = ledger[ledger["view"].isin(VIEWS)]
+    shown = ledger[ledger["view"].isin(SHOWN_VIEWS)]
     counts = shown.groupby("view")["verdict"].value_counts().unstack(fill_value=0)
     figure, panel = plt.subplots(figsize=(6.4, 3.0), layout="constrained")
-    for place, view in enumerate(VIEWS):
+    for place, view in enumerate(SHOWN_VIEWS):
         left = 0
         for verdict, colour in SHARES.items():
             number = int(counts.loc[view].get(verdict, 0))
@@ -153,7 +153,7 @@ def draw_verdicts(ledger: pd.DataFrame) -> Figure:
             if number:
                 panel.text(left + number / 2, -place, number, ha="center", va="center")
             left += number
-    panel.set_yticks([-place for place in range(len(VIEWS))], VIEWS)
+    panel.set_yticks([-place for place in range(len(SHOWN_VIEWS))], SHOWN_VIEWS)
     panel.set(xlabel="claims about experiments")
     panel.grid(visible=False)
     patches = [plt.Rectangle((0, 0), 1, 1, color=c, alpha=0.75) for c in SHARES.values()]
@@ -174,7 +174,7 @@ def show_claims(ledger: pd.DataFrame, kind: str) -> HTML:
     HTML
     """
     if kind == "experiment":
-        views = VIEWS
+        views = SHOWN_VIEWS
         caption = "Claims about experiments"
     else:
         views = [claims.CHECKED]
@@ -213,7 +213,7 @@ def of_experiments(ledger: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """
     names = [name for name, claim in claims.claims().items() if claim["kind"] == "experiment"]
     wide = ledger.pivot(index="id", columns="view").loc[names]
-    return {column: wide[column][VIEWS] for column in wide.columns.levels[0]}
+    return {column: wide[column][SHOWN_VIEWS] for column in wide.columns.levels[0]}
 
 
 def agreed(wide: dict[str, pd.DataFrame], views: tuple[str, str]) -> pd.Series:
@@ -252,7 +252,7 @@ def tell_numbers(ledger: pd.DataFrame) -> None:
     ----------
     ledger : DataFrame
     """
-    for view in (*VIEWS, claims.CHECKED):
+    for view in (*SHOWN_VIEWS, claims.CHECKED):
         counts = ledger.loc[ledger["view"] == view, "verdict"].value_counts()
         three = [counts.get(verdict, 0) for verdict in ("reproduced", "partly", "not")]
         name = view.replace(" ", "-")  # keeps the comma
@@ -277,7 +277,7 @@ def tell_readings(wide: dict[str, pd.DataFrame]) -> None:
         Of :func:`of_experiments`.
     """
     verdict = wide["verdict"]
-    for key, (one, other) in READINGS.items():
+    for key, (one, other) in READINGS_OF.items():
         same = verdict[one] == verdict[other]
         say(f"same-{key}", int(same.sum()))
         say(f"differ-{key}", ", ".join(verdict.index[~same]) or "none")
@@ -332,7 +332,7 @@ def tell_words(rows: pd.DataFrame) -> None:
     for view, key in zip(BOTH_READINGS, ("undecided", "undecided-one"), strict=True):
         say(key, undecided[view])
         guard(undecided[view] > 10, "neither 'fairer' nor 'not fairer' can be read from them")
-    published = rows.loc[list(READINGS["published"])]
+    published = rows.loc[list(READINGS_OF["published"])]
     more = published[signed.UNDECIDED].max() < undecided[list(BOTH_READINGS)].min() - 3
     guard(more, "On the published test set far more is decided")
     both = published[[signed.CLOSER, signed.FARTHER]].sum().gt(0).all()

@@ -25,7 +25,7 @@ LETTERS = list(SIX.index)
 TIME = SIX["time"].to_numpy()
 EVENT = SIX["event"].to_numpy(bool)
 X = SIX["x"].to_numpy()
-RULES = ["sharp", "definition", "paper"]
+BALL_RULES = ["sharp", "definition", "paper"]
 
 
 def losses_of_six(theta: float) -> np.ndarray:
@@ -137,7 +137,7 @@ def _losses() -> dict[str, str]:
 def _constants() -> dict[str, str]:
     named = {}
     for alpha in (0.1, 0.2, 0.3, 0.4, 0.5):
-        for rule in RULES:
+        for rule in BALL_RULES:
             square = dual_constant(alpha, rule=rule) ** 2
             named[f"c2-{rule}-{alpha}"] = f"{square:.4g}"
             named[f"radius-{rule}-{alpha}"] = f"{square - 1:.4g}"

@@ -57,8 +57,8 @@ def tell_flow(flow: pd.DataFrame) -> None:
 def tell_registration() -> None:
     """Commit, time and deviations; the files are those that were committed."""
     for name, digest in SHA256.items():
-        found = hashlib.sha256(registered_file(name).read_bytes()).hexdigest()
-        guard(found == digest, "the preregistration is as it was committed")
+        of_file = hashlib.sha256(registered_file(name).read_bytes()).hexdigest()
+        guard(of_file == digest, "the preregistration is as it was committed")
     say("many-commit", COMMIT[:12])
     say("many-committed", COMMITTED)
     say("many-deviations", " ".join(DEVIATIONS) or "none.")

@@ -325,10 +325,10 @@ def shown_groups(runs: pd.DataFrame, dataset: str, attribute: str) -> pd.DataFra
         row = runs.loc[(dataset, attribute, method)]
         line = {}
         for group in (0, 1):
-            own = f"{row[f'own_{group}']:.1f} ± {ALONE * row[f'own_{group}_se']:.1f}"
+            shown = f"{row[f'own_{group}']:.1f} ± {ALONE * row[f'own_{group}_se']:.1f}"
             if method != "Cox":
-                own = plus_minus(row, f"own_{group}_diff")
-            line["own c-index", labels[group]] = own
+                shown = plus_minus(row, f"own_{group}_diff")
+            line["own c-index", labels[group]] = shown
         for heading, name in (("observed/expected", "oe"), ("slope", "slope")):
             for group in (0, 1):
                 half = ALONE * row[f"{name}_{group}_se"]

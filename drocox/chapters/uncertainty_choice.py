@@ -26,7 +26,6 @@ from drocox.explorables.results import family
 from drocox.paper import protocol, selection, store
 from drocox.paper.claims import BASELINES, DRO, MAIN_PAIRS, PAIRS
 
-VIEWS = ("as_published", "corrected")
 BUDGETS = ("random", 3, 9, 18)
 KIND_OF_FAMILY = {
     "plain": "Cox, DeepSurv",
@@ -102,7 +101,7 @@ def ranked_grids() -> dict:
         Keys (view, data set, attribute, method).
     """
     grids = {}
-    for which in VIEWS:
+    for which in protocol.PROTOCOLS:
         runs = store.load_runs(which)
         for dataset, attribute in PAIRS:
             rows = selection.candidates(runs, dataset, attribute)
@@ -113,7 +112,7 @@ def ranked_grids() -> dict:
                 in_table = chosen(dataset, attribute, "ci_percent", which)[name]
                 guard(np.allclose(grid[1][:, 0], in_table), "k = m gives the tables")
                 grids[which, dataset, attribute, name] = grid
-    for which in VIEWS:
+    for which in protocol.PROTOCOLS:
         sizes = [
             grids[which, "flc", "age", m][0].shape[1] for m in ("Cox", "Cox_I(Keya)", "DRO-COX")
         ]
@@ -237,7 +236,7 @@ def wins_of_dro(at_budget: pd.DataFrame) -> pd.DataFrame:
         Budgets × "stated", "corrected".
     """
     won = {}
-    for which, title in zip(VIEWS, ("stated", "corrected"), strict=True):
+    for which, title in zip(protocol.PROTOCOLS, ("stated", "corrected"), strict=True):
         counts = dict.fromkeys(BUDGETS, 0)
         for dataset, attribute in PAIRS:
             ci = at_budget.loc[which].loc[dataset].loc[attribute]
@@ -368,7 +367,7 @@ def tell_optimism(grids: Mapping) -> None:
             for part in ("val", "test"):
                 mean, half = effect.loc[part, "mean"], effect.loc[part, "half"]
                 say(f"effect-{part}", f"{mean:+.2f} ± {half:.2f}")
-    for which, short in zip(VIEWS, ("stated", "corrected"), strict=True):
+    for which, short in zip(protocol.PROTOCOLS, ("stated", "corrected"), strict=True):
         dro = effect_of_choice(grids, which, "DRO-COX")
         gap = interval(dro - effect_of_choice(grids, which, "penalised"), which).loc["ci"]
         undecided = abs(gap["mean"]) < gap["half"]

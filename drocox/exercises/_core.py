@@ -220,9 +220,9 @@ def judged_function(answer, cases: Sequence[tuple], right, mistakes, *, atol=1e-
     off = differences(right)
     if not off:
         return None
-    for said, mistake in mistakes.items():
+    for text, mistake in mistakes.items():
         if not differences(mistake):
-            return said
+            return text
     case, wrong = off[0]
     shown = ", ".join(np.array2string(np.asarray(a), precision=3) for a in case)
     return f"for the input {shown}: {wrong}"

@@ -155,15 +155,15 @@ def numbers() -> Mapping[str, float]:
 
 @cache
 def _quizzes() -> Mapping[str, list[QuizQuestion]]:
-    found = {}
+    by_chapter = {}
     for file in FILES:
         text = resources.files(__package__).joinpath(file).read_text("utf8")
         for chapter, tables in tomllib.loads(text).items():
-            found[chapter] = [
+            by_chapter[chapter] = [
                 _read(f"{QUIZ}{chapter}-{number}", table)
                 for number, table in enumerate(tables, start=1)
             ]
-    return found
+    return by_chapter
 
 
 def _read(name: str, table: Mapping) -> QuizQuestion:

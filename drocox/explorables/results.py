@@ -236,14 +236,14 @@ class Gathered:
 
     Parameters
     ----------
-    found : mapping of (exhibit, view) to DataFrame
+    main_tables : mapping of (exhibit, view) to DataFrame
         Tables of :func:`drocox.paper.tables.main_table`.
     titles : mapping of str to str
         What the exhibits are called.
     """
 
     def __init__(
-        self, found: Mapping[tuple[str, str], pd.DataFrame], titles: Mapping[str, str]
+        self, main_tables: Mapping[tuple[str, str], pd.DataFrame], titles: Mapping[str, str]
     ) -> None:
         self.titles = titles
         self.values = {}
@@ -252,7 +252,7 @@ class Gathered:
             by_view = {}
             for view in claims.IN_ORDER:
                 printed = view == "printed"
-                table = found[exhibit, "corrected" if printed else view]
+                table = main_tables[exhibit, "corrected" if printed else view]
                 by_view[view] = {m: cells(table, m, printed=printed) for m in METRICS}
             self.values[exhibit] = by_view
             self.spans[exhibit] = {m: limits([v[m] for v in by_view.values()]) for m in METRICS}

@@ -153,16 +153,14 @@ def shrinking_fools(*_) -> Count:
     -------
     Count
     """
-    found = []
+    fooled = []
     for dataset, attributes in ATTRIBUTES.items():
         ready, train, test = _cox(dataset)
-        full, half = (
-            ready.judges[1].fairness(s * train, s * test)
-            | ready.judges[1].accuracy(s * train, s * test)
-            for s in (1.0, 0.5)
-        )
+        judge = ready.judges[1]
+        full = judge.fairness(train, test) | judge.accuracy(train, test)
+        half = judge.fairness(train / 2, test / 2) | judge.accuracy(train / 2, test / 2)
         lower = all(half[m] < full[m] for m in ("f_i", f"f_g_{attributes[0]}"))
         same_order = abs(half["c_index"] - full["c_index"]) < 1e-12
         if lower and same_order and abs(half["ibs"] - full["ibs"]) > 1e-6:
-            found.append(dataset)
-    return Count(len(found), len(ATTRIBUTES), ", ".join(found))
+            fooled.append(dataset)
+    return Count(len(fooled), len(ATTRIBUTES), ", ".join(fooled))

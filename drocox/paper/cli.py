@@ -16,13 +16,13 @@ from drocox.paper.stores import known_stores
 from drocox.paper.work import WORK
 from drocox.terminal import fill
 
-EXHIBITS = [f"t{i}" for i in range(1, 18)]
-SELECTIONS = {
+TABLE_NAMES = [f"t{i}" for i in range(1, 18)]
+SELECTION_WORDS = {
     "stated": "the paper's rule, repeat by repeat",
     "one_setting": "the paper's rule, one setting for all repeats",
     "recovered": "forensic, the rule that gives the published row back",
 }
-TUNE_BY = {"ci_percent": "CI", "f_a": "F_A"}
+METRIC_WORDS = {"ci_percent": "CI", "f_a": "F_A"}
 # the two blocks of a printed table: metric and its heading
 BLOCKS = (
     {"ci_percent": "CI (%)", "f_a": "F_A", "f_i": "F_I", "f_g": "F_G", "f_cap": "F_cap"},
@@ -151,9 +151,9 @@ def _table(args) -> None:
     few = "" if repeats.min() == repeats.max() else f"{repeats.min()} to "
     below = "SD, distance to the paper in its SDs" if table["paper_mean"].notna().any() else "SD"
     what = f"{dataset.upper()}, {attribute}, {SPLIT_TITLES.get(exhibit, '')}"
-    print(f"{exhibit.upper()}  {what}tuned by {TUNE_BY[tune_by]}")
+    print(f"{exhibit.upper()}  {what}tuned by {METRIC_WORDS[tune_by]}")
     print(f"protocol {protocol}")
-    print(f"selection {selection}: {SELECTIONS[selection]}")
+    print(f"selection {selection}: {SELECTION_WORDS[selection]}")
     print(f"mean over {few}{repeats.max()} repeats; below: {below}")
     for block in BLOCKS:
         print("\n" + _block(table, block))
@@ -275,13 +275,13 @@ def add_commands(command: Callable[..., argparse.ArgumentParser]) -> None:
     add("--out", **store)
 
     add = command("table", _table, "drocox table flc age; drocox table T16").add_argument
-    known = _name("table", [*ATTRIBUTES, *EXHIBITS])
+    known = _name("table", [*ATTRIBUTES, *TABLE_NAMES])
     add("name", type=known, metavar="NAME", help="a data set (flc, support, seer), or t1 to t17")
     add("attribute", nargs="?", type=str.lower, help="of a data set: age, gender or race")
-    metric = _name("metric", TUNE_BY, ci="ci_percent")
+    metric = _name("metric", METRIC_WORDS, ci="ci_percent")
     add("--tune-by", type=metric, metavar="METRIC", help="tuned by ci_percent (default) or f_a")
     add("--protocol", **protocol)
-    add("--selection", **names("selection", SELECTIONS, "stated"))
+    add("--selection", **names("selection", SELECTION_WORDS, "stated"))
     add("--out", **store)
     add("--csv", action="store_true", help="long form, all digits")
 

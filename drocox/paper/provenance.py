@@ -42,19 +42,19 @@ def _imported(source: str) -> list[tuple[str, str]]:
 
 def _imports(module: str) -> set[str]:
     """Modules of the package that a module imports, anywhere in its code."""
-    found = set()
+    modules = set()
     for start, name in _imported(_source(module)):
         whole = f"{start}.{name}".removeprefix("drocox.")
         relative = start.startswith(".")
         if name and not relative and _file(whole).exists():
-            found.add(whole)  # from package import module
+            modules.add(whole)  # from package import module
         elif start.startswith("drocox."):
-            found.add(start.removeprefix("drocox."))
+            modules.add(start.removeprefix("drocox."))
         else:  # the door of the package, or a relative import: nobody knows what is meant
             raise ValueError(
                 f"drocox.{module}: import {name or start} from the module it stands in"
             )
-    return found
+    return modules
 
 
 def _begins(name: str) -> list[str]:
@@ -79,13 +79,13 @@ def deciding(name: str) -> tuple[str, ...]:
         Sorted, without ``drocox``.
     """
     todo = _begins(name)
-    found = set()
+    seen = set()
     while todo:
         module = todo.pop()
-        if module not in found:
-            found.add(module)
+        if module not in seen:
+            seen.add(module)
             todo += _imports(module)
-    return tuple(sorted(found))
+    return tuple(sorted(seen))
 
 
 def sha256(content: bytes) -> str:
