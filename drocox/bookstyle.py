@@ -48,15 +48,15 @@ class _Guards(ast.NodeTransformer):
 def use_book_style() -> None:
     """Draw inline figures as SVG whose bytes depend on the picture alone; soften the guards.
 
-    With ``DROCOX_STRICT`` in the environment, as in the build and in tests, guards stay asserts,
-    and a figure comes with its variant for phones.
+    With ``DROCOX_STRICT`` in the environment, as in the build and in tests, guards stay asserts;
+    with ``DROCOX_NARROW``, as in the build, a figure comes with its variant for phones.
     """
     shell = get_ipython()
     set_matplotlib_formats("svg", metadata=ABOUT)
-    if shell is not None and os.environ.get("DROCOX_STRICT"):
+    if shell is not None and os.environ.get("DROCOX_NARROW"):
         pictures = shell.display_formatter.formatters["image/svg+xml"]
         pictures.for_type(Figure, svg_and_narrow)
-    elif shell is not None:
+    if shell is not None and not os.environ.get("DROCOX_STRICT"):
         shell.ast_transformers.append(_Guards())
     plt.rcParams.update(
         {
