@@ -156,6 +156,8 @@ def _patients(df, args, name: str) -> tuple["SurvivalData", list[str]]:
     groups = {}
     for group, title in zip(args.groups, columns.attribute_titles(df, args.groups), strict=True):
         groups[title] = columns.group_column(df, group, outcomes)
+        if group in df.columns and df[group].nunique() > 2:  # codes are no measurement
+            df = df.assign(**{group: groups[title]})
     given = (_predicted(args), args.fold)
     features = [c for c in df.columns if c not in (*outcomes, *args.drop, *given)]
     unusable: list[str] = []

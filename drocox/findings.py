@@ -63,7 +63,7 @@ def number_text(value: float, digits: int = 2) -> str:
 
 
 def digits_for(low: float, high: float, least: int) -> int:
-    """Digits after the point that tell the ends of an interval apart.
+    """Digits after the point that tell the ends of an interval apart, and from 0 if it has none.
 
     Parameters
     ----------
@@ -76,10 +76,12 @@ def digits_for(low: float, high: float, least: int) -> int:
     int
         At most :data:`MOST_DIGITS`.
     """
-    width = high - low
-    if not 0 < width < 1:
+    smallest = high - low
+    if low * high > 0:  # 0 is outside, and looks so
+        smallest = min(smallest, 20 * min(abs(low), abs(high)))
+    if not 0 < smallest < 1:
         return least
-    return max(least, min(MOST_DIGITS, math.ceil(1 - math.log10(width))))
+    return max(least, min(MOST_DIGITS, math.ceil(1 - math.log10(smallest))))
 
 
 def _attribute(name: str, rows: pd.DataFrame, of_groups: pd.DataFrame, everybody: pd.Series) -> str:
@@ -123,6 +125,15 @@ def _value(name: str, measure: str, of_groups: pd.DataFrame, everybody: pd.Serie
     return everybody[measure] if name == EVERYBODY else of_groups.loc[name, measure]
 
 
+def _ends(row: pd.Series, least: int) -> tuple[str, str]:
+    """The ends of an interval; one that is not 0 does not look so where 0 is outside."""
+    ends = row["low"], row["high"]
+    digits = least
+    if row["beyond_noise"]:
+        digits = digits_for(*ends, least)
+    return number_text(ends[0], digits), number_text(ends[1], digits)
+
+
 def _how_many(rows: pd.DataFrame) -> str:
     """Of many groups, how many differ from everybody."""
     if not (rows["versus"] == EVERYBODY).all():
@@ -134,10 +145,11 @@ def _ranking(rows: pd.DataFrame, of_groups: pd.DataFrame, everybody: pd.Series) 
     row = _most_striking(rows)
     better = _value(row["group"], "c_index", of_groups, everybody)
     worse = _value(row["versus"], "c_index", of_groups, everybody)
+    low, high = _ends(row, 1)
     text = (
         f"{_how_many(rows)}{row['group']} is ranked better than {row['versus']}, c-index "
         f"{better:.2f} against {worse:.2f}: {row['difference']:.1f} points (95 % interval "
-        f"{row['low']:.1f} to {row['high']:.1f}); a model that ranks both alike would show "
+        f"{low} to {high}); a model that ranks both alike would show "
         f"{row['noise_floor']:.1f} on as many patients."
     )
     return text[0].upper() + text[1:] if text.startswith("most") else text
@@ -147,11 +159,11 @@ def _calibration(rows: pd.DataFrame, of_groups: pd.DataFrame, everybody: pd.Seri
     row = _most_striking(rows)
     more = _value(row["group"], "calibration", of_groups, everybody)
     fewer = _value(row["versus"], "calibration", of_groups, everybody)
+    low, high = _ends(row, 2)
     return (
         f"Observed by expected events: {_how_many(rows)}{number_text(more)} for {row['group']}, "
         f"{number_text(fewer)} for {row['versus']} (difference "
-        f"{number_text(row['difference'])}, {number_text(row['low'])} to "
-        f"{number_text(row['high'])})."
+        f"{number_text(row['difference'])}, {low} to {high})."
     )
 
 

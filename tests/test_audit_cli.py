@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from test_report import Checked, load, simulated
 
-from drocox import cli, estimator, files
+from drocox import cli, estimator, files, report
 
 ARGUMENTS = ["--time", "days", "--event", "died", "--groups", "sex"]
 
@@ -383,6 +383,17 @@ def test_sites_by_number_and_ages_in_bins(capsys):
     assert "By age, " in said and "age:50,65,75 =" not in page  # as the column is called
     wrong = [*ARGUMENTS[:-1], "age:65,50", "--score", "risk"]
     assert "edges must grow" in answer(capsys, "p.csv", *wrong)
+
+
+def test_numbers_of_sites_are_no_measurement(capsys, monkeypatch):
+    """Neither a model nor the search asks whether a site has a number above six."""
+    seen = []
+    monkeypatch.setattr(report, "audit", lambda data, **_: seen.extend(data.feature_names) or 1 / 0)
+    df = frame(480).assign(site=np.arange(480) % 12 + 1, member=np.arange(480) % 2)
+    df.to_csv("p.csv", index=False)
+    with pytest.raises(ZeroDivisionError):
+        cli.main(["audit", "p.csv", *ARGUMENTS[:-1], "site,member", "--score", "risk"])
+    assert seen[-12:] == [*(f"site={k}" for k in range(2, 13)), "member"]
 
 
 def test_sites_and_bins_with_gaps(capsys):

@@ -7,7 +7,7 @@ import pytest
 import drocox
 from drocox import judging
 from drocox.contrasts import Contrast, contrast
-from drocox.findings import digits_for, number_text
+from drocox.findings import digits_for, number_text, sentences
 from drocox.heldout import Estimate
 from drocox.intervals import jackknife, simultaneous
 
@@ -127,10 +127,28 @@ def test_a_figure_that_ends_without_one_patient_still_has_an_interval():
         (-0.03, 0.07, 1, 2),
         (0, 1e-9, 2, 4),
         (2, 2, 1, 1),
+        (0.03, 18, 1, 2),
+        (-18, -0.004, 1, 3),
+        (-0.004, 18, 1, 1),
     ],
 )
 def test_digits_tell_the_ends_of_an_interval_apart(low, high, least, digits):
     assert digits_for(low, high, least) == digits
+
+
+def test_an_interval_without_0_does_not_look_as_if_it_had_it():
+    table = pd.DataFrame({"attribute": ["", "sex", "sex"], "group": ["everybody", "f", "m"]})
+    table[["c_index", "calibration"]] = [[0.7, 1.0], [0.75, 1.0], [0.65, 1.0]]
+    table[["calibration_low", "calibration_high", "slope_low", "slope_high"]] = np.nan
+    row = {"attribute": "sex", "group": "f", "versus": "m", "measure": "c_index", "low": 0.02}
+    row |= {"difference": 10.0, "high": 19.6, "noise_floor": 3.0, "beyond_noise": True}
+    none = pd.DataFrame(columns=["high"])
+    said = sentences(table, pd.DataFrame([row]), none, ())[0]
+    assert "10.0 points (95 % interval 0.02 to 19.60)" in said
+    said = sentences(table, pd.DataFrame([row | {"low": -0.02, "beyond_noise": False}]), none, ())[
+        0
+    ]
+    assert "10.0 points (95 % interval 0.0 to 19.6)" in said
 
 
 def test_nothing_is_not_negative():
