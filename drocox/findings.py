@@ -4,8 +4,8 @@ import math
 
 import pandas as pd
 
+from drocox.families import EVERYBODY
 from drocox.heldout import FEWEST_EVENTS
-from drocox.judging import EVERYBODY
 
 MOST_DIGITS = 4  # after the point
 

@@ -15,16 +15,14 @@ import numpy as np
 import pandas as pd
 
 from drocox.contrasts import Contrast, Scale, contrast, scale_of
-from drocox.data import SurvivalData
+from drocox.families import EVERYBODY, Family, Group
 from drocox.heldout import FEWEST_EVENTS, Estimate, HeldOut
 from drocox.intervals import jackknife
 from drocox.predictions import Predictions
 from drocox.progress import steps
 
 MOST_PAIRED = 6  # groups that are compared with each other; more are compared with everybody
-MOST_CELLS = 64  # intersections of groups that are judged
 MOST_CROSSED = 20_000_000  # groups times patients, up to which members are compared with everybody
-EVERYBODY = "everybody"
 AT_HORIZON = ("auc", "brier")  # figures that set patients with an event by then against others
 FEWEST_AT_HORIZON = 5  # of either kind, that a group needs to be judged there
 UNTIED = {"c_index": "untied", "concordance": "untied"}  # figures that count pairs of one time
@@ -63,78 +61,6 @@ COMPARISON_COLUMNS = [
     "noise_floor",
     "beyond_noise",
 ]
-
-
-class Group(NamedTuple):
-    """Members of a group, and what they are alone."""
-
-    label: str
-    members: np.ndarray
-    alone: HeldOut
-
-
-class Family(NamedTuple):
-    """Groups of one attribute, or intersections of several: each patient is in one of them."""
-
-    attribute: str
-    labels: list[str]
-    codes: np.ndarray
-    parts: list[tuple[int, ...]]  # of each group, the code of each attribute
-
-    @property
-    def compared(self) -> bool:
-        """Whether its groups are compared: those of one attribute are."""
-        return len(self.parts[0]) == 1
-
-    def groups(self, patients: HeldOut) -> list[Group]:
-        """The groups, in the order of their codes.
-
-        Parameters
-        ----------
-        patients : HeldOut
-
-        Returns
-        -------
-        list of Group
-        """
-        groups = []
-        for code, label in enumerate(self.labels):
-            members = self.codes == code
-            groups.append(Group(label, members, patients.alone(members)))
-        return groups
-
-
-def families(data: SurvivalData) -> tuple[list[Family], str]:
-    """Everybody, the groups of each attribute, and the intersections of all attributes.
-
-    Parameters
-    ----------
-    data : SurvivalData
-
-    Returns
-    -------
-    families, note : list of Family, str
-        Intersections are left out where there are too many, and the note says so.
-    """
-    out = [Family("", [EVERYBODY], np.zeros(len(data), int), [()])]
-    for name, codes in data.groups.items():
-        present, where = np.unique(codes, return_inverse=True)
-        labels = [data.group_labels[name][code] for code in present]
-        out.append(Family(name, labels, where, [(int(code),) for code in present]))
-    if len(data.groups) < 2:
-        return out, ""
-    matrix = np.column_stack(list(data.groups.values()))
-    cells, where = np.unique(matrix, axis=0, return_inverse=True)
-    if len(cells) > MOST_CELLS:
-        words = f"The {len(cells)} intersections of {len(data.groups)} attributes are not judged"
-        return out, f"{words}; judge fewer attributes together."
-    labels = []
-    for cell in cells:
-        named = [data.group_labels[a][c] for a, c in zip(data.groups, cell, strict=True)]
-        labels.append(", ".join(named))
-    parts = [tuple(int(code) for code in cell) for cell in cells]
-    out.append(Family(" × ".join(data.groups), labels, where.ravel(), parts))
-    return out, ""
 
 
 def with_interval(name: str, estimate: Estimate) -> dict[str, float]:
@@ -209,25 +135,23 @@ def judge(
     comparisons: list[dict] = []
     imparity: list[dict] = []
     for name, method in steps(predictions.measures.items(), "audit"):
-        pairs: list[list[Contrast]] = []
-        pairs_of_algorithm: list[list[Contrast]] = []
+        contrasts: list[list[Contrast]] = []
+        by_algorithm: list[list[Contrast]] = []
         for family, groups in zip(kinds, judged, strict=True):
             estimates = _estimates(everybody, groups, family, name, method)
             for label, estimate in estimates.items():
                 rows[family.attribute, label] |= with_interval(name, estimate)
             if not family.compared or not MEASURES[name].compared:
                 continue
-            paired = len(family.labels) <= MOST_PAIRED
             if name == "concordance":
-                against = None if paired else _of_everybody(whole, name, method)
-                pairs_of_algorithm.append(group_pairs(family.attribute, estimates, against))
-            if name in UNTIED:  # ties in time are no difference between groups
-                estimates = _estimates(everybody, groups, family, name, method, "untied")
-            against = None if paired else _of_everybody(whole, name, method, UNTIED.get(name, ""))
-            pairs.append(group_pairs(family.attribute, estimates, against))
-        for row in differences(name, pairs, familywise):
+                by_algorithm.append(_contrasts(estimates, whole, family, name, method))
+            kind = UNTIED.get(name, "")  # ties in time are no difference between groups
+            if kind:
+                estimates = _estimates(everybody, groups, family, name, method, kind)
+            contrasts.append(_contrasts(estimates, whole, family, name, method, kind))
+        for row in differences(name, contrasts, familywise):
             comparisons.append({"measure": name, **row})
-        imparity += differences("concordance", pairs_of_algorithm, familywise)
+        imparity += differences("concordance", by_algorithm, familywise)
     attributes = [family.attribute for family in kinds]
     comparisons.sort(key=lambda row: attributes.index(row["attribute"]))
     without_measure = [column for column in COMPARISON_COLUMNS if column != "measure"]
@@ -292,9 +216,19 @@ def group_estimates(
     return _estimates(predictions.patients, judged, family, name, method)
 
 
-def _of_everybody(whole: Group, name: str, method: str, kind: str = "") -> Estimate:
-    """One figure of everybody."""
-    return _estimate(whole.alone, whole, name, method, kind)
+def _contrasts(
+    estimates: dict[str, Estimate],
+    whole: Group,
+    family: Family,
+    name: str,
+    method: str,
+    kind: str = "",
+) -> list[Contrast]:
+    """Differences of every two groups of a family; of many groups, of each and everybody."""
+    against = None
+    if len(family.labels) > MOST_PAIRED:
+        against = _estimate(whole.alone, whole, name, method, kind)
+    return group_pairs(family.attribute, estimates, against)
 
 
 def _estimates(

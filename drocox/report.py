@@ -23,18 +23,11 @@ from drocox import __version__, _checks
 from drocox import horizon as horizons
 from drocox.data import SurvivalData
 from drocox.disclosure import hidden_groups
+from drocox.families import Family, families
 from drocox.findings import number_text, sentences
 from drocox.funnel import Funnel, funnel
 from drocox.heldout import DIFFERENCE_COLUMNS, FEWEST_EVENTS, Estimate, compare
-from drocox.judging import (
-    COMPARISON_COLUMNS,
-    MEASURES,
-    MOST_PAIRED,
-    Family,
-    families,
-    group_estimates,
-    judge,
-)
+from drocox.judging import COMPARISON_COLUMNS, MEASURES, MOST_PAIRED, group_estimates, judge
 from drocox.page import page
 from drocox.predictions import Predictions, predictions
 from drocox.slices import find_slices

@@ -13,7 +13,7 @@ from test_report import simulated
 import drocox
 from drocox import report
 from drocox.disclosure import hidden_groups
-from drocox.judging import families
+from drocox.families import families
 from drocox.tuning import cross_fit
 
 FIGURES = ["c_index", "concordance", "uno_c", "slope", "risk_observed", "auc"]

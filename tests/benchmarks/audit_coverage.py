@@ -29,8 +29,9 @@ from scipy import optimize
 
 import drocox
 from drocox.chapters.your_own_data import COVERAGE
+from drocox.families import EVERYBODY, families
 from drocox.heldout import assign_folds, default_horizon
-from drocox.judging import EVERYBODY, MEASURES, UNTIED, Judged, families, judge
+from drocox.judging import MEASURES, UNTIED, Judged, judge
 from drocox.predictions import predictions
 
 LARGE = 100_000  # patients, for the truth about one model

@@ -1,0 +1,83 @@
+"""Groups of patients by the attributes of a data set, and intersections of all attributes."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from drocox.data import SurvivalData
+from drocox.heldout import HeldOut
+
+MOST_CELLS = 64  # intersections of groups that are judged
+EVERYBODY = "everybody"
+
+
+class Group(NamedTuple):
+    """Members of a group, and what they are alone."""
+
+    label: str
+    members: np.ndarray
+    alone: HeldOut
+
+
+class Family(NamedTuple):
+    """Groups of one attribute, or intersections of several: each patient is in one of them."""
+
+    attribute: str
+    labels: list[str]
+    codes: np.ndarray
+    parts: list[tuple[int, ...]]  # of each group, the code of each attribute
+
+    @property
+    def compared(self) -> bool:
+        """Whether its groups are compared: those of one attribute are."""
+        return len(self.parts[0]) == 1
+
+    def groups(self, patients: HeldOut) -> list[Group]:
+        """The groups, in the order of their codes.
+
+        Parameters
+        ----------
+        patients : HeldOut
+
+        Returns
+        -------
+        list of Group
+        """
+        groups = []
+        for code, label in enumerate(self.labels):
+            members = self.codes == code
+            groups.append(Group(label, members, patients.alone(members)))
+        return groups
+
+
+def families(data: SurvivalData) -> tuple[list[Family], str]:
+    """Everybody, the groups of each attribute, and the intersections of all attributes.
+
+    Parameters
+    ----------
+    data : SurvivalData
+
+    Returns
+    -------
+    families, note : list of Family, str
+        Intersections are left out where there are too many, and the note says so.
+    """
+    out = [Family("", [EVERYBODY], np.zeros(len(data), int), [()])]
+    for name, codes in data.groups.items():
+        present, where = np.unique(codes, return_inverse=True)
+        labels = [data.group_labels[name][code] for code in present]
+        out.append(Family(name, labels, where, [(int(code),) for code in present]))
+    if len(data.groups) < 2:
+        return out, ""
+    matrix = np.column_stack(list(data.groups.values()))
+    cells, where = np.unique(matrix, axis=0, return_inverse=True)
+    if len(cells) > MOST_CELLS:
+        words = f"The {len(cells)} intersections of {len(data.groups)} attributes are not judged"
+        return out, f"{words}; judge fewer attributes together."
+    labels = []
+    for cell in cells:
+        named = [data.group_labels[a][c] for a, c in zip(data.groups, cell, strict=True)]
+        labels.append(", ".join(named))
+    parts = [tuple(int(code) for code in cell) for cell in cells]
+    out.append(Family(" × ".join(data.groups), labels, where.ravel(), parts))
+    return out, ""
