@@ -66,7 +66,7 @@ def funnel(attribute: str, table: pd.DataFrame, differences: pd.DataFrame) -> Fu
     ]
     beyond = of_c_index.set_index("group")["beyond_noise"].astype(bool)
     groups = rows[["group", "events", "c_index"]].assign(
-        beyond_noise=rows["group"].map(beyond).fillna(False).astype(bool)
+        beyond_noise=rows["group"].isin(beyond.index[beyond])
     )
     with np.errstate(divide="ignore", invalid="ignore"):
         width = special.logit(rows["c_index_high"]) - special.logit(rows["c_index_low"])

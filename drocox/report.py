@@ -454,7 +454,7 @@ def audit(
         notes = [*judged.notes, note] if note else list(judged.notes)
         if hidden:
             notes.append(HIDDEN_NOTE.format(smallest))
-        if familywise:
+        if familywise and len(data.groups) > 1:
             notes.append(FAMILYWISE_NOTE.format(len(data.groups)))
         table, comparisons, imparity = judge(judged, kinds, hidden, familywise)
         slices = pd.DataFrame(columns=[*DIFFERENCE_COLUMNS, "patients", "events"])

@@ -243,6 +243,20 @@ def test_limits_of_a_funnel_hold_groups_without_difference(at_once):
     assert at_once or sum(outside) >= 1
 
 
+def test_a_funnel_with_a_group_that_cannot_be_compared():
+    """Whoever is ranked without a mistake has a c-index, and no error to compare it by."""
+    data, scores = simulated(n=400)
+    site = np.arange(400) % 7
+    site[data.groups["group"] == 0] %= 6
+    few = np.flatnonzero(site == 6)
+    scores[few] = -data.time[few]
+    found = drocox.audit(replace(data, groups={"site": site}, group_labels={}), scores)
+    groups = found.funnels()[0].groups.set_index("group")
+    assert groups.loc["site = 6", "c_index"] == 1 and not groups.loc["site = 6", "beyond_noise"]
+    of_c_index = found.differences[found.differences["measure"] == "c_index"]
+    assert "site = 6" not in set(of_c_index["group"])
+
+
 def test_too_many_intersections_are_left_out():
     data, scores = simulated(n=400)
     rng = np.random.default_rng(0)
@@ -373,6 +387,12 @@ def test_the_page_warns_of_few_events_and_of_what_was_said(model):
 
 
 # Several attributes -------------------------------------------------------------------------
+
+
+def test_one_attribute_needs_no_word_about_several(model):
+    data, scores = model
+    one = replace(data, groups={"group": data.groups["group"]}, group_labels={})
+    assert drocox.audit(one, scores, familywise=True).notes == ()
 
 
 def test_intervals_can_hold_for_all_attributes_at_once(model):
