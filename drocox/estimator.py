@@ -218,6 +218,7 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
         DROCox
             This object.
         """
+        # the sample: checked, split, and in the order in which it is trained on
         linear = self.hidden_units is None
         convex = linear and self.solver != "adam"
         self._check_options()
@@ -236,6 +237,7 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
             order = np.lexsort((*sample.X.T, sample.event, sample.time))
             ordered = sample.rows(order)
 
+        # the model
         self.c_ = None if self.rule == "cvar" else dual_constant(self.alpha, rule=self.rule)
         solution = self._solve(ordered, convex) if linear else None
         if solution is not None and convex:
@@ -245,6 +247,7 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
             self._model = self._train(ordered, seed)
             self.n_iter_ = self.n_iter
 
+        # its worst case, survival curves and certificate
         with np.errstate(over="ignore", invalid="ignore"):
             scores = self._model.scores(ordered.X)[0]
         losses = ordered.losses(_finite(torch.from_numpy(scores))).numpy()
@@ -257,7 +260,8 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
         self.separated_: bool | None = None
         if solution is not None:
             self.coef_ = self._model.theta[0]
-            if self.alpha == 1 and self.penalty == 0 and not self.split:
+            maximises_likelihood = self.alpha == 1 and self.penalty == 0 and not self.split
+            if maximises_likelihood:
                 self._standard_errors = standard_errors(ordered, scores)
             self._keep_certificate(solution)
         return self
