@@ -36,9 +36,7 @@ from drocox.recalibration import cross_fitted_slope
 from drocox.sample import Sample, outcomes_of, random_half
 from drocox.solver import Solution, minimise
 
-LARGEST_FOR_ADAM = (
-    1e10  # feature that Adam is given: its steps are of the size of the learning rate
-)
+LARGEST_FOR_ADAM = 1e10  # feature: Adam's steps are of the size of the learning rate
 
 
 @dataclass(eq=False, repr=False)
