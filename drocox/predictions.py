@@ -197,7 +197,9 @@ class _Curves:
         if times is None:
             raise TypeError("survival needs times=, the time or times of its columns")
         times = np.atleast_1d(_checks.numbers(times, "times"))
-        survival = _checks.numbers(_evaluated(survival, times), "survival")
+        survival = _checks.array(_evaluated(survival, times))
+        _refuse_gaps(survival, "survival")
+        survival = _checks.numbers(survival, "survival")
         if survival.ndim == 1:
             survival = survival[:, None]
         if survival.shape != (n, len(times)) or times.ndim != 1:
@@ -208,7 +210,10 @@ class _Curves:
                 f"one column for each of {len(times)} time(s){advice}"
             )
         if (survival < 0).any() or (survival > 1).any():
-            raise ValueError("survival must lie between 0 and 1; pass scores as scores")
+            raise ValueError(
+                "survival must lie between 0 and 1; divide percentages by 100, and pass what is no "
+                "probability as scores"
+            )
         if (times <= 0).any() or len(np.unique(times)) < len(times):
             raise ValueError("times must be positive and different from each other")
         order = np.argsort(times)
@@ -275,13 +280,19 @@ def checked_scores(scores) -> np.ndarray:
     array of shape (n,)
     """
     scores = _checks.array(scores)
-    if scores.dtype.kind == "f" and scores.ndim == 1 and not np.isfinite(scores).all():
-        bad = np.flatnonzero(~np.isfinite(scores))
-        raise ValueError(
-            f"scores holds {len(bad)} NaN or infinite value(s), the first in row {bad[0]}; score "
-            "these patients, or leave them out of data and scores"
-        )
+    _refuse_gaps(scores, "scores")
     return _checks.numbers(scores, "scores", 1)
+
+
+def _refuse_gaps(values: np.ndarray, name: str) -> None:
+    """Refuse predictions that some patients lack."""
+    if values.dtype.kind != "f" or np.isfinite(values).all():
+        return
+    bad = np.argwhere(~np.isfinite(values))
+    raise ValueError(
+        f"{name} holds {len(bad)} NaN or infinite value(s), the first in row {bad[0][0]}; score "
+        f"these patients, or leave them out of data and {name}"
+    )
 
 
 def _checked_folds(folds, n: int) -> tuple[np.ndarray, np.ndarray]:

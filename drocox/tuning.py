@@ -84,7 +84,8 @@ def cross_fit(data: SurvivalData, model=None, *, folds: int = 5, seed: int = 0, 
     data : SurvivalData
         Missing features are imputed by medians, and all are scaled, by each training part.
     model : estimator, optional
-        Anything with ``fit(X, y)`` and ``predict(X)`` as in scikit-survival. By default
+        Anything with ``fit(X, y)``, which returns it, and ``predict(X)``, as in scikit-survival;
+        each part is fitted by a copy. By default
         :class:`drocox.DROCox` with ``alpha=1``, the ordinary Cox model.
     folds, seed : int
         Number of parts, dealt at random and evenly by event.
@@ -116,8 +117,9 @@ def cross_fit(data: SurvivalData, model=None, *, folds: int = 5, seed: int = 0, 
     for k in steps(range(folds), "cross-fitting"):
         part = data.subset(fold != k)
         X, X_out = scaled_features(part, data.subset(fold == k))
-        fitted = clone(model).fit(X, part.y)
+        fitted = clone(model, safe=False).fit(X, part.y)  # a copy, of anything that can be fitted
         scores[fold == k] = fitted.predict(X_out)
+        curves = curves and _gives_curves(fitted, X_out)
         if curves:
             survival[fold == k] = _survival(fitted, X_out, times)
         else:
@@ -125,6 +127,15 @@ def cross_fit(data: SurvivalData, model=None, *, folds: int = 5, seed: int = 0, 
     if curves:
         return {"scores": scores, "folds": fold, "survival": survival, "times": times}
     return {"scores": scores, "folds": fold, "train": train}
+
+
+def _gives_curves(fitted, X: np.ndarray) -> bool:
+    """Whether a model that could give survival curves does; Coxnet only if it was told before."""
+    try:
+        fitted.predict_survival_function(X[:1])
+    except ValueError:
+        return False
+    return True
 
 
 def _survival(fitted, X: np.ndarray, times: np.ndarray) -> np.ndarray:

@@ -117,6 +117,7 @@ def test_survival_that_is_risk_is_noticed(model):
 def test_what_cannot_be_judged_is_refused(model):
     data, scores = model
     half = np.full(500, 0.5)
+    gap = np.where(np.arange(500) == 7, np.nan, half)
     for arguments, words in (
         ({}, "nothing to judge: pass scores"),
         ({"scores": scores, "times": 1.0}, "times goes with survival="),
@@ -127,7 +128,8 @@ def test_what_cannot_be_judged_is_refused(model):
             drocox.audit(data, **arguments)
     for arguments, words in (
         ({"survival": half[1:], "times": 1.0}, "one row for each of 500 patients"),
-        ({"survival": 3 * half, "times": 1.0}, "between 0 and 1"),
+        ({"survival": 3 * half, "times": 1.0}, "between 0 and 1; divide percentages by 100"),
+        ({"survival": gap, "times": 1.0}, "survival holds 1 NaN .* row 7; score these patients"),
         ({"survival": half, "times": 1.0, "horizon": 0.5}, "leave horizon out"),
         ({"scores": scores, "horizon": 1e9}, "beyond the last observed time"),
         ({"expected": -half}, "expected holds negative"),

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from sklearn.base import BaseEstimator
 from sksurv.ensemble import RandomSurvivalForest
+from sksurv.linear_model import CoxnetSurvivalAnalysis
 from test_report import simulated
 
 import drocox
@@ -176,6 +177,29 @@ def test_models_without_a_truth_value_can_be_cross_fitted():
         bool(forest)  # it has a length once it is fitted
     found = tuning.cross_fit(data, forest, folds=2)
     assert found["scores"].std() > 0
+
+
+class Plain:
+    """Nothing but ``fit`` and ``predict``."""
+
+    def fit(self, X, y):
+        self.weight = np.arange(1, X.shape[1] + 1)
+        return self
+
+    def predict(self, X):
+        return np.asarray(X) @ self.weight
+
+
+def test_anything_that_can_be_fitted_is_cross_fitted():
+    """A model of no library, and one whose curves would need an option that was not set."""
+    data, _ = simulated(n=60)
+    model = Plain()
+    found = tuning.cross_fit(data, model, folds=2)
+    assert found["scores"].std() > 0 and "train" in found and not hasattr(model, "weight")
+    coxnet = CoxnetSurvivalAnalysis(alphas=[0.1])
+    assert "train" in tuning.cross_fit(data, coxnet, folds=2)
+    coxnet.set_params(fit_baseline_model=True)
+    assert "survival" in tuning.cross_fit(data, coxnet, folds=2)
 
 
 def test_the_whole_with_the_estimator():
