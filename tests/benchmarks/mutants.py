@@ -46,6 +46,8 @@ TARGETS = {
     "tail": ["test_solver", "test_solver_options", "test_weights"],
     "intervals": ["test_heldout", "test_report", "test_concordance"],
     "heldout": ["test_report"],
+    "contrasts": ["test_heldout", "test_report"],
+    "judging": ["test_heldout", "test_contrasts", "test_report", "test_any_model"],
     "report": ["test_heldout", "test_audit_cli"],
     "slices": ["test_heldout", "test_report"],
     "concordance": ["test_fairness", "test_accuracy", "test_report"],
