@@ -270,7 +270,9 @@ def test_a_sheet_of_a_part_stands_alone(made):
     problems = made.of_part("Part II", [SOURCE])
     text = re.sub(r"<[^>]+>", " ", problems)
     assert "The six patients" in text and "check(" not in text and "hint(" not in text
-    assert problems.count('class="room"') == len(sheets.of_chapter(SOURCE)) >= 5
+    assert problems.count('class="asked"') == len(sheets.of_chapter(SOURCE)) >= 5
+    points = sum(one.points for one in sheets.of_chapter(SOURCE))
+    assert problems.count('class="room"') == points  # a block of lines for each point
     assert "Solution" not in text and 'class="name"' in problems
     by_name = {name: label for label, (name, _) in plain.labels().items()}
     for number in set(re.findall(r"\((\d+\.\d+)\)", text)):
@@ -368,12 +370,26 @@ def test_the_quiz_asks_and_its_solutions_answer(made):
 
 @BROWSER
 @pytest.mark.slow
-def test_the_handout_is_one_page(made, tmp_path):
+def test_the_handout_is_one_page_and_a_sheet_of_a_session_one_leaf(made, tmp_path):
     pages = {"handout": ("Handout", made.written("handout"))}
+    for number in (1, 2, 3):
+        pages[f"session-{number}"] = (f"Sheet {number}", made.written(f"session-{number}"))
     printed.write_sheets(pages, formulas.KATEX, tmp_path)
     reader = PdfReader(tmp_path / "handout.pdf")
     assert len(reader.pages) == 1 and reader.metadata.title == "Handout"
     assert "The six patients" in reader.pages[0].extract_text()
+    for number in (1, 2, 3):
+        front, back = PdfReader(tmp_path / f"session-{number}.pdf").pages
+        # both sides have something to be answered
+        assert re.search(r"Exercise \d|Before next time", front.extract_text())
+        assert "Exercise" in back.extract_text()
+
+
+def test_a_problem_keeps_its_first_lines_and_may_go_on_overleaf():
+    assert [block.count("<p>") for block in sheets.room(7 / 3)] == [3, 3, 1]
+    page = sheets.with_room("Why?", 2)
+    kept, _, others = page.partition("</div></div>")
+    assert kept.count("<p>") == others.count("<p>") == sheets.LINES and "Why?" in kept
 
 
 # The book

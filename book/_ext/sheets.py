@@ -37,6 +37,7 @@ IN_CODE = """<p><i>Problems in code are worked in the notebook of their chapter,
 <code>check</code> judges them; the lines are for what you found.</i></p>"""
 CALLS = re.compile(r"^(?:answer = \.\.\.|check\(|assert ).*$\n?", re.MULTILINE)
 LINES = 3  # for an answer, for each point
+POINTS_OF_EXAM = 2.6  # that are worth one of a problem
 # Hints are for the notebook.
 HINTS = re.compile(
     r'\s*\([^()]*`hint\("[^"]*"\)`[^()]*\)|\s*Hints?:\s+`hint\("[^"]*"\)`\.?', re.DOTALL
@@ -152,16 +153,16 @@ class Sheets:
                 parts.append(quoted.shown(nbformat.from_dict(cell | {"outputs": shows})))
         return "".join(parts)
 
-    def problem(self, found, solved=False):
-        """An exercise with room for an answer, or with its solution."""
+    def problem(self, found, solved=False, opening=""):
+        """An exercise with room for an answer, or with its solution; an opening stays with it."""
         marks = f"{found.points} point{'s' * (found.points > 1)}"
         title = f"<h3>{found.number}. {html.escape(found.title)} <small>{marks}</small></h3>"
-        if solved:
-            answer = f"<p><b>Solution.</b> {right_answer(found.words)}</p>"
-            answer = f'<div class="solution">{answer}{self.cells(found.solution)}</div>'
-        else:
-            answer = room(found.points)
-        return f'<section class="problem">{title}{self.cells(found.problem)}{answer}</section>'
+        asked = f"{opening}{title}{self.cells(found.problem)}"
+        if not solved:
+            return with_room(asked, found.points)
+        answer = f"<p><b>Solution.</b> {right_answer(found.words)}</p>"
+        answer = f'<div class="solution">{answer}{self.cells(found.solution)}</div>'
+        return f'<section class="problem">{asked}{answer}</section>'
 
     def used(self, found):
         """What the problems of a chapter need: formulas, propositions, figures, words, as HTML."""
@@ -209,8 +210,8 @@ class Sheets:
                 numbered = f"{number}. {title}" if number else title
                 heading = f"<h2>{quoted.rendered(numbered, inline=True)}</h2>"
                 opening = heading if solved else heading + self.used(found)
-                first, *others = [self.problem(one, solved) for one in found]
-                parts += [f'<div class="opening">{opening}{first}</div>', *others]
+                parts.append(self.problem(found[0], solved, opening))
+                parts += [self.problem(one, solved) for one in found[1:]]
         return "".join(parts)
 
     def written(self, name, solved=False):
@@ -245,7 +246,7 @@ class Sheets:
         if kind == "exercise":
             return self.problem(exercise(what, self.root), solved)
         if kind == "rows":
-            return "" if solved else room(float(what))
+            return "" if solved else "".join(room(float(what)))
         chapter, number = what.split()
         return quiz_question(quiz(chapter)[int(number) - 1], solved)
 
@@ -260,23 +261,29 @@ class Sheets:
             intro = intro.replace("# ", "# Model answers and marks: ", 1)
         parts = [self.html(intro)]
         for number, found in enumerate(QUESTION.finditer(text), start=1):
-            title = f"{number}. {found['title']}"
-            parts.append(
-                f'<section class="problem"><h3>{title} <small>{found["points"]} points</small></h3>'
-            )
-            parts.append(self.html(found["text"]))
+            title = f"<h3>{number}. {found['title']} <small>{found['points']} points</small></h3>"
+            asked = title + self.html(found["text"])
             if solved:
-                parts.append(f'<div class="solution">{self.html(found["answer"])}</div>')
-                parts.append(f'<div class="marks">{self.html(found["marks"])}</div>')
+                answer = f'<div class="solution">{self.html(found["answer"])}</div>'
+                answer += f'<div class="marks">{self.html(found["marks"])}</div>'
+                parts.append(f'<section class="problem">{asked}{answer}</section>')
             else:
-                parts.append(room(int(found["points"]) / 2.6))
-            parts.append("</section>")
+                parts.append(with_room(asked, int(found["points"]) / POINTS_OF_EXAM))
         return "".join(parts)
 
 
+def with_room(asked, points):
+    """A problem with lines for its answer; the first stay with it, others may go on overleaf."""
+    first, *others = room(points)
+    kept = f'<div class="asked">{asked}{first}</div>'
+    return f'<section class="problem">{kept}{"".join(others)}</section>'
+
+
 def room(points):
-    """Lines for an answer."""
-    return f'<div class="room">{"<p></p>" * round(LINES * points)}</div>'
+    """Lines for an answer, as many blocks of them as there are points."""
+    count = round(LINES * points)
+    blocks = [min(LINES, count - start) for start in range(0, count, LINES)]
+    return [f'<div class="room">{"<p></p>" * lines}</div>' for lines in blocks]
 
 
 def is_verdict(output):
