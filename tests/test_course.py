@@ -203,12 +203,21 @@ def test_a_deck_takes_everything_from_the_chapters_and_keeps_to_its_minutes(deck
 
 # what is used in decks, and what its definition looks like
 DEFINED = [
-    (r"\\delta_i", r"\\delta_i\$ \| |loss is 0 if censored"),
+    (r"\\delta_i", r"\\delta_i\$ \| "),
+    (r"Y_[ij]", r"\$Y_i = |\$Y_i\$, "),
+    (r"\|R_i\|", r"\|R_i\|\$: how many"),
+    (r"fig-loss-by-time", r"\|R_i\|\$: how many"),
+    (r"eq-gradient", r"1\\\{\\cdot\\\}\$ is 1 if"),
+    (r"eq-wc-rmax", r"\\mathbb\{E\}_\{P_k\}\$: its mean"),
+    (r"eq-wc-ceiling", r"dP_k / dP\$: how many times"),
+    (r"eq-dual-primal", r"\*\*risk\*\* \$R\$"),
+    (r"SEER", r"\*\*SEER\*\* \(|^\| FLC, SEER, SUPPORT \|"),
+    (r"SUPPORT", r"\*\*SUPPORT\*\* \(|^\| FLC, SEER, SUPPORT \|"),
     (r"R_i", r"R_i = |\$R_i\$ \|"),
     (r"f_i", r"\$f_i = f\(X_i|\$f_i\$, \$\\ell_i\$ \|"),
     (r"c-index", r"\*\*c-index\*\* \|"),
     (r"IBS", r"\*\*IBS\*\* \|"),
-    (r"FLC", r"\*\*FLC\*\* \(|^\| FLC \|"),
+    (r"FLC", r"\*\*FLC\*\* \(|^\| FLC, "),
     (r"[sS]harp", r"\*\*sharp\*\* \||\*Sharp\*: \$C\^2"),
     (r"C\^2|C \\sqrt", r"C\^2 = 1 \+ r|constant of the ball"),
 ]
@@ -241,6 +250,12 @@ def test_every_slide_can_be_read_in_a_browser(tmp_path):
                 found = page.evaluate(check, number)
                 problems += [f"{deck} {number + 1}: {problem}" for problem in found]
     assert problems == []
+
+
+def test_a_comma_stays_with_its_formula():
+    page = quoted.rendered("Weights ($q_i$), one for each $i$; $n$ of them.")
+    tex = re.findall(r"<annotation[^>]*>(.*?)</annotation>", page)
+    assert tex == [r"\text{(}q_i\text{),}", r"i\text{;}", r"n"]
 
 
 def test_decks_say_which_reference_is_wrong(chapters):
@@ -397,7 +412,8 @@ def test_a_problem_keeps_its_first_lines_and_may_go_on_overleaf():
 
 PAGE = """<html><head><link rel="stylesheet" href="../../_static/a.css?v=1"></head><body>
 <article class="bd-article"><section id="dual"><h1>8. The dual</h1>
-<section id="part"><h2>A part</h2>
+<section id="part"><h2>A part</h2><span class="katex">
+<span class="katex-mathml"><math>said</math></span><span>set</span></span>
 <div class="exercise admonition" id="ex-a"><p class="admonition-title">
 <span class="caption-number">Exercise 8.1 </span>(By hand)</p><p>Find it.</p>
 <div class="cell tag_stub"><pre>answer = ...</pre><div class="cell_output">no answer</div></div>
@@ -425,6 +441,7 @@ def test_a_chapter_on_paper_has_its_solutions_apart(site):
     assert "Find it." in chapter.body and "answer = ..." in chapter.body
     assert "Two." not in chapter.body and "no answer" not in chapter.body
     assert "folded" not in chapter.body
+    assert "said" not in chapter.body and "set" in chapter.body  # no formula twice
     assert len(chapter.solutions) == 1
     assert "Solution of Exercise 8.1" in chapter.solutions[0] and "Two." in chapter.solutions[0]
     assert 'href="#book-method-dual--eq"' in chapter.body

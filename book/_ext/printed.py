@@ -22,6 +22,8 @@ FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--
 STYLES = Path(__file__).resolve().parents[1] / "teaching" / "sheets"
 # Not for paper: folded code, and what a stub says before there is an answer.
 LEFT_OUT = "details.hide, .headerlink, .tag_stub .cell_output"
+# Formulas a second time, for those who listen: nobody hears paper, and parsing them takes long.
+SPOKEN = re.compile(r'<span class="katex-mathml">.*?</math></span>', re.DOTALL)
 FOOTER = '<div style="font-size:8px;width:100%;text-align:center"><span class="pageNumber"></div>'
 PAPER = {
     "format": "A4",
@@ -59,17 +61,17 @@ class Site:
         text = self.text(page)  # menus need not be parsed
         start = text.index('<article class="bd-article"')
         end = text.index("</article>", start)
-        article = BeautifulSoup(text[start:end], "html.parser").article
+        article = BeautifulSoup(SPOKEN.sub("", text[start:end]), "html.parser").article
         for node in article.select(LEFT_OUT):
             node.decompose()
-        for details in article.select("details"):
+        for details in article.find_all("details"):
             details["open"] = ""
-        for node in article.select("[id]"):
+        for node in article.find_all(id=True):
             if node.find_parent(class_="cell_output") is None:  # sliders know their own ids
                 node["id"] = anchor(page, node["id"])
-        for node in article.select("[src], [href]"):
-            key = "src" if node.has_attr("src") else "href"
-            node[key] = self.address(page, node[key])
+        for key in ("src", "href"):
+            for node in article.find_all(**{key: True}):
+                node[key] = self.address(page, node[key])
         article.section["id"] = anchor(page)
         return article
 
@@ -98,7 +100,7 @@ class Chapter:
         self.heading = article.h1.decode_contents()
         self.title = article.h1.get_text().strip()
         self.solutions = solutions(article)
-        self.sections = [link_to_itself(node) for node in article.select("h2")]
+        self.sections = [link_to_itself(node) for node in article.find_all("h2")]
         self.body = article.decode_contents()
 
 

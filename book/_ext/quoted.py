@@ -16,6 +16,7 @@ are not written there but fetched from where the book has them:
 import base64
 import functools
 import html
+import itertools
 import re
 from pathlib import Path
 
@@ -194,6 +195,7 @@ def parser():
     markdown = MarkdownIt("commonmark").enable("table")
     markdown.use(dollarmath_plugin, renderer=_tex, allow_space=True)
     markdown.core.ruler.push("steps", _steps)
+    markdown.core.ruler.push("hold", _hold)
     return markdown
 
 
@@ -211,6 +213,22 @@ def _steps(state):
     for token in state.tokens:
         if token.type == "list_item_open" and token.markup in {"+", ")"}:
             token.attrJoin("class", "fragment")
+
+
+def _hold(state):
+    """Let brackets and commas that touch a formula in a line belong to it: see formulas.hold."""
+    for block in state.tokens:
+        for before, token in itertools.pairwise(block.children or []):
+            if before.type == "text" and token.type == "math_inline":
+                opening = formulas.OPENING.search(before.content)
+                if opening:
+                    token.content = rf"\text{{{opening[0]}}}{token.content}"
+                    before.content = before.content[: opening.start()]
+            if before.type == "math_inline" and token.type == "text":
+                closing = formulas.CLOSING.match(token.content)
+                if closing:
+                    before.content = rf"{before.content}\text{{{closing[0]}}}"
+                    token.content = token.content[closing.end() :]
 
 
 def of_teaching(name, root=plain.ROOT):
