@@ -128,11 +128,13 @@ def _audit(args) -> None:
 
     from drocox.report import page
 
-    warned: list[str] = []  # by models that are fitted here
+    warned: list[str] = []  # of models that are fitted here, and of events
     if _predicted(args):
         audits = {_predicted(args): _audit_given(df, data, args)}
     else:
         audits, warned = _audit_fitted(data, args)
+    if warning := columns.several_censored(df, args.event):
+        warned.append(warning)
     facts = {
         "Command": shlex.join(["drocox", *args.words]),
         "Rows": f"{len(df):,} read, all of them used",

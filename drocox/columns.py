@@ -66,6 +66,33 @@ def event_column(df, given: str) -> tuple[str, "pd.Series"]:
     return name.strip(), pd.Series([label == value.strip() for label in labels], df.index)
 
 
+def several_censored(df, given: str) -> str:
+    """A warning where several labels count as censored, one of which may be another event.
+
+    Parameters
+    ----------
+    df : DataFrame
+    given : str
+        As in :func:`event_column`.
+
+    Returns
+    -------
+    str
+        Empty where there is nothing to warn of.
+    """
+    if given in df.columns:
+        return ""
+    name, _, value = given.rpartition("=")
+    labels = sorted(set(_texts(df[name.strip()].dropna().unique())) - {value.strip()})
+    if len(labels) < 2:
+        return ""
+    shown = ", ".join(labels[:MOST_LABELS])
+    return (
+        f"{name.strip()}: {shown} all count as censored. If one of them is a competing event, such "
+        "as death from another cause, risks come out too high."
+    )
+
+
 def refuse_dates(times: "pd.Series", name: str) -> None:
     """Refuse dates in place of times.
 

@@ -290,6 +290,20 @@ def test_events_by_their_label(capsys):
     assert saying[0] == saying[1] == saying[2]
 
 
+def test_a_competing_event_is_warned_of(capsys):
+    df = frame(120).rename(columns={"died": "status"})
+    df.loc[df.index % 4 == 2, "status"] = 2
+    df.to_csv("p.csv", index=False)
+    rest = ["--time", "days", "--groups", "sex", "--score", "risk"]
+    said = answer(capsys, "p.csv", *rest, "--event", "status=1", status=0)
+    assert "Warning. status: 0, 2 all count as censored. If one of them is a competing" in said
+    assert "0, 2 all count as censored" in Path("p-audit.html").read_text(encoding="utf-8")
+    df["status"] = df["status"].replace(2, 0)
+    df.to_csv("p.csv", index=False)
+    said = answer(capsys, "p.csv", *rest, "--event", "status=1", status=0)
+    assert "count as censored" not in said
+
+
 def test_given_scores_are_judged(capsys):
     df = frame(120).rename(columns={"sex": " sex"})
     df[" sex"] = df[" sex"].map({"f": "=1+1", "m": "<b>\x1b[31mred"})
