@@ -24,6 +24,7 @@ ABOUT = {"Date": None, "Creator": None}  # metadata of an SVG: none, so that its
 NARROW = "narrow"  # the key in the metadata
 NUMBER = re.compile(r"[-\N{MINUS SIGN}]?[\d.]+")
 LINE = 24  # letters above or below one of two panels side by side
+LEAST = 10  # letters of a line
 GAP = 3  # pixels between two numbers below a panel, at least
 Place = tuple[int, int]  # row and column
 
@@ -235,8 +236,8 @@ def turn_words(panel: Axes) -> float:
     )
 
 
-def break_titles(panels: list[Axes]) -> bool:
-    """Break the titles of panels side by side, if they run into each other.
+def break_words(panels: list[Axes]) -> bool:
+    """Break titles and labels of panels of one row, if they do not fit.
 
     Parameters
     ----------
@@ -246,15 +247,21 @@ def break_titles(panels: list[Axes]) -> bool:
     Returns
     -------
     bool
-        Whether they had to be broken.
+        Whether any had to be broken.
     """
-    if not collide([panel.title for panel in panels]):
-        return False
-    for panel in panels:
-        longest = max(map(len, panel.get_title().split("\n")))
-        of_letter = panel.title.get_window_extent().width / longest
-        wrap(panel.title, max(1, int(panel.get_window_extent().width / of_letter)))
-    return True
+    right = panels[0].figure.dpi * WIDTH
+    room = [panel.get_window_extent().width for panel in panels]
+    broken = False
+    for words in ([panel.title for panel in panels], [panel.xaxis.label for panel in panels]):
+        reach = max(word.get_window_extent().x1 for word in words)
+        if not collide(words) and reach <= right:
+            continue
+        for word, pixels in zip(words, room, strict=True):
+            longest = max(map(len, word.get_text().split("\n")))
+            of_letter = word.get_window_extent().width / max(1, longest)
+            wrap(word, max(LEAST, int(pixels / max(1, of_letter))))
+        broken = True
+    return broken
 
 
 def lay_out(figure: Figure, height: float) -> None:
@@ -291,7 +298,7 @@ def fit_words(figure: Figure, height: float) -> None:
     rows: dict[int, list[Axes]] = {}
     for (row, _), panel in sorted(panels_by_place(figure).items()):
         rows.setdefault(row, []).append(panel)
-    broken = [break_titles(panels) for panels in rows.values()]
+    broken = [break_words(panels) for panels in rows.values()]
     needed = sum(max(map(turn_words, panels)) for panels in rows.values())
     if any(broken) or needed:
         lay_out(figure, height + needed)

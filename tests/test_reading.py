@@ -172,3 +172,15 @@ def test_both_tables_have_a_row_for_each_chapter():
 )
 def test_bare_numbers(bold, bare):
     assert bool(reading.bare_numbers(f"Words {bold} words.")) == bare
+
+
+SHOWS_ITS_IMPORTS = "beyond/your-own-data"  # which readers are to copy
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS, ids=name)
+def test_imports_are_folded(chapter):
+    hidden = reading.NOT_ON_THE_PAGE
+    cells = [cell for cell in reading.read(chapter).cells if cell.cell_type == "code"]
+    shown = [cell.source for cell in cells if not hidden & set(cell.metadata.get("tags", []))]
+    imports = [len(re.findall(r"^(?:import|from) ", code, re.MULTILINE)) for code in shown]
+    assert max(imports, default=0) <= 2 or name(chapter) == SHOWS_ITS_IMPORTS
