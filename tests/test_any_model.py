@@ -230,6 +230,18 @@ def test_many_sites_are_compared_with_everybody():
     assert (wide_low < low).all() and (high < wide_high).all()
 
 
+@pytest.mark.parametrize(("number", "paired"), [(6, True), (7, False)])
+def test_six_groups_are_compared_with_each_other_and_seven_with_everybody(number, paired):
+    data, scores = simulated(2, n=700)
+    site = np.arange(700) % number
+    found = drocox.audit(replace(data, groups={"site": site}, group_labels={}), scores)
+    versus = found.differences.loc[found.differences["measure"] == "c_index", "versus"]
+    assert len(versus) == (15 if paired else 7)
+    assert (versus == "everybody").sum() == (0 if paired else 7)
+    assert found.many == ([] if paired else ["site"])
+    assert len(found.funnels()) == (0 if paired else 1)
+
+
 @pytest.mark.parametrize("at_once", [False, True])
 def test_limits_of_a_funnel_hold_groups_without_difference(at_once):
     outside = []
@@ -347,6 +359,8 @@ def test_the_calibration_plot(model):
     assert "group = 1" not in set(hidden.calibration_curves()["group"])
     with pytest.raises(ValueError, match="no risks to draw"):
         drocox.audit(data, scores).plot_calibration()
+    with pytest.raises(ValueError, match="no group is large enough to be drawn in parts"):
+        found.plot_calibration(bins=251)  # two patients in each part of 500
 
 
 def test_data_from_arrays(model):

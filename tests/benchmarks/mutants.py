@@ -72,7 +72,15 @@ EXTREMES |= {most: least for least, most in EXTREMES.items()}
 EQUIVALENT: dict[tuple[str, str, str], str] = {
     ("intervals", "DRAWS = 20_000  # of the largest of several errors", "20000 → 20001"): (
         "one draw more moves a simulated quantile by less than its error"
-    )
+    ),
+    ("judging", '"risk_observed": Measure("Observed risk", 100, False),', "100 → 99"): (
+        "no difference of observed risks is made: groups are not compared by it, nor are models"
+    ),
+    (
+        "report",
+        'return json.loads(frame.to_json(orient="records", double_precision=12))',
+        "12 → 13",
+    ): "a digit more of a number that has twelve",
 }
 
 
