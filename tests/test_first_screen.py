@@ -71,3 +71,12 @@ def test_a_desk_lays_out_everything_at_once(chromium, site):
     section = page.locator(SECTION).last
     assert section.evaluate("e => getComputedStyle(e).contentVisibility") == "visible"
     context.close()
+
+
+@pytest.mark.parametrize("address", ["index", "verdict/claims", "beyond/rivals"])
+def test_small_tables_fit_a_phone(phone, site, address):
+    phone.goto(f"{site}book/{address}.html")
+    boxes = phone.locator(".pst-scrollable-table-container").evaluate_all(
+        "boxes => boxes.map((box) => [box.scrollWidth, box.clientWidth])"
+    )
+    assert boxes and all(width <= room + 1 for width, room in boxes)

@@ -184,3 +184,13 @@ def test_imports_are_folded(chapter):
     shown = [cell.source for cell in cells if not hidden & set(cell.metadata.get("tags", []))]
     imports = [len(re.findall(r"^(?:import|from) ", code, re.MULTILINE)) for code in shown]
     assert max(imports, default=0) <= 2 or name(chapter) == SHOWS_ITS_IMPORTS
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS, ids=name)
+def test_a_chapter_opens_with_a_question(chapter):
+    cells = [cell.source for cell in reading.read(chapter).cells if cell.cell_type != "code"]
+    opening = re.split(r"^## ", "\n".join(cells), flags=re.MULTILINE)[0]
+    without_goals = re.sub(
+        r":::\{admonition\} In this.*?^:::", "", opening, flags=re.DOTALL | re.MULTILINE
+    )
+    assert "?" in without_goals
