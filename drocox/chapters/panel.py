@@ -123,7 +123,9 @@ class Panel:
         view = PANEL_VIEWS[name]
         table = self.tables_by_view[name]
         rows = "".join(self._row(each, table) for each in self.names)
-        title = f"<p><b>{beyond_noise(table)} move beyond noise.</b> {html.escape(view.words)}</p>"
+        title = (
+            f"<p><b>Moved beyond noise: {beyond_noise(table)}.</b> {html.escape(view.words)}</p>"
+        )
         return (
             f'<div class="view view-{view.key}">{title}'
             f'<ul aria-label="{view.button}">{rows}</ul>{self._axis()}</div>'

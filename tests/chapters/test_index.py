@@ -45,7 +45,7 @@ def test_the_panel_shows_the_numbers_of_its_tables():
         box = page.select_one(f".view-{panel.PANEL_VIEWS[view].key}")
         rows = box.select("ul:not(.axis) li")
         assert len(rows) == 14
-        assert f"{panel.beyond_noise(table)} move beyond noise" in box.p.get_text()
+        assert f"Moved beyond noise: {panel.beyond_noise(table)}" in box.p.get_text()
         drawn = [row for row in rows if row.select_one(".dot")]
         assert len(drawn) == len(table)
         for row, (name, wanted) in zip(drawn, table.iterrows(), strict=True):
