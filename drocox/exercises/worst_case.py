@@ -146,6 +146,13 @@ def _softmax_above(losses, eta):
     return _share(np.exp(losses) * (losses > eta))
 
 
+@dual_weights.mistake(
+    "a softmax of the excess gives weight to those below η, too; divide by the sum"
+)
+def _softmax_of_excess(losses, eta):
+    return _share(np.exp(_over(losses, eta)))
+
+
 @dual_weights.mistake("no square: the squares are in the risk, the weights are its slope")
 def _squared_excess(losses, eta):
     return _share(_over(losses, eta) ** 2)

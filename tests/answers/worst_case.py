@@ -109,6 +109,12 @@ ANSWERS = {
                 "a softmax of those above",
             ),
             (
+                lambda losses, at: (
+                    np.exp(positive(losses, at)) / np.exp(positive(losses, at)).sum()
+                ),
+                "a softmax of the excess",
+            ),
+            (
                 lambda losses, at: positive(losses, at) ** 2 / sum(positive(losses, at) ** 2),
                 "no square",
             ),
