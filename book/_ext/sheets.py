@@ -162,7 +162,7 @@ class Sheets:
             return with_room(asked, found.points)
         answer = f"<p><b>Solution.</b> {right_answer(found.words)}</p>"
         answer = f'<div class="solution">{answer}{self.cells(found.solution)}</div>'
-        return f'<section class="problem">{asked}{answer}</section>'
+        return f'<section class="problem"><div class="asked">{asked}</div>{answer}</section>'
 
     def used(self, found):
         """What the problems of a chapter need: formulas, propositions, figures, words, as HTML."""
@@ -266,6 +266,7 @@ class Sheets:
             if solved:
                 answer = f'<div class="solution">{self.html(found["answer"])}</div>'
                 answer += f'<div class="marks">{self.html(found["marks"])}</div>'
+                asked = f'<div class="asked">{asked}</div>'
                 parts.append(f'<section class="problem">{asked}{answer}</section>')
             else:
                 parts.append(with_room(asked, int(found["points"]) / POINTS_OF_EXAM))
