@@ -407,7 +407,7 @@ def _looks_like(patients: HeldOut, slope: float, low: float, high: float) -> str
                 "All above 0 they look like hazards or numbers of events: pass np.log(scores), or "
                 "survival=…, times=…"
             )
-    if high < 1 / FAR or low > FAR:
+    if (0 < low and high < 1 / FAR) or low > FAR:  # noise has a slope near 0, too
         words = "They are on another scale, or far too extreme"
         return f"{words}: pass log-hazards, or survival=…, times=…"
     return ""
