@@ -81,6 +81,17 @@ class Tab:
         self.page.locator(f'[data-do="{name}"]').focus()
         self.page.keyboard.press("Enter")
 
+    def drag_by_finger(self, part, right=0.0, down=0.0):
+        """Put a finger on a part of the drawing, move it by some pixels and lift it."""
+        box = self.page.locator(f'[data-part="{part}"]').bounding_box()
+        x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+        screen = self.page.context.new_cdp_session(self.page)
+        for kind, share in (("Start", 0), ("Move", 0.5), ("Move", 1), ("End", None)):
+            places = [] if share is None else [{"x": x + share * right, "y": y + share * down}]
+            event = {"type": f"touch{kind}", "touchPoints": places}
+            screen.send("Input.dispatchTouchEvent", event)
+            self.page.evaluate("() => new Promise(requestAnimationFrame)")  # moves wait for a frame
+
     def states(self, states):
         """What is drawn in each of several states of the inputs, set by script in one go."""
         return self.page.evaluate(
@@ -117,7 +128,7 @@ def show(chromium, tmp_path):
             encoding="utf8",
         )
         context = chromium.new_context(
-            viewport={"width": width, "height": 900}, java_script_enabled=javascript
+            viewport={"width": width, "height": 900}, java_script_enabled=javascript, has_touch=True
         )
         contexts.append(context)
         page = context.new_page()
@@ -378,6 +389,14 @@ def test_the_water_level_follows_keys_and_the_pointer(water):
     assert level == pytest.approx(dual.bars(LOSSES).y(eta), abs=0.9)
 
 
+def test_the_water_level_follows_a_finger(water):
+    water.drag_by_finger("handle", down=-40)
+    eta = water.value("eta")
+    assert 0.3 < eta < 0.6
+    level = float(water.look()["handle"]["cy"])
+    assert level == pytest.approx(dual.bars(LOSSES).y(eta), abs=0.9)
+
+
 def test_the_verdict_follows_the_slope():
     losses = np.sort(LOSSES)[::-1].copy()
     for alpha in (0.2, 0.3, 0.5, 0.8):
@@ -441,6 +460,17 @@ def test_the_kaplan_meier_curve_by_keys_and_pointer(curve):
     moved = TIME.copy()
     moved[2] = 7.0
     same(curve.look(), redrawn(moved, EVENT))
+
+
+def test_the_kaplan_meier_curve_by_finger(curve):
+    axes = survival_steps.lives(6)
+    scale = curve.page.locator("svg").first.bounding_box()["width"] / axes.width
+    curve.drag_by_finger("end2", right=scale * (axes.x(7) - axes.x(5)))
+    curve.page.locator('[data-in="died4"]').tap()
+    time, event = TIME.copy(), EVENT.copy()
+    time[2] = 7.0
+    event[4] = True
+    same(curve.look(), redrawn(time, event))
 
 
 @pytest.fixture

@@ -106,6 +106,8 @@ explore.box = function (root) {
         handle.setPointerCapture(event.pointerId);
         event.preventDefault();
       });
+      /* or the browser would take a moving finger for its own and scroll the page */
+      handle.addEventListener("touchstart", (event) => event.preventDefault(), { passive: false });
       handle.addEventListener("pointermove", function (event) {
         if (!handle.hasPointerCapture(event.pointerId)) return;
         const place = svg.getBoundingClientRect();
