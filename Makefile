@@ -7,8 +7,8 @@ PYTHON ?= python3.11 python3.12 python3.13 python3.14 python3
 PORT   ?= 8000
 ARGS   ?=
 NBVAL  ?= --nbval
-# tests at a time: two more than two cores, as some of them wait for a browser, a kernel or a file
-JOBS   ?= 4
+# tests at a time: one more than two cores, as some of them wait for a browser or a cluster
+JOBS   ?= 3
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest  # a core for each test, not all for all
 
 # So that `drocox` in a chapter or a test is this environment's.

@@ -23,8 +23,11 @@ import golden  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
-def closed():
-    yield
+def usual_letters():
+    """Whatever style other tests have left: room and words are those of Matplotlib's own."""
+    with plt.rc_context():
+        plt.rcdefaults()
+        yield
     plt.close("all")
 
 
