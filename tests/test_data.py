@@ -247,7 +247,7 @@ def test_from_frame_refuses_measurements_as_groups_and_identifiers_as_features()
             "id": [f"p{i}" for i in range(n)],
             "one": "same",
             "entry": pd.Timestamp("2020-01-01"),
-            "stay": pd.to_timedelta("2 days"),
+            "stay": np.full(n, 2, dtype="timedelta64[s]"),
         }
     )
     read = SurvivalData.from_frame
