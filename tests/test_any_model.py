@@ -457,3 +457,22 @@ def test_a_few_data_sets_of_the_table_of_coverage(monkeypatch):
     shares = audit_coverage.covered(design, sets=24, seed=0)
     assert len(shares) == 17 and min(shares.values()) > 0.7
     assert np.mean(list(shares.values())) > 0.88
+
+
+def test_no_part_of_a_calibration_curve_is_smaller_than_what_may_be_shown():
+    """A curve has parts of a fifth of its group: fewer than 5 x 10 patients have none."""
+    data, scores = simulated(0, n=300, effects=(0.8, 0.5, 0))
+    sizes = {"large": len(data) - 99, "enough": 50, "a patient less": 49}
+    codes = np.repeat(np.arange(3), list(sizes.values()))
+    data = replace(
+        data,
+        X=data.X[["a"]],
+        groups={"site": np.random.default_rng(0).permutation(codes)},
+        group_labels={"site": list(sizes)},
+    )
+    survival = np.exp(-np.exp(scores - scores.mean()))
+    audit = drocox.audit(data, survival=survival, times=np.median(data.time), smallest=10)
+    curves = audit.calibration_curves(bins=5)
+    drawn = {name for name in sizes if curves["group"].str.contains(name).any()}
+    assert drawn == {"large", "enough"}
+    assert curves["patients"].min() >= 10
