@@ -178,12 +178,13 @@ def chosen_runs(
     """
     runs = runs_of(protocol, out, forensic=selection == "recovered")
     version = store.version(protocol, out)
+    if version is None:  # an unfinished store may grow between two calls
+        return choice.selected(runs, dataset, attribute, tune_by=tune_by, selection=selection)
     what = (dataset, attribute, tune_by, protocol, selection, version)
-    if version is None or what not in _CHOSEN:
-        chosen = choice.selected(runs, dataset, attribute, tune_by=tune_by, selection=selection)
-        if version is None:
-            return chosen
-        _CHOSEN[what] = chosen
+    if what not in _CHOSEN:
+        _CHOSEN[what] = choice.selected(
+            runs, dataset, attribute, tune_by=tune_by, selection=selection
+        )
     return _CHOSEN[what].copy()
 
 
