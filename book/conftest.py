@@ -14,12 +14,17 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent / "_ext"))
 import golden
+import warm
 from cache_key import kernel_environment
 
 
 def is_foreign(path):
     """Whether a twin was made on another platform than this one."""
     return golden.made_on(nbformat.read(path, as_version=4)) != golden.here()
+
+
+def pytest_configure():
+    warm.use()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -24,6 +24,7 @@ from sphinx.util import logging
 sys.path.insert(0, str(Path(__file__).parent))
 import cache_key
 import golden
+import warm
 
 logger = logging.getLogger(__name__)
 KEPT = 3  # caches on disk: switching between two branches stays fast
@@ -138,6 +139,7 @@ def forget_faulty_pages(app, exception):
 def setup(app):
     """Called by Sphinx."""
     os.environ.update(cache_key.kernel_environment())
+    warm.use()
     app.connect("config-inited", choose_cache)
     app.connect("builder-inited", copy_twins)
     app.connect("builder-inited", fill_cache)
