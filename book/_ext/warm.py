@@ -1,18 +1,16 @@
-"""Kernels that begin with what every chapter imports already in memory.
+"""New processes that begin with what chapters import already in memory.
 
-Importing torch, scikit-survival and lifelines takes longer than many a chapter, and a build starts
-a kernel for each of more than thirty chapters. Here one process imports them once and then waits.
-For every kernel it makes a copy of itself (a *fork*), and the copy becomes the kernel: it has its
-own memory from then on, and so the next chapter sees nothing of it.
+Importing torch, scikit-learn and pandas takes longer than many a chapter, and a build starts a
+kernel for each of more than thirty chapters. Here one process (:mod:`waiting`) imports them once
+and then waits. For every kernel it makes a copy of itself (a *fork*), and the copy becomes the
+kernel: it has its own memory from then on, and so the next chapter sees nothing of it. Of this
+project nothing is imported beforehand.
 
-Run as a program, this file is that waiting process. Imported, it lets Jupyter ask it for kernels
-(:func:`use`): a *provisioner* is Jupyter's name for what starts a kernel. Only on Linux, as a fork
-after such imports is not safe elsewhere; on other systems kernels start in the usual way.
+Only on Linux, as a fork after such imports is not safe elsewhere; on other systems processes start
+in the usual way.
 """
 
 import atexit
-import gc
-import importlib
 import json
 import os
 import subprocess
@@ -23,30 +21,50 @@ from functools import cache
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
+from cache_key import kernel_environment
 from jupyter_client.provisioning import KernelProvisionerFactory, LocalProvisioner
 
+WAITING = Path(__file__).with_name("waiting.py")
 NAME = "drocox-warm"
-LAUNCHER = "ipykernel_launcher"  # what a kernel of this Python is started with
-# What chapters import. Neither pyplot nor the inline backend: they look for the kernel they are in.
-MODULES = (
-    "drocox.paper.run",
-    "lifelines",
-    "matplotlib.backends.backend_svg",
-    "matplotlib.figure",
-)
+
+
+class Process:
+    """A process that the waiting one has started, with what Jupyter uses of ``Popen``."""
+
+    stdin = stdout = stderr = None
+
+    def __init__(self, parent, **question):
+        self.parent = parent
+        self.returncode = None
+        self.pid = parent.ask(**question)
+
+    def poll(self):
+        if self.returncode is None:
+            self.returncode = self.parent.ask(ended=self.pid)
+        return self.returncode
+
+    def wait(self):
+        while self.poll() is None:
+            time.sleep(0.02)
+        return self.returncode
+
+    def send_signal(self, number):
+        if self.poll() is None:
+            os.kill(self.pid, number)
 
 
 class Parent:
-    """The waiting process, as seen from the one that wants kernels.
+    """The waiting process, as seen from here. A question is a line of JSON, and so is its answer.
 
-    A question is a line of JSON, and so is its answer.
+    It starts in the environment of the chapters: the seed of hashes and the number of threads are
+    settled when Python and its libraries are loaded.
     """
 
-    def __init__(self, environment):
+    def __init__(self):
         self.lock = threading.Lock()
         self.process = subprocess.Popen(
-            [sys.executable, "-P", __file__],
-            env=environment,
+            [sys.executable, "-P", WAITING],
+            env=os.environ | kernel_environment(),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -55,116 +73,69 @@ class Parent:
 
     def ask(self, **question):
         with self.lock:
-            self.process.stdin.write(json.dumps(question) + "\n")
-            self.process.stdin.flush()
+            print(json.dumps(question), file=self.process.stdin, flush=True)
             return json.loads(self.process.stdout.readline())
 
     def end(self):
-        """The process ends when there are no more questions; its kernels notice, and end too."""
+        """The process ends when no more questions can come, and kernels end with it."""
         self.process.stdin.close()
         self.process.wait()
+        self.process.stdout.close()
 
 
 @cache
-def parent(process_id):
-    """The waiting process of this process, started when the first kernel is wanted."""
-    return Parent(os.environ)
+def parent():
+    """The waiting process of this process, started when it is needed first."""
+    return Parent()
 
 
-class Kernel:
-    """A kernel that was started by the waiting process, with what Jupyter uses of ``Popen``."""
+def start(arguments, environment, folder, outputs=()):
+    """Start Python with some arguments.
 
-    stdin = stdout = stderr = None
+    Parameters
+    ----------
+    arguments : list of str
+        As on the command line: ``-m`` and a module or ``-c`` and code, and what follows.
+    environment : dict of str
+    folder : path
+    outputs : pair of paths
+        Files for what the process prints and for its errors, if not where this process has them.
 
-    def __init__(self, of, arguments, environment, folder):
-        self.of = of
-        self.ended = None
-        self.pid = of.ask(arguments=arguments, environment=environment, folder=folder)
-
-    def poll(self):
-        if self.ended is None:
-            self.ended = self.of.ask(poll=self.pid)
-        return self.ended
-
-    def wait(self):
-        while self.poll() is None:
-            time.sleep(0.05)
-        return self.ended
-
-    def send_signal(self, number):
-        if self.poll() is None:
-            os.kill(self.pid, number)
+    Returns
+    -------
+    Process or subprocess.Popen
+        In both cases in a session of its own.
+    """
+    if sys.platform == "linux":
+        return Process(
+            parent(),
+            arguments=list(map(str, arguments)),
+            environment=dict(environment),
+            folder=str(folder),
+            outputs=list(map(str, outputs)),
+        )
+    files = dict(zip(("stdout", "stderr"), (open(path, "w") for path in outputs), strict=False))
+    command = [sys.executable, "-P", *arguments]
+    return subprocess.Popen(command, env=environment, cwd=folder, start_new_session=True, **files)
 
 
 class Provisioner(LocalProvisioner):
-    """Starts kernels of this Python warm, and others as usual."""
+    """What starts a kernel, in Jupyter's words: those of this Python warm, others as usual."""
 
     async def launch_kernel(self, cmd, *, env, cwd=None, **options):
-        if LAUNCHER not in cmd or cmd[0] != sys.executable:
+        if cmd[0] != sys.executable or "-m" not in cmd:
             return await super().launch_kernel(cmd, env=env, cwd=cwd, **options)
-        arguments = cmd[cmd.index(LAUNCHER) + 1 :]
-        self.process = Kernel(parent(os.getpid()), arguments, env, cwd or os.getcwd())
-        self.pid = self.pgid = self.process.pid
         self.cwd = cwd or Path.cwd()
+        self.process = start(cmd[cmd.index("-m") :], env, self.cwd)
+        self.pid = self.pgid = self.process.pid
         return self.connection_info
 
 
 def use():
-    """Let kernels be started warm from now on, where that is safe."""
+    """Let Jupyter start kernels this way, where that is safe."""
     if sys.platform != "linux":
         return
     factory = KernelProvisionerFactory.instance()
-    place = f"{Provisioner.__module__}:{Provisioner.__name__}"
+    place = f"{__name__}:{Provisioner.__name__}"
     factory.provisioners[NAME] = EntryPoint(NAME, place, factory.GROUP_NAME)
     factory.default_provisioner_name = NAME
-
-
-def ended(process_id):
-    """How a kernel ended, as ``Popen`` tells it; None while it runs."""
-    found, status = os.waitpid(process_id, os.WNOHANG)
-    return os.waitstatus_to_exitcode(status) if found else None
-
-
-def wait_for_questions():
-    """Answer questions until there are no more.
-
-    Returns
-    -------
-    dict or None
-        In a copy of this process, the question that it was made for; in the process itself nothing.
-    """
-    answers = os.dup(1)
-    os.dup2(2, 1)  # what a kernel prints by itself is no answer
-    with os.fdopen(os.dup(0)) as questions, os.fdopen(answers, "w") as answers:
-        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        for line in questions:
-            question = json.loads(line)
-            if "poll" in question:
-                answer = ended(question["poll"])
-            else:
-                answer = os.fork()
-                if answer == 0:
-                    return question
-            print(json.dumps(answer), file=answers, flush=True)
-
-
-def become_kernel(arguments, environment, folder):
-    """In the copy: what a new process would have been given, then the kernel itself."""
-    os.setsid()  # signals to the kernel reach its children, and nothing else
-    os.environ.clear()
-    os.environ.update(environment)
-    os.chdir(folder)
-    ends_with = f"--IPKernelApp.parent_handle={os.getppid()}"
-    IPKernelApp.launch_instance(argv=[*arguments, ends_with])
-
-
-if __name__ == "__main__":
-    from ipykernel.kernelapp import IPKernelApp
-
-    for name in MODULES:
-        importlib.import_module(name)
-    gc.collect()
-    gc.freeze()  # what all kernels share is not looked through again by each
-    kernel = wait_for_questions()
-    if kernel:
-        become_kernel(**kernel)

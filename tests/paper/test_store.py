@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import fresh
 import numpy as np
 import pytest
 
@@ -193,9 +194,7 @@ def test_every_store_hashes_all_that_its_runs_import(name):
     begins = ["paper.run"] if name in STORES else begins
     code = f"import sys\nimport {', '.join(f'drocox.{module}' for module in begins)}\n"
     code += "print(*(name for name in sys.modules if name.startswith('drocox.')))"
-    loaded = subprocess.run(
-        [sys.executable, "-c", code], check=True, capture_output=True, text=True
-    )
+    loaded = fresh.run("-c", code)
     packages = {"beyond", "paper", "paper.work"}  # what the door opens
     modules = {module.removeprefix("drocox.") for module in loaded.stdout.split()} - packages
     assert modules == set(provenance.deciding(name))

@@ -1,7 +1,6 @@
 """The package as a stranger installs it: a wheel, tried in an empty folder."""
 
 import ast
-import os
 import re
 import shutil
 import subprocess
@@ -10,6 +9,7 @@ import tomllib
 import zipfile
 from pathlib import Path
 
+import fresh
 import invented
 import pytest
 
@@ -54,13 +54,9 @@ def files(folder):
 def drocox(installed, tmp_path):
     """Run the installed command line in an empty folder; nothing installed may change."""
     before = files(installed)
-    environment = os.environ | {"PYTHONPATH": str(installed), "OMP_NUM_THREADS": "1"}
 
     def run(*arguments, start=("-m", "drocox.cli")):
-        command = [sys.executable, "-P", *start, *map(str, arguments)]
-        return subprocess.run(
-            command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300
-        )
+        return fresh.run(*start, *arguments, folder=tmp_path, PYTHONPATH=str(installed))
 
     yield run
     assert files(installed) == before
@@ -92,9 +88,7 @@ def test_the_wheel_has_the_data_and_nothing_else(wheel):
 
 def test_what_runs_is_the_wheel(installed, tmp_path):
     code = "import drocox.paper.store as s; print(s.DEFAULT, s.own_folder())"
-    environment = os.environ | {"PYTHONPATH": str(installed)}
-    command = [sys.executable, "-P", "-c", code]
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    done = fresh.run("-c", code, folder=tmp_path, PYTHONPATH=str(installed))
     assert done.stdout.split() == [str(installed / "drocox" / "paper" / "results"), "results"]
 
 

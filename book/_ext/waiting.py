@@ -1,0 +1,85 @@
+"""The process that waits: imports what takes long, then becomes what it is asked for.
+
+A question is a line of JSON, and so is its answer (see :mod:`warm`, which asks). A program is
+started in a copy of this process, and the number of the copy is the answer.
+"""
+
+import gc
+import importlib
+import json
+import os
+import runpy
+import sys
+
+# Neither pyplot nor the inline backend nor ipykernel: they look around when they are imported.
+MODULES = (
+    "IPython",
+    "jupyter_client",
+    "lifelines",
+    "matplotlib.backends.backend_svg",
+    "matplotlib.figure",
+    "numba",
+    "pandas",
+    "sksurv.linear_model",
+    "sksurv.metrics",
+    "torch",
+)
+
+
+def ended(process_id):
+    """How a process ended, as ``Popen`` tells it; None while it runs."""
+    found, status = os.waitpid(process_id, os.WNOHANG)
+    return os.waitstatus_to_exitcode(status) if found else None
+
+
+def answer_questions():
+    """Answer until there are no more questions.
+
+    Returns
+    -------
+    dict or None
+        In a copy of this process, the question that it was made for; in the process itself nothing.
+    """
+    questions, answers = os.fdopen(os.dup(0)), os.fdopen(os.dup(1), "w")
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.dup2(2, 1)  # what a copy prints is no answer
+    with questions, answers:
+        for line in questions:
+            question = json.loads(line)
+            if "ended" in question:
+                answer = ended(question["ended"])
+            else:
+                answer = os.fork()
+                if answer == 0:
+                    return question
+            print(json.dumps(answer), file=answers, flush=True)
+
+
+def become(arguments, environment, folder, outputs):
+    """In the copy: what a new process would have been given, then its program."""
+    os.setsid()  # signals reach this process and its children, and nothing else
+    os.environ.clear()
+    os.environ.update(environment)
+    os.environ["JPY_PARENT_PID"] = str(os.getppid())  # a kernel ends with its parent
+    os.chdir(folder)
+    for number, path in enumerate(outputs, start=1):
+        os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666), number)
+    paths = environment.get("PYTHONPATH", "").split(os.pathsep)
+    sys.path[:0] = filter(None, paths)
+    kind, program, *others = arguments
+    if kind == "-m":
+        sys.argv = [program, *others]
+        runpy.run_module(program, run_name="__main__", alter_sys=True)
+    else:
+        sys.argv = [kind, *others]
+        exec(compile(program, "<string>", "exec"), {"__name__": "__main__"})
+
+
+if __name__ == "__main__":
+    for name in MODULES:
+        importlib.import_module(name)
+    gc.collect()
+    gc.freeze()  # what all copies share is not looked through again by each
+    question = answer_questions()
+    if question is not None:
+        become(**question)
