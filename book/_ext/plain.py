@@ -9,6 +9,7 @@ references and citations are links. What has no translation is an error, so that
 import ast
 import base64
 import collections
+import copy
 import functools
 import os
 import re
@@ -51,9 +52,15 @@ def parser(root=ROOT):
     return markdown
 
 
+@functools.lru_cache
+def parsed(text):
+    """The text of a page as a notebook; a build looks at the same text many times."""
+    return jupytext.reads(text, fmt="md:myst")
+
+
 def read(source):
-    """A page as a notebook, with the code cells that the build's own reader finds."""
-    return jupytext.reads(source.read_text(encoding="utf8"), fmt="md:myst")
+    """A page as a notebook of the caller's own, with the cells that the build's reader finds."""
+    return copy.deepcopy(parsed(source.read_text(encoding="utf8")))
 
 
 @functools.lru_cache
