@@ -32,7 +32,7 @@ ROUNDED = 5  # minutes are stated in steps of five
 NOT_ON_THE_PAGE = {"remove-cell", "remove-input", "hide-cell", "hide-input"}
 NOT_READ = {"raw", "image", "glue", "bibliography", "list-table", "index"}
 PICTURES = {"figure", "image", "glue:figure"}
-DRAWS = re.compile(r"_slider\(|\bexplor|<svg|<canvas")  # of code, or of raw HTML
+DRAWS = re.compile(r"_slider\(|show_flow\(|\bexplor|<svg|<canvas")  # of code, or of raw HTML
 LEFT_OUT = re.compile(r"(Exercises?|Quiz)\b")
 STATED = re.compile(r"\*\*Time\*\* (\d+) minutes")
 
