@@ -86,6 +86,26 @@ def _draw_views(panel: Axes, values: dict[str, pd.DataFrame], model: str) -> Non
         panel.plot(x, values[view].loc[model], marker, ms=5, mfc=filled, label=view)
 
 
+def ranges_over_shares() -> dict[str, pd.DataFrame]:
+    """Range of the means over the shares, in pooled SDs: printed, and in all views.
+
+    Returns
+    -------
+    dict of DataFrame
+        Model by metric.
+    """
+    made = {view: tables.exhibit_table("t16", **how) for view, how in ALL_VIEWS.items()}
+    found = {"printed": _range(made["as published"], "paper_mean", "paper_std")}
+    return found | {view: _range(table, "mean", "std") for view, table in made.items()}
+
+
+def _range(table: pd.DataFrame, mean: str, std: str) -> pd.DataFrame:
+    """Range of a column of means over the shares, in pooled SDs."""
+    by_metric = table.assign(square=table[std] ** 2).groupby(["model", "metric"])
+    spread = by_metric[mean].max() - by_metric[mean].min()
+    return (spread / np.sqrt(by_metric["square"].mean())).unstack()[list(tables.METRICS)]
+
+
 def draw_ranges(ranges: dict[str, pd.DataFrame]) -> Figure:
     """Range of the means over the shares, in pooled SDs.
 

@@ -59,6 +59,9 @@ def test_ranges_and_their_figure():
             mean=lambda t: t["paper_mean"], std=lambda t: t["paper_std"]
         )
     )
+    of_package = chapter.ranges_over_shares()
+    assert set(of_package) == set(ranges)
+    assert all(np.allclose(of_package[view], table) for view, table in ranges.items())
     table = exhibit("t16", "corrected")
     narrow = table.assign(std=0.1 * table["std"])
     others = [(rescaled(ranges, 9), narrow), (rescaled(ranges, 0), narrow)]
