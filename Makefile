@@ -11,6 +11,9 @@ NBVAL  ?= --nbval
 JOBS   ?= 3
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest  # a core for each test, not all for all
 
+# Compiled modules are kept: many processes import them.
+unexport PYTHONDONTWRITEBYTECODE
+
 # So that `drocox` in a chapter or a test is this environment's.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 

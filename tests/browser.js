@@ -118,6 +118,13 @@
       .map(([characters, , text]) => `${characters.toFixed(0)}: ${text}`);
   },
 
+  // Links in the text without a line below them.
+  hidden_links() {
+    return [...document.querySelectorAll("article :is(p, li, td, dd, figcaption, summary) a:not(.headerlink)")]
+      .filter((e) => e.textContent.trim() && !getComputedStyle(e).textDecorationLine.includes("underline"))
+      .map((e) => e.outerHTML.slice(0, 120));
+  },
+
   // Figures whose smallest letters, of 9 points, are lower than 9 pixels.
   small() {
     return [...document.querySelectorAll("article img[src*='_images']")]
