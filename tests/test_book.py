@@ -13,6 +13,7 @@ import sys
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
+import fresh
 import nbformat
 import numpy as np
 import pandas as pd
@@ -658,8 +659,9 @@ FILL = """
 import os, sys
 from pathlib import Path
 from types import SimpleNamespace
-import bookbuild, cache_key, golden
+import bookbuild, cache_key, golden, warm
 os.environ.update(cache_key.kernel_environment())
+warm.use()
 root, cache, *chapters = sys.argv[1:]
 golden.chapters = lambda root: [Path(chapter) for chapter in chapters]
 if bookbuild.from_twins():
@@ -679,9 +681,8 @@ def test_the_build_runs_chapters_and_tests_of_pages_take_their_twins(tmp_path):
     for outputs in ("build", "twins"):
         cache = tmp_path / outputs
         extensions = str(ROOT / "book" / "_ext")
-        environment = os.environ | {"DROCOX_OUTPUTS": outputs, "PYTHONPATH": extensions}
-        command = [sys.executable, "-c", FILL, ROOT, cache, *chapters]
-        done = subprocess.run(command, env=environment, capture_output=True, text=True)
+        environment = {"DROCOX_OUTPUTS": outputs, "PYTHONPATH": extensions}
+        done = fresh.run("-c", FILL, ROOT, cache, *chapters, **environment)
         assert done.returncode == 0, done.stderr
         executed[outputs] = [golden.executed_notebook(each, ROOT, cache) for each in chapters]
     for chapter, by_build, by_twin in zip(chapters, *executed.values(), strict=True):
@@ -724,12 +725,8 @@ def test_outputs_are_compared_on_the_platform_that_made_them(tmp_path):
         notebook.metadata["drocox"] = {"platform": platform}
         nbformat.write(notebook, tmp_path / f"{label}.ipynb")
     options = ["-rA", "-p", "conftest", "-p", "no:cacheprovider", f"--rootdir={tmp_path}"]
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", *options, "--nbval", "--nbval-current-env", tmp_path],
-        cwd=ROOT / "book",  # so that its conftest is the one found
-        capture_output=True,
-        text=True,
-    )
+    options += ["--nbval", "--nbval-current-env", tmp_path]
+    done = fresh.run("-m", "pytest", *options, folder=ROOT / "book", PYTHONPATH=str(ROOT / "book"))
     lines = re.findall(r"^(PASSED|FAILED) \S*?(\w+)\.ipynb", done.stdout, re.MULTILINE)
     found = {label: outcome for outcome, label in lines}
     assert found == {label: outcome for label, (_, _, outcome) in twins.items()}, done.stdout

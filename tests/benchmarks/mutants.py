@@ -45,7 +45,7 @@ TARGETS = {
     "coordinates": ["test_solver", "test_solver_options", "test_weights"],
     "tail": ["test_solver", "test_solver_options", "test_weights"],
     "intervals": ["test_heldout", "test_report", "test_concordance"],
-    "heldout": ["test_report"],
+    "heldout": ["test_report", "test_uno_and_slope", "test_horizon"],
     "contrasts": ["test_heldout", "test_report"],
     "judging": ["test_heldout", "test_contrasts", "test_report", "test_any_model"],
     "report": ["test_heldout", "test_audit_cli"],

@@ -1,0 +1,106 @@
+"""Processes that start with others' packages in memory are otherwise like any other process."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import fresh
+import nbformat
+import pytest
+import warm
+from nbclient import NotebookClient
+
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux", reason="processes start in the usual way here"
+)
+
+PROGRAMS = {
+    "arguments": "import sys; print(sys.argv)",
+    "folder": "import os; print(os.getcwd())",
+    "variables": "import os; print(os.environ['DROCOX_WORD'], os.environ['PYTHONPATH'])",
+    "name": "print(__name__)",
+    "modules of its own": "import mine; print(mine.WORD)",
+    "input": "import sys; print(repr(sys.stdin.read()))",
+    "errors": "import sys; print('no', file=sys.stderr)",
+    "status": "import sys; sys.exit(3)",
+    "message": "import sys; sys.exit('what is wrong')",
+    "its end": "import atexit; atexit.register(print, 'ended')",
+}
+
+
+@pytest.mark.parametrize("code", PROGRAMS.values(), ids=PROGRAMS)
+def test_a_program_finds_what_a_new_process_gives_it(tmp_path, code):
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "mine.py").write_text("WORD = 'own'\n")
+    environment = {"PYTHONPATH": str(tmp_path / "own"), "DROCOX_WORD": "α"}
+    done = fresh.run("-c", code, "one", "2", folder=tmp_path, **environment)
+    usual = subprocess.run(
+        [sys.executable, "-P", "-c", code, "one", "2"],
+        cwd=tmp_path,
+        env=os.environ | environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (
+        usual.returncode,
+        usual.stdout,
+        usual.stderr,
+    )
+
+
+def test_a_module_is_run_as_a_program():
+    done = fresh.run("-m", "json.tool", os.devnull)
+    assert done.returncode == 1 and "Expecting value" in done.stderr
+
+
+def test_an_error_ends_in_a_traceback():
+    done = fresh.run("-c", "1 / 0")
+    assert done.returncode == 1 and done.stderr.endswith("ZeroDivisionError: division by zero\n")
+
+
+def test_nothing_of_the_package_is_there_and_nothing_that_another_program_left():
+    changes = "import pandas, sys; pandas.left = sys.left = 1"
+    assert fresh.run("-c", changes).returncode == 0
+    looks = "import pandas, sys, threading\n"
+    looks += "print(hasattr(pandas, 'left'), hasattr(sys, 'left'), threading.active_count(),"
+    looks += " any(name.split('.')[0] == 'drocox' for name in sys.modules), 'torch' in sys.modules)"
+    assert fresh.run("-c", looks).stdout == "False False 1 False True\n"
+
+
+def test_a_process_that_is_killed_is_told_as_such():
+    process = fresh.start("-c", "import time; time.sleep(60)")
+    assert process.poll() is None
+    process.send_signal(signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+
+
+def test_processes_end_with_the_one_that_waits():
+    """A kernel without a parent would stay for ever; it looks for it by the number it is given."""
+    code = "import os; print(os.environ['JPY_PARENT_PID'] == str(os.getppid()))"
+    assert fresh.run("-c", code).stdout == "True\n"
+
+
+@pytest.fixture
+def kernels():
+    """Kernels as the build starts them; afterwards in the usual way again."""
+    warm.use()
+    factory = warm.KernelProvisionerFactory.instance()
+    yield
+    factory.default_provisioner_name = "local-provisioner"
+
+
+def test_a_kernel_shows_a_figure_at_the_end_of_its_cell(kernels, tmp_path, monkeypatch):
+    """For that the backend must be imported in the kernel, not before."""
+    for name, value in warm.kernel_environment().items():
+        monkeypatch.setenv(name, value)
+    cells = ["import matplotlib.pyplot as plt; plt.plot([1, 2]);", "import os; os.getcwd()"]
+    cells = [nbformat.v4.new_code_cell(source) for source in cells]
+    notebook = nbformat.v4.new_notebook(cells=cells)
+    client = NotebookClient(notebook, resources={"metadata": {"path": str(tmp_path)}})
+    client.execute()
+    figure, folder = (cell.outputs[0].data for cell in notebook.cells)
+    assert "image/png" in figure
+    assert Path(folder["text/plain"].strip("'")) == tmp_path
