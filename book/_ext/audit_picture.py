@@ -21,7 +21,7 @@ def drawn() -> str:
     page = report.page({"": drocox.audit(data, **cross_fit(data))})
     tag, inside = re.search(r"<svg (.*?)>(.*?)</svg>", page, re.DOTALL).groups()
     height = re.search(r'viewBox="0 0 400 (\d+)"', tag)[1]
-    size = f'xmlns="http://www.w3.org/2000/svg" width="600" height="{1.5 * int(height):g}"'
+    size = f'xmlns="http://www.w3.org/2000/svg" width="440" height="{1.1 * int(height):g}"'
     ground = '<rect width="100%" height="100%" fill="#ffffff"/>'
     return f"<svg {size} {tag}>{STYLE}{ground}{inside}</svg>\n"
 

@@ -1,10 +1,11 @@
 """The chapter *What the optimum is*: values of its sentences, their guards, its drawing.
 
 The chapter certifies optima of linear DRO-COX with the paper's constant and compares them with what
-500 steps of Adam reach. Functions here take the tables that the chapter has computed.
+500 steps of Adam reach. Most functions here take the tables that the chapter has computed.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from itertools import product
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -15,6 +16,7 @@ from matplotlib.ticker import NullLocator
 import drocox
 from drocox.bookstyle import guard, say
 from drocox.paper import protocol
+from drocox.paper.prepare import prepare
 from drocox.solver import Solution
 
 RATES = (0.01, 0.001, 0.0001)
@@ -60,6 +62,56 @@ def tell_null(null: pd.DataFrame, c_squared: float) -> None:
     sharp = 1 / null["κ"].min()
     guard(sharp < 0.01, "with the sharp constant the same happens only for tiny α")
     say("null-sharp", f"{100 * sharp:.1f}")
+
+
+def optima_beside_adam(
+    optimum: Callable[[str, int, float], Solution], runs: pd.DataFrame
+) -> pd.DataFrame:
+    """Figure of the opening: the optimum on test patients, beside what Adam reached there.
+
+    Parameters
+    ----------
+    optimum : callable
+        The certified optimum of a data set, a repeat and an α.
+    runs : DataFrame
+        Stored corrected runs of DRO-COX at one learning rate, by data set, repeat and α.
+
+    Returns
+    -------
+    DataFrame
+        A line per data set, one of three splits, and α: the number "m" of patients at the first
+        death time, of the optimum the "gap", the "norm", spread and "ratio" of hazards and the
+        metrics, and Adam's metrics in columns ``adam_...``.
+    """
+    parts_of_f_a = ["f_i", "f_g_age", "f_cap"]
+    rows = []
+    for dataset, repeat in product(protocol.ATTRIBUTES, (1, 2, 3)):
+        split = prepare("corrected", dataset, repeat)
+        deaths = split.train.time[split.train.event]
+        for alpha in protocol.ALPHAS:
+            solution = optimum(dataset, repeat, alpha)
+            scores = split.X[2] @ solution.coef  # of test patients
+            got = split.judges[1].fairness(split.X[0] @ solution.coef, scores, ["age"])
+            adam = runs.loc[dataset, repeat, alpha]
+            rows.append(
+                {
+                    "dataset": dataset,
+                    "repeat": repeat,
+                    "alpha": alpha,
+                    "m": (deaths == deaths.min()).sum(),
+                    "gap": solution.gap,
+                    "norm": np.linalg.norm(solution.coef),
+                    "SD": scores.std(),
+                    "ratio": np.exp(np.ptp(np.quantile(scores, [0.05, 0.95]))),
+                    "c_index": got["c_index"],
+                    "ci": got["ci_percent_age"],
+                    "f_a": np.mean([got[name] for name in parts_of_f_a]),
+                    "adam_c_index": adam["test_c_index"],
+                    "adam_ci": adam["test_ci_percent_age"],
+                    "adam_f_a": adam[[f"test_{name}" for name in parts_of_f_a]].mean(),
+                }
+            )
+    return pd.DataFrame(rows)
 
 
 def draw_optima(mean: pd.DataFrame) -> Figure:
