@@ -4,9 +4,6 @@ Warnings are errors (see ``pyproject.toml``). Property tests draw the same examp
 ``pytest --hypothesis-profile=explore`` draws fresh ones, and more of them.
 """
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pages
@@ -23,6 +20,8 @@ settings.register_profile("repeatable", derandomize=True, max_examples=40, **slo
 settings.register_profile("explore", max_examples=1000, **slow_start)
 settings.load_profile("repeatable")
 
+
+JUPYTER_BOOK = "from jupyter_book.cli.main import main; main()"  # as its command does
 
 # What takes longest comes first, so that at the end no worker is left alone with a long file: the
 # build of the book, stores and sweeps, long chapters; browser and course when the book is built.
@@ -85,17 +84,15 @@ def built(testrun_uid):
     Of several workers the first who needs it builds it, and the others wait. Building is quick when
     nothing has changed. `make book` has a folder of its own.
     """
+    import fresh  # needs the sources of the book, which a copy of package and tests lacks
+
     folder = ROOT / "_build" / "tested"
     folder.mkdir(parents=True, exist_ok=True)
     stamp = folder / ".by"
     with FileLock(folder / ".lock"):
         if not stamp.exists() or stamp.read_text() != testrun_uid:
-            program = Path(sys.executable).with_name("jupyter-book")
-            command = [program, "build", ".", "-W", "--keep-going", "-q", "--path-output", folder]
-            environment = os.environ | {"DROCOX_OUTPUTS": "twins"}
-            done = subprocess.run(
-                command, cwd=ROOT, env=environment, capture_output=True, text=True
-            )
+            command = ["build", ".", "-W", "--keep-going", "-q", "--path-output", folder]
+            done = fresh.run("-c", JUPYTER_BOOK, *command, DROCOX_OUTPUTS="twins")
             assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
             stamp.write_text(testrun_uid)
     return folder / "_build" / "html"

@@ -6,9 +6,7 @@ That the outputs are what the code prints today is for nbval to check: ``make te
 import html
 import inspect
 import json
-import os
 import re
-import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
@@ -480,12 +478,8 @@ def small_site(tmp_path_factory):
     for label, points in (("wide", 620), ("narrow", 340)):
         head = f'xmlns="http://www.w3.org/2000/svg" width="{points}pt" height="9pt"'
         (source / f"{label}.svg").write_text(f"<svg {head}/>")
-    done = subprocess.run(
-        [sys.executable, "-m", "sphinx", "-W", "-q", source, source / "built"],
-        env=os.environ | {"PYTHONPATH": str(ROOT / "book" / "_ext")},
-        capture_output=True,
-        text=True,
-    )
+    extensions = str(ROOT / "book" / "_ext")
+    done = fresh.run("-m", "sphinx", "-W", "-q", source, source / "built", PYTHONPATH=extensions)
     assert done.returncode == 0, done.stderr
     return source / "built"
 
