@@ -373,6 +373,14 @@ def test_the_priced_worst_case_is_the_best_answer(seed, cap, mu):
 # Separation and bad input -----------------------------------------------------------------------
 
 
+def test_newtons_direction_does_not_follow_rounding():
+    """Without slope and curvature beyond rounding a direction is left as it is."""
+    slopes = np.array([1e-3, 1e-16])
+    np.testing.assert_allclose(solver._newton(np.diag([1.0, 1e-17]), slopes), [-1e-3, 0.0])
+    steep = solver._newton(np.diag([1.0, 1e-17]), np.array([1e-3, 1e-6]))
+    np.testing.assert_allclose(steep, [-1e-3, -1e-6 / solver.NEWTON_FLOOR])
+
+
 def test_separation_is_seen():
     late = np.column_stack([X, TIME == TIME.max()]).astype(float)
     for alpha in (1, 0.3):
