@@ -249,7 +249,7 @@ def test_a_dask_cluster_gives_the_same_rows(undisturbed, tmp_path):
     """Its only worker runs two stacks at once, in two threads."""
     distributed = pytest.importorskip("dask.distributed")
     with distributed.LocalCluster(
-        n_workers=1, threads_per_worker=2, processes=True, dashboard_address=None
+        n_workers=1, threads_per_worker=2, processes=False, protocol="tcp", dashboard_address=None
     ) as cluster:
         address = cluster.scheduler_address
         sweep.sweep("as_published", **SMALL, scheduler=address, out=tmp_path, progress=False)
