@@ -92,15 +92,17 @@ def kernels():
     factory.default_provisioner_name = "local-provisioner"
 
 
-def test_a_kernel_shows_a_figure_at_the_end_of_its_cell(kernels, tmp_path, monkeypatch):
-    """For that the backend must be imported in the kernel, not before."""
+def test_a_kernel_shows_figures_and_tables_as_any_other(kernels, tmp_path, monkeypatch):
+    """The inline backend and pandas ask when they are imported whether they are in a kernel."""
     for name, value in warm.kernel_environment().items():
         monkeypatch.setenv(name, value)
     cells = ["import matplotlib.pyplot as plt; plt.plot([1, 2]);", "import os; os.getcwd()"]
+    cells.append("import pandas; pandas.get_option('display.max_columns')")
     cells = [nbformat.v4.new_code_cell(source) for source in cells]
     notebook = nbformat.v4.new_notebook(cells=cells)
     client = NotebookClient(notebook, resources={"metadata": {"path": str(tmp_path)}})
     client.execute()
-    figure, folder = (cell.outputs[0].data for cell in notebook.cells)
+    figure, folder, columns = (cell.outputs[0].data for cell in notebook.cells)
     assert "image/png" in figure
     assert Path(folder["text/plain"].strip("'")) == tmp_path
+    assert columns["text/plain"] == "20"

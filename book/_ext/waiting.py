@@ -11,6 +11,7 @@ import os
 import runpy
 import sys
 
+KERNEL = "ipykernel_launcher"
 # Neither pyplot nor the inline backend nor ipykernel: they look around when they are imported.
 MODULES = (
     "IPython",
@@ -55,6 +56,13 @@ def answer_questions():
             print(json.dumps(answer), file=answers, flush=True)
 
 
+def as_in_a_notebook():
+    """Set what pandas would have found: it asks when it is imported whether it is in a kernel."""
+    import pandas
+
+    pandas.set_option("display.max_columns", 20)
+
+
 def become(arguments, environment, folder, outputs):
     """In the copy: what a new process would have been given, then its program."""
     os.setsid()  # signals reach this process and its children, and nothing else
@@ -67,6 +75,8 @@ def become(arguments, environment, folder, outputs):
     paths = environment.get("PYTHONPATH", "").split(os.pathsep)
     sys.path[:0] = filter(None, paths)
     kind, program, *others = arguments
+    if program == KERNEL:
+        as_in_a_notebook()
     if kind == "-m":
         sys.argv = [program, *others]
         runpy.run_module(program, run_name="__main__", alter_sys=True)
