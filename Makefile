@@ -7,8 +7,8 @@ PYTHON ?= python3.11 python3.12 python3.13 python3.14 python3
 PORT   ?= 8000
 ARGS   ?=
 NBVAL  ?= --nbval
-# tests at a time: one more than two cores, as some of them wait for a browser or a cluster
-JOBS   ?= 3
+# tests at a time: as many as two cores; what waits for a browser leaves its core to it
+JOBS   ?= 2
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest  # a core for each test, not all for all
 
 # Compiled modules are kept: many processes import them.

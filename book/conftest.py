@@ -13,14 +13,15 @@ import nbformat
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent / "_ext"))
-import golden
 import warm
-from cache_key import kernel_environment
+from cache_key import here, kernel_environment, made_on
+
+TWINS = sorted(Path(__file__).parent.rglob("*.ipynb"))
 
 
 def is_foreign(path):
     """Whether a twin was made on another platform than this one."""
-    return golden.made_on(nbformat.read(path, as_version=4)) != golden.here()
+    return made_on(nbformat.read(path, as_version=4)) != here()
 
 
 def pytest_configure():
@@ -39,11 +40,10 @@ def pytest_collect_file(file_path, parent):
 
 def pytest_report_header(config):
     if config.getoption("nbval", False):
-        twins = [chapter.with_suffix(".ipynb") for chapter in golden.chapters()]
-        foreign = sum(is_foreign(twin) for twin in twins if twin.exists())
+        foreign = sum(map(is_foreign, TWINS))
         if foreign:
             return (
-                f"book: {foreign} of {len(twins)} notebooks were not made on {golden.here()}: "
+                f"book: {foreign} of {len(TWINS)} notebooks were not made on {here()}: "
                 "executed, outputs not compared"
             )
 

@@ -54,6 +54,16 @@ def kernel_environment(root=ROOT):
     return KERNEL_ENVIRONMENT | {"IPYTHONDIR": str(profile.parent)}
 
 
+def here():
+    """The platform of this process, such as "Linux x86_64"."""
+    return f"{platform.system()} {platform.machine()}"
+
+
+def made_on(notebook):
+    """The platform on which a twin's outputs were computed; None if the twin does not say."""
+    return notebook.metadata.get("drocox", {}).get("platform")
+
+
 def cache_key(root=ROOT):
     """Hash of everything that decides the outputs, except the cells themselves."""
     digest = hashlib.sha256()
@@ -66,8 +76,7 @@ def cache_key(root=ROOT):
                 continue
             content = hashlib.sha256(file.read_bytes()).hexdigest()
             digest.update(f"{name} {content}\n".encode())
-    where = f"{platform.system()} {platform.machine()}"
-    digest.update(f"python {platform.python_version()} on {where}\n".encode())
+    digest.update(f"python {platform.python_version()} on {here()}\n".encode())
     for name in PACKAGES:
         try:
             version = metadata.version(name)

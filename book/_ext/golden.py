@@ -11,7 +11,6 @@ on when or where it was made: writing it twice gives the same bytes.
 
 import argparse
 import hashlib
-import platform
 import re
 import sys
 from pathlib import Path
@@ -21,7 +20,7 @@ from jupyter_cache import get_cache
 
 sys.path.insert(0, str(Path(__file__).parent))
 import plain
-from cache_key import ROOT, cache_path
+from cache_key import ROOT, cache_path, here, made_on
 from plain import read
 
 METADATA = {
@@ -64,16 +63,6 @@ def twin_cells(source):
     """The executed cells of a chapter's twin, but for the first, which is for Colab."""
     twin = source.with_suffix(".ipynb")
     return code_cells(nbformat.read(twin, as_version=4))[1:] if twin.exists() else []
-
-
-def here():
-    """The platform of this process, such as "Linux x86_64"."""
-    return f"{platform.system()} {platform.machine()}"
-
-
-def made_on(notebook):
-    """The platform on which a twin's outputs were computed; None if the twin does not say."""
-    return notebook.metadata.get("drocox", {}).get("platform")
 
 
 def skeleton(source, outputs, root=ROOT):
