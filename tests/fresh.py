@@ -5,12 +5,14 @@ What the package imports from others is in memory already, and nothing of the pa
 """
 
 import os
+import signal
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+LIMIT = 300  # seconds that a program may take
 sys.path.insert(0, str(ROOT / "book" / "_ext"))
 import warm  # noqa: E402
 
@@ -25,6 +27,10 @@ def run(*arguments, folder=ROOT, **environment):
     with tempfile.TemporaryDirectory() as own:
         outputs = [Path(own, "stdout"), Path(own, "stderr")]
         process = start(*arguments, folder=folder, outputs=outputs, **environment)
-        process.wait()
+        try:
+            process.wait(timeout=LIMIT)
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGKILL)
+            raise
         texts = [path.read_text(encoding="utf8") for path in outputs]
         return subprocess.CompletedProcess(arguments, process.returncode, *texts)

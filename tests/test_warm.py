@@ -77,8 +77,27 @@ def test_a_process_that_is_killed_is_told_as_such():
     assert process.wait() == -signal.SIGKILL
 
 
-def test_processes_end_with_the_one_that_waits():
-    """A kernel without a parent would stay for ever; it looks for it by the number it is given."""
+def test_a_program_that_takes_too_long_is_stopped(monkeypatch):
+    monkeypatch.setattr(fresh, "LIMIT", 0.1)
+    with pytest.raises(subprocess.TimeoutExpired):
+        fresh.run("-c", "import time; time.sleep(60)")
+
+
+def test_a_process_that_cannot_wait_says_what_to_do(monkeypatch, tmp_path):
+    program = tmp_path / "waiting.py"
+    program.write_text("import nothing_of_this_name")
+    monkeypatch.setattr(warm, "WAITING", program)
+    parent = warm.Parent()
+    parent.process.wait()
+    with pytest.raises(
+        RuntimeError, match=r"has ended, with status 1; .* install it by make setup"
+    ):
+        parent.ask(ended=1)
+    parent.end()
+
+
+def test_a_process_is_told_who_its_parent_is():
+    """By this number a kernel sees that its parent has ended, and ends too."""
     code = "import os; print(os.environ['JPY_PARENT_PID'] == str(os.getppid()))"
     assert fresh.run("-c", code).stdout == "True\n"
 

@@ -17,6 +17,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from functools import cache
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -43,8 +44,11 @@ class Process:
             self.returncode = self.parent.ask(ended=self.pid)
         return self.returncode
 
-    def wait(self):
+    def wait(self, timeout=None):
+        start = time.monotonic()
         while self.poll() is None:
+            if timeout is not None and time.monotonic() - start > timeout:
+                raise subprocess.TimeoutExpired(f"process {self.pid}", timeout)
             time.sleep(0.02)
         return self.returncode
 
@@ -72,13 +76,21 @@ class Parent:
         atexit.register(self.end)
 
     def ask(self, **question):
-        with self.lock:
+        answer = ""
+        with self.lock, suppress(BrokenPipeError):
             print(json.dumps(question), file=self.process.stdin, flush=True)
-            return json.loads(self.process.stdout.readline())
+            answer = self.process.stdout.readline()
+        if not answer:
+            raise RuntimeError(
+                f"{WAITING.name} has ended, with status {self.process.wait()}; its own message is "
+                "above: if a package is missing, install it by make setup"
+            )
+        return json.loads(answer)
 
     def end(self):
         """The process ends when no more questions can come, and kernels end with it."""
-        self.process.stdin.close()
+        with suppress(BrokenPipeError):  # if it has ended already
+            self.process.stdin.close()
         self.process.wait()
         self.process.stdout.close()
 
@@ -114,9 +126,12 @@ def start(arguments, environment, folder, outputs=()):
             folder=str(folder),
             outputs=list(map(str, outputs)),
         )
-    files = dict(zip(("stdout", "stderr"), (open(path, "w") for path in outputs), strict=False))
     command = [sys.executable, "-P", *arguments]
-    return subprocess.Popen(command, env=environment, cwd=folder, start_new_session=True, **files)
+    options = {"env": environment, "cwd": folder, "start_new_session": True}
+    if not outputs:
+        return subprocess.Popen(command, **options)
+    with open(outputs[0], "w") as printed, open(outputs[1], "w") as errors:
+        return subprocess.Popen(command, stdout=printed, stderr=errors, **options)
 
 
 class Provisioner(LocalProvisioner):

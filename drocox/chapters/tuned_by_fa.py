@@ -220,7 +220,7 @@ def tell_costs(corrected: pd.DataFrame, stated: pd.DataFrame) -> None:
 
 
 def tell_agreement(agree: pd.DataFrame) -> None:
-    """For "The second table says why".
+    """For "The table says why".
 
     Parameters
     ----------
