@@ -172,7 +172,7 @@ class SurvivalData:
         time, event : arrays of shape (n,)
             Observed times and 0/1 event indicators; or a structured array (event, time) of
             scikit-survival as ``time`` alone.
-        groups : mapping of str to labels
+        groups : mapping of str to labels, or DataFrame
             One label per patient, for each attribute.
         X : DataFrame or array of shape (n, d), optional
             Features, in which badly served groups are searched for; by default the groups.
@@ -194,6 +194,11 @@ class SurvivalData:
             if not names or len(names) != 2:
                 raise TypeError("pass time and event, or scikit-survival's array (event, time)")
             time, event = time[names[1]], time[names[0]]
+        if not isinstance(groups, (Mapping, pd.DataFrame)):
+            raise TypeError(
+                "groups must map attributes to labels, such as groups={'sex': labels}, "
+                f"not be of type {type(groups).__name__}"
+            )
         frame = pd.DataFrame({"time": np.asarray(time), "event": np.asarray(event)})
         given = {attribute: np.asarray(labels) for attribute, labels in groups.items()}
         if X is None:

@@ -22,15 +22,16 @@ import numpy as np
 
 STEPS = 60  # of Newton's method at most
 SMALL = 1e-10  # a step in standard deviations of the scores that ends the search
-LEAST = 1e-9  # information for each event, below which the likelihood is flat
+LEAST = 1e-12  # information by mean square of the scores at risk, below which it is rounding
 
 
 class _Sums(NamedTuple):
-    """Of one fold, by rank of the time: deaths, sum of weights, mean and variance of the scores."""
+    """Of one fold, by rank of the time: deaths, sum of weights, moments of the scores at risk."""
 
     deaths: np.ndarray
     at_risk: np.ndarray
     mean: np.ndarray
+    square: np.ndarray  # mean of the squared scores
     variance: np.ndarray
     weight: np.ndarray  # of each patient
 
@@ -54,15 +55,20 @@ class _Fold:
             return np.cumsum(np.bincount(self.rank, values)[::-1])[::-1]
 
         at_risk = later(weight)
-        mean = later(weight * self.scores) / at_risk
-        square = later(weight * self.scores**2) / at_risk
-        return _Sums(self.deaths, at_risk, mean, np.maximum(square - mean**2, 0.0), weight)
+        with np.errstate(invalid="ignore"):  # 0 / 0 where all at risk have a weight of 0
+            mean = later(weight * self.scores) / at_risk
+            square = later(weight * self.scores**2) / at_risk
+        variance = np.maximum(square - mean**2, 0.0)
+        return _Sums(self.deaths, at_risk, mean, square, variance, weight)
 
-    def score_and_information(self, slope: float) -> tuple[float, float]:
-        """Derivative of the log partial likelihood, and its negative second derivative."""
+    def score_and_information(self, slope: float) -> tuple[float, float, float]:
+        """Derivative of the log partial likelihood, its negative second derivative, their scale.
+
+        The second is a difference of mean squares at risk, whose sum is the scale.
+        """
         sums = self.sums(slope)
         score = (self.event * self.scores).sum() - sums.deaths @ sums.mean
-        return score, sums.deaths @ sums.variance
+        return score, sums.deaths @ sums.variance, sums.deaths @ sums.square
 
     def left_out(self, slope: float) -> tuple[np.ndarray, np.ndarray]:
         """What the score is without each patient, and how much information is lost."""
@@ -102,7 +108,8 @@ def calibration_slope(
     Returns
     -------
     value, without : float and array of shape (n,)
-        NaN where there is no slope: scores that are all equal, or in the order of the events.
+        NaN where there is no slope: scores that are all equal, or in the order of the events, or so
+        far apart that the hazards of all who are at risk at some event are 0 beside another's.
     """
     nothing = (np.nan, np.full(len(scores), np.nan))
     with np.errstate(over="ignore", invalid="ignore"):
@@ -113,16 +120,25 @@ def calibration_slope(
         return nothing
     unit = largest * np.sqrt(((centred / largest) ** 2).mean())
     z = centred / unit
-    rows_of = {k: np.flatnonzero(fold == k) for k in np.unique(fold[event])}
+    rows_of = {}
+    for k in np.unique(fold[event]):  # who left before the first event is never at risk
+        rows_of[k] = np.flatnonzero((fold == k) & (time >= time[event & (fold == k)].min()))
     folds = {k: _Fold(z[rows], time[rows], event[rows]) for k, rows in rows_of.items()}
     slope = 0.0
+    low, high = -np.inf, np.inf  # the score falls with the slope: its root lies between
     for _ in range(STEPS):
         parts = np.array([one.score_and_information(slope) for one in folds.values()])
-        score, information = parts.sum(axis=0)
-        if not information > LEAST * event.sum():
+        score, information, squares = parts.sum(axis=0)
+        if not information > LEAST * squares:
             return nothing
+        if score > 0:
+            low = slope
+        else:
+            high = slope
         limit = max(1.0, abs(slope))
         step = np.clip(score / information, -limit, limit)
+        if not low <= slope + step <= high:
+            step = (low + high) / 2 - slope
         slope += step
         if abs(step) < SMALL * limit:
             break

@@ -32,7 +32,7 @@
         if (["auto", "scroll", "hidden"].includes(getComputedStyle(p).overflowX)) return true;
       return false;
     };
-    const found = [...document.querySelectorAll("article *")]
+    const found = this.elements()
       .filter((e) => {
         const box = e.getBoundingClientRect();
         return box.width && box.right > root.clientWidth + 1 && !boxed(e);
@@ -54,12 +54,14 @@
     const numbers = (colour) => (colour.match(/[\d.]+/g) || []).map(Number);
     const linear = (v) => ((v /= 255) <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
     const luminance = ([r, g, b]) => 0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b);
+    const known = new Map([[null, [255, 255, 255]]]);
     const ground = (e) => {
-      for (let p = e; p; p = p.parentElement) {
-        const colour = numbers(getComputedStyle(p).backgroundColor);
-        if (colour.length === 3 || colour[3] > 0.9) return colour;
+      if (!known.has(e)) {
+        const colour = numbers(getComputedStyle(e).backgroundColor);
+        const opaque = colour.length === 3 || colour[3] > 0.9;
+        known.set(e, opaque ? colour : ground(e.parentElement));
       }
-      return [255, 255, 255];
+      return known.get(e);
     };
     const kinds = ["p", "li", "td", "th", "h1", "h2", "h3", "a", "figcaption", "label", "output", "summary", "dt", "button", "pre span", ".paper"];
     const found = new Set();
@@ -80,23 +82,38 @@
       .map((e) => e.outerHTML.slice(0, 120));
   },
 
-  // Dropdowns that are open before anyone has clicked.
-  early() {
-    const inside = ":scope > :not(summary, .admonition-title, .toggle-button)";
-    return [...document.querySelectorAll("article details, article .admonition.dropdown")]
-      .filter((box) => box.open || box.querySelector(inside)?.checkVisibility({ visibilityProperty: true }))
-      .map((box) => box.outerHTML.slice(0, 120));
+  // Dropdowns that are open.
+  open() {
+    return this.dropdowns().filter((box) => box.open || this.shows(box)).map((box) => box.outerHTML.slice(0, 120));
   },
 
   // Dropdowns that do not show what they hold when their title is clicked.
   stuck() {
-    const inside = ":scope > :not(summary, .admonition-title, .toggle-button)";
-    const shows = (box) => box.querySelector(inside).checkVisibility({ visibilityProperty: true });
-    const boxes = [...document.querySelectorAll("article details, article .admonition.dropdown")];
-    for (const box of boxes)
-      if (!shows(box)) box.querySelector(":scope > :is(summary, .admonition-title)").click();
-    return boxes.filter((box) => !shows(box)).map((box) => box.outerHTML.slice(0, 120));
+    const boxes = this.dropdowns();
+    const closed = boxes.filter((box) => !this.shows(box));
+    for (const box of closed) this.title(box).click();
+    return boxes.filter((box) => !this.shows(box)).map((box) => box.outerHTML.slice(0, 120));
   },
+
+  // Of dropdowns that are all open, those that do not close when their title is clicked.
+  closed_again() {
+    for (const box of this.dropdowns()) this.title(box).click();
+    return this.open();
+  },
+
+  // Elements of the article; of a formula only the whole.
+  elements() {
+    const part = (e) => (e.parentElement.classList.contains("katex") ? NodeFilter.FILTER_REJECT : NodeFilter.FILTER_ACCEPT);
+    const walk = document.createTreeWalker(document.querySelector("article"), NodeFilter.SHOW_ELEMENT, part);
+    const all = [];
+    while (walk.nextNode()) all.push(walk.currentNode);
+    return all;
+  },
+
+  dropdowns: () => [...document.querySelectorAll("article details, article .admonition.dropdown")],
+  title: (box) => box.querySelector(":scope > :is(summary, .admonition-title)"),
+  shows: (box) =>
+    box.querySelector(":scope > :not(summary, .admonition-title, .toggle-button)")?.checkVisibility({ visibilityProperty: true }),
 
   // On a desk: outputs, tables and formulas of which a part can only be seen by scrolling.
   cut() {
@@ -142,7 +159,8 @@
   // Ids that two elements have.
   twice() {
     const ids = [...document.querySelectorAll("article [id]")].map((e) => e.id);
-    return ids.filter((id, place) => ids.indexOf(id) < place);
+    const seen = new Set();
+    return ids.filter((id) => seen.has(id) || !seen.add(id));
   },
 
   // On paper: what is cut off, tabs that are not printed, solutions that are.

@@ -374,6 +374,10 @@ def test_data_from_arrays(model):
     assert made.feature_names == ["sex"] and same.feature_names == data.feature_names
     with pytest.raises(TypeError, match="pass time and event, or scikit-survival"):
         drocox.SurvivalData.from_arrays(data.time, groups={"sex": sex})
+    with pytest.raises(TypeError, match=r"groups=\{'sex': labels\}, not be of type ndarray"):
+        drocox.SurvivalData.from_arrays(data.y, groups=sex)
+    frame = drocox.SurvivalData.from_arrays(data.y, groups=pd.DataFrame({"sex": sex}))
+    assert frame.group_labels == made.group_labels
 
 
 # The page's warnings ------------------------------------------------------------------------

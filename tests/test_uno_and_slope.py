@@ -124,7 +124,7 @@ def score_function(patients, members):
         for i in np.flatnonzero(members & patients.event):
             at_risk = members & (patients.fold == patients.fold[i])
             f = patients.scores[at_risk & (patients.time >= patients.time[i])]
-            weight = np.exp(slope * f)
+            weight = np.exp(slope * f - (slope * f).max())
             total += patients.scores[i] - (weight * f).sum() / weight.sum()
         return total
 
@@ -165,6 +165,29 @@ def test_the_slope_follows_the_scale_and_the_folds():
     np.testing.assert_allclose(again.without, without / 3, rtol=1e-9)
     backwards = HeldOut(-patients.scores, patients.time, patients.event, patients.fold)
     assert backwards.slope(members).value == pytest.approx(-value, rel=1e-9)
+
+
+def with_outlier(score, leaves):
+    """Patients of whom the first, middle or last to leave has a score far from all others."""
+    patients, _ = drawn(0)
+    place = {"first": 0, "in the middle": 45, "last": -1}[leaves]
+    outlier = np.argsort(patients.time)[place]
+    scores, event = patients.scores.copy(), patients.event.copy()
+    scores[outlier] = score
+    event[outlier] = leaves != "first"  # the first is at risk at no event
+    return HeldOut(scores, patients.time, event, patients.fold), np.full(len(event), True)
+
+
+@pytest.mark.parametrize("score", [50.0, -50.0, 1e4, -1e4, 1e6, -1e6])
+@pytest.mark.parametrize("leaves", ["first", "in the middle", "last"])
+def test_an_outlier_leaves_a_slope(score, leaves):
+    patients, everyone = with_outlier(score, leaves)
+    found = patients.slope(everyone).value
+    if leaves == "last" and score <= -1e4:  # alone at risk, with a hazard of 0 beside the others'
+        assert np.isnan(found)
+    else:
+        root = brentq(score_function(patients, everyone), -5, 5, xtol=1e-16, rtol=1e-14)
+        assert found == pytest.approx(root, rel=1e-6)
 
 
 def test_slopes_that_do_not_exist():
