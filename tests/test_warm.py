@@ -26,7 +26,11 @@ PROGRAMS = {
     "errors": "import sys; print('no', file=sys.stderr)",
     "status": "import sys; sys.exit(3)",
     "message": "import sys; sys.exit('what is wrong')",
+    "large status": "import sys; sys.exit(257)",
     "its end": "import atexit; atexit.register(print, 'ended')",
+    "threads": "import threading, time\n"
+    "threading.Thread(target=lambda: (time.sleep(0.2), print('done'))).start()",
+    "an error at its end": "import atexit; atexit.register(int, 'x')",
 }
 
 
@@ -59,6 +63,11 @@ def test_a_module_is_run_as_a_program():
 def test_an_error_ends_in_a_traceback():
     done = fresh.run("-c", "1 / 0")
     assert done.returncode == 1 and done.stderr.endswith("ZeroDivisionError: division by zero\n")
+
+
+def test_an_interrupted_program_ends_by_that_signal():
+    done = fresh.run("-c", "raise KeyboardInterrupt")
+    assert done.returncode == -signal.SIGINT and done.stderr.endswith("\nKeyboardInterrupt\n")
 
 
 def test_nothing_of_the_package_is_there_and_nothing_that_another_program_left():
@@ -104,11 +113,12 @@ def test_a_process_is_told_who_its_parent_is():
 
 @pytest.fixture
 def kernels():
-    """Kernels as the build starts them; afterwards in the usual way again."""
-    warm.use()
+    """Kernels as the build starts them; afterwards as before, which for notebooks is the same."""
     factory = warm.KernelProvisionerFactory.instance()
+    before = factory.default_provisioner_name
+    warm.use()
     yield
-    factory.default_provisioner_name = "local-provisioner"
+    factory.default_provisioner_name = before
 
 
 def test_a_kernel_shows_figures_and_tables_as_any_other(kernels, tmp_path, monkeypatch):

@@ -4,12 +4,14 @@ A question is a line of JSON, and so is its answer (see :mod:`warm`, which asks)
 started in a copy of this process, and the number of the copy is the answer.
 """
 
+import atexit
 import gc
 import importlib
 import json
 import os
 import runpy
 import sys
+from functools import partial
 
 KERNEL = "ipykernel_launcher"
 # Neither pyplot nor the inline backend nor ipykernel: they look around when they are imported.
@@ -63,6 +65,46 @@ def as_in_a_notebook():
     pandas.set_option("display.max_columns", 20)
 
 
+def compile_something():
+    """Let numba make itself ready, which it does when it first compiles."""
+    import numba
+
+    numba.njit(lambda number: number)(1.0)
+
+
+class QuickEnd:
+    """Ends a copy without taking its memory apart, which would take longer than many a program.
+
+    What was registered first is called last: by then all threads and what programs want done at
+    their end have ended, too.
+    """
+
+    def __init__(self):
+        self.status = None  # not known; the end is the usual one
+        atexit.register(self)
+
+    def __call__(self):
+        if self.status is not None:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(self.status)
+
+    def watch(self, program):
+        """Call a function and note with which status the process will end."""
+        try:
+            program()
+            self.status = 0
+        except SystemExit as end:
+            if end.code is None or isinstance(end.code, int):
+                self.status = (end.code or 0) & 0xFF
+            else:  # a message
+                self.status = 1
+            raise
+        except Exception:
+            self.status = 1
+            raise
+
+
 def become(arguments, environment, folder, outputs):
     """In the copy: what a new process would have been given, then its program."""
     os.setsid()  # signals reach this process and its children, and nothing else
@@ -86,10 +128,12 @@ def become(arguments, environment, folder, outputs):
 
 
 if __name__ == "__main__":
+    quick_end = QuickEnd()
     for name in MODULES:
         importlib.import_module(name)
+    compile_something()
     gc.collect()
     gc.freeze()  # what all copies share is not looked through again by each
     question = answer_questions()
     if question is not None:
-        become(**question)
+        quick_end.watch(partial(become, **question))

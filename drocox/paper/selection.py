@@ -272,10 +272,11 @@ def by_method(rows: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame, pd.DataFr
     -------
     iterator of (method, its runs, those of Cox or DeepSurv)
     """
-    for method, m in METHODS.items():
-        mine = rows[rows["method"] == method]
-        if len(mine):
-            yield method, mine, plain_of(rows, m.model)
+    runs_of = dict(iter(rows.groupby("method", sort=False)))
+    stored = [method for method in METHODS if method in runs_of]
+    plain = {model: plain_of(rows, model) for model in {METHODS[m].model for m in stored}}
+    for method in stored:
+        yield method, runs_of[method], plain[METHODS[method].model]
 
 
 def selected(
