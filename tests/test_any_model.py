@@ -439,7 +439,7 @@ def test_intervals_can_hold_for_all_attributes_at_once(model):
 def test_no_attribute_of_many_is_found_by_chance():
     """Ten attributes without any difference: one in twenty audits may find one, not four in ten."""
     alarms = {True: 0, False: 0}
-    for seed in range(30):
+    for seed in range(20):
         data, scores = simulated(seed, n=300, effects=(0.8, 0.5, 0))
         rng = np.random.default_rng(seed)
         groups = {f"a{k}": rng.integers(0, 2, len(data)) for k in range(10)}
@@ -448,7 +448,7 @@ def test_no_attribute_of_many_is_found_by_chance():
             found = drocox.audit(data, scores, familywise=familywise).differences
             rows = found[found["measure"] == "c_index"]
             alarms[familywise] += rows["beyond_noise"].any()
-    assert alarms[True] <= 4 and alarms[False] >= 6
+    assert alarms[True] <= 3 and alarms[False] >= 5
 
 
 def test_a_few_data_sets_of_the_table_of_coverage(monkeypatch):

@@ -114,11 +114,11 @@ def test_a_table_of_runs_of_ones_own(drocox, tmp_path):
 
 
 def test_a_sweep_without_a_folder_writes_into_the_current_one(drocox, tmp_path):
-    done = drocox("sweep", "--dataset", "seer", "--method", "Cox", "--repeats", 1, "--jobs", 1)
+    done = drocox("sweep", "--dataset", "seer", "--method", "Cox", "--repeats", 4, "--jobs", 1)
     assert done.returncode == 0, done.stderr
     assert "--out results" in done.stderr
     parts = tmp_path / "results" / "parts" / "as_published"
-    assert [path.name for path in parts.iterdir()] == ["seer_cox_r1.csv"]
+    assert [path.name for path in parts.iterdir()] == ["seer_cox_r4.csv"]
     done = drocox("table", "seer", "race", "--csv", "--out", "results")
     assert done.returncode == 0, done.stderr
     assert "linear,Cox,c_index" in done.stdout
