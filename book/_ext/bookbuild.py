@@ -10,6 +10,7 @@ from the outputs of the twins, in a folder of their own (``DROCOX_OUTPUTS=twins`
 ``tests/conftest.py``). `make book` never looks at a twin.
 """
 
+import gc
 import os
 import shutil
 import sys
@@ -138,6 +139,7 @@ def forget_faulty_pages(app, exception):
 
 def setup(app):
     """Called by Sphinx."""
+    gc.set_threshold(50_000, 20, 100)  # seldom: a build keeps most of what it makes
     os.environ.update(cache_key.kernel_environment())
     warm.use()
     app.connect("config-inited", choose_cache)

@@ -13,6 +13,7 @@ import re
 import tomllib
 import unicodedata
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
 
 from bs4 import BeautifulSoup
@@ -63,6 +64,7 @@ BOXES = {
 }
 
 
+@cache
 def latin(letter):
     """The name of a Greek letter, such as "alpha"; empty for any other character."""
     found = re.fullmatch(r"GREEK (?:SMALL|CAPITAL) LETTER (\w+)", unicodedata.name(letter, ""))
