@@ -4,7 +4,6 @@ Warnings are errors (see ``pyproject.toml``). Property tests draw the same examp
 ``pytest --hypothesis-profile=explore`` draws fresh ones, and more of them.
 """
 
-import gc
 from pathlib import Path
 
 import pages
@@ -59,7 +58,6 @@ LONGEST_FIRST = (
 
 
 def pytest_configure(config):
-    gc.disable()  # until all tests are collected: nothing of that is garbage
     config.addinivalue_line(
         "markers", "reproduction: trains as the paper did and compares with the published row"
     )
@@ -77,13 +75,6 @@ def pytest_collection_modifyitems(items):
     """Long files first; workers take files in this order."""
     place = {name: number for number, name in enumerate(LONGEST_FIRST)}
     items.sort(key=lambda item: place.get(item.nodeid.split("::")[0], len(place)))
-
-
-def pytest_collection_finish():
-    """Modules and tests stay: to look through them for garbage takes a third of a run's time."""
-    gc.enable()
-    gc.collect()
-    gc.freeze()
 
 
 @pytest.fixture(scope="session")

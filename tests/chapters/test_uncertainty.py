@@ -62,6 +62,18 @@ def test_differences_and_their_interval():
     assert np.allclose([mine["mean"] - mine["half"], mine["mean"] + mine["half"]], reference)
 
 
+@pytest.mark.parametrize("model", paired.BASELINES)
+@pytest.mark.parametrize(("dataset", "attribute"), claims.MAIN_PAIRS)
+def test_intervals_of_the_published_splits_are_short(dataset, attribute, model):
+    """As the chapter says of its first picture: beside those of the corrected protocol."""
+    half = {}
+    for protocol in ("as_published", "corrected"):
+        gap = f"ci_signed_{attribute}"
+        apart = paired.differences(dataset, attribute, gap, protocol, paired.DRO[model][0], model)
+        half[protocol] = paired.interval(apart, protocol)["half"]
+    assert (half["as_published"] < half["corrected"]).all()
+
+
 def test_words_of_comparisons():
     words = paired.against_best("corrected", "ci_percent", claims.DRO_COX)
     assert words["support age linear"] == "better"

@@ -6,6 +6,7 @@ import signal
 import sys
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import fresh
@@ -23,7 +24,7 @@ from drocox.paper.run import TWICE
 pytestmark = pytest.mark.slow
 
 SMALL = {"datasets": ("seer",), "methods": ("Cox", "Cox_G(Keya)"), "repeats": (1,)}
-OPTIONS = "--dataset seer --method Cox Cox_G(Keya) --repeats 1 --jobs 1 --out"
+OPTIONS = "--dataset seer --method Cox Cox_G(Keya) --repeats 1 --out"
 COMMAND = ["-m", "drocox.cli", "sweep", *OPTIONS.split()]
 
 
@@ -51,13 +52,25 @@ def test_a_second_run_has_nothing_to_do(undisturbed):
 
 
 def test_a_sweep_killed_three_times_ends_with_the_same_bytes(undisturbed, tmp_path):
-    pause = np.random.default_rng(5).uniform(0.5, 3, size=3)
-    for seconds in pause:
-        process = fresh.start(*COMMAND, tmp_path, outputs=(os.devnull, os.devnull))
-        time.sleep(seconds)
-        os.kill(process.pid, signal.SIGKILL)
+    def started(jobs):
+        command = [*COMMAND, tmp_path, "--jobs", jobs]
+        return fresh.start(*command, outputs=(os.devnull, os.devnull))
+
+    def killed(process):
+        with suppress(ProcessLookupError):  # if it has ended meanwhile
+            os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-    sweep.sweep("as_published", **SMALL, jobs=2, out=tmp_path, progress=False)
+
+    for seconds in np.random.default_rng(5).uniform(0.5, 3, size=2):
+        process = started(jobs=1)
+        time.sleep(seconds)
+        killed(process)
+    before = bodies(tmp_path)
+    process = started(jobs=2)
+    while bodies(tmp_path) == before and process.poll() is None:
+        time.sleep(0.1)
+    killed(process)  # with two processes at work, when the first has come to an end
+    sweep.sweep("as_published", **SMALL, jobs=1, out=tmp_path, progress=False)
     assert bodies(tmp_path) == bodies(undisturbed)
 
 
