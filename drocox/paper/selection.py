@@ -273,10 +273,12 @@ def by_method(rows: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame, pd.DataFr
     iterator of (method, its runs, those of Cox or DeepSurv)
     """
     runs_of = dict(iter(rows.groupby("method", sort=False)))
-    stored = [method for method in METHODS if method in runs_of]
-    plain = {model: plain_of(rows, model) for model in {METHODS[m].model for m in stored}}
-    for method in stored:
-        yield method, runs_of[method], plain[METHODS[method].model]
+    plain = {}
+    for method, settings in METHODS.items():
+        if method in runs_of:
+            if settings.model not in plain:
+                plain[settings.model] = plain_of(rows, settings.model)
+            yield method, runs_of[method], plain[settings.model]
 
 
 def selected(
