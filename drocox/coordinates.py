@@ -244,7 +244,8 @@ def _centre(Z: np.ndarray, counts: np.ndarray, bounds: np.ndarray) -> np.ndarray
                 if counts[i]:
                     for j in range(d):
                         mean[j] += Z[i, j]
-            mean /= patients
+            for j in range(d):
+                mean[j] /= patients
             for i in range(low, high):
                 for j in range(d):
                     Z[i, j] -= mean[j]

@@ -2,6 +2,9 @@
 
 Nothing is checked here. Every array is float64 with one row per model of a stack; each kernel is
 tested equal to a literal transcription of the formula in the module that calls it.
+
+Loops are written out: an expression over whole arrays takes seconds to compile, and everybody who
+installs the package waits for that once.
 """
 
 import numpy as np
@@ -101,16 +104,20 @@ def _worst_case_of_row(losses, weights, c, worst):
     Losses are taken relative to the largest one and to their range, so that no square overflows and
     no difference cancels.
     """
-    above = np.empty(len(losses))
-    mass = np.empty(len(losses))
+    n = len(losses)
+    above = np.empty(n)
+    mass = np.empty(n)
     active = 0
-    for i in range(len(losses)):
+    top = -np.inf
+    bottom = np.inf
+    for i in range(n):
         if weights[i] > 0.0:
             above[active] = losses[i]
             mass[active] = weights[i]
             active += 1
-    top = above[:active].max()
-    size = max(top - above[:active].min(), 1e-300)
+            top = np.maximum(top, losses[i])  # NaN stays NaN
+            bottom = np.minimum(bottom, losses[i])
+    size = max(top - bottom, 1e-300)
     whole = 0.0
     tied = 0.0  # weight of the largest loss
     for i in range(active):
@@ -119,11 +126,16 @@ def _worst_case_of_row(losses, weights, c, worst):
         tied += mass[i] * (above[i] == 0.0)
     square = c * c
     if tied * square >= whole:  # everything on the largest losses
-        worst[:] = np.where(losses == top, weights / tied, 0.0)
+        for i in range(n):
+            worst[i] = weights[i] / tied if losses[i] == top else 0.0
         return top, top
     if square == 1.0:  # C = 1: the mean, approached as eta falls without bound
-        worst[:] = weights / whole
-        return -np.inf, top + (mass[:active] * above[:active]).sum() / whole * size
+        for i in range(n):
+            worst[i] = weights[i] / whole
+        total = 0.0
+        for i in range(active):
+            total += mass[i] * above[i]
+        return -np.inf, top + total / whole * size
     share = whole
     while True:  # drop what lies at or below eta, until nothing does
         mean = 0.0
@@ -147,9 +159,12 @@ def _worst_case_of_row(losses, weights, c, worst):
         if left == active or share * square <= whole:  # the second only by rounding
             break
         active = left
-    for i in range(len(losses)):
+    total = 0.0
+    for i in range(n):
         worst[i] = weights[i] * max((losses[i] - top) / size - at, 0.0)
-    worst /= worst.sum()
+        total += worst[i]
+    for i in range(n):
+        worst[i] /= total
     return top + at * size, top + (mean + np.sqrt(variance * spare)) * size
 
 
@@ -308,7 +323,9 @@ def hinge_gradients(h, rows, columns, start, stop, margin):
                 push += sign
                 pushed[k] -= sign
             grad[m, rows[r]] += push
-    grad[:, columns] += back  # no patient stands twice in the columns
+    for m in range(len(h)):
+        for k in range(len(columns)):
+            grad[m, columns[k]] += back[m, k]
     return grad
 
 
