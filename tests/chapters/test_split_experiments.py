@@ -118,7 +118,7 @@ def test_fixed_sides():
     fixed = pd.concat(by_model, axis=1)
     wider = fixed.copy()
     wider.loc[:, (slice(None), "±")] = 0.0
-    check(chapter, "tell_fixed_sides", fixed, variants=[(-fixed,), (wider,), (fixed[::-1] + 0.01,)])
+    check(chapter, "tell_fixed_sides", fixed, variants=[(-fixed,), (wider,), (fixed.iloc[::-1] + 0.01,)])
 
 
 def test_scored_alike():
