@@ -118,7 +118,8 @@ def test_fixed_sides():
     fixed = pd.concat(by_model, axis=1)
     wider = fixed.copy()
     wider.loc[:, (slice(None), "±")] = 0.0
-    check(chapter, "tell_fixed_sides", fixed, variants=[(-fixed,), (wider,), (fixed.iloc[::-1] + 0.01,)])
+    larger = fixed.iloc[::-1] + 0.01
+    check(chapter, "tell_fixed_sides", fixed, variants=[(-fixed,), (wider,), (larger,)])
 
 
 def test_scored_alike():
