@@ -11,6 +11,10 @@ NBVAL  ?= --nbval
 JOBS   ?= 2
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest  # a core for each test, not all for all
 
+# tests of pages and of what builds them
+OF_THE_BOOK := book bookstyle browser course exercises_page explorables first_screen narrow quizzes \
+  reading warm
+
 # Compiled modules are kept: many processes import them.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -29,8 +33,8 @@ book: $(READY)  ## Execute all chapters and build the book into _build/html/
 	$(BIN)/jupyter-book build . -W --keep-going
 
 check: lint  ## Lint, then run the quick tests of the package: for people at work on it
-	$(PYTEST) -q -m "not slow" -n auto --dist worksteal \
-	  $(foreach name,book browser course,--ignore tests/test_$(name).py) tests $(ARGS)
+	$(PYTEST) -q -m "not slow" -n auto --dist worksteal tests --ignore tests/chapters \
+	  $(foreach name,$(OF_THE_BOOK),--ignore tests/test_$(name).py) $(ARGS)
 
 test: lint  ## Lint, then run all tests and re-execute all notebooks (ARGS="-k dual" for some)
 	$(PYTEST) $(NBVAL) --nbval-current-env --nbval-cell-timeout=300 \

@@ -242,6 +242,7 @@ def test_six_groups_are_compared_with_each_other_and_seven_with_everybody(number
     assert len(found.funnels()) == (0 if paired else 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at_once", [False, True])
 def test_limits_of_a_funnel_hold_groups_without_difference(at_once):
     outside = []
@@ -451,6 +452,7 @@ def test_no_attribute_of_many_is_found_by_chance():
     assert alarms[True] <= 3 and alarms[False] >= 5
 
 
+@pytest.mark.slow
 def test_a_few_data_sets_of_the_table_of_coverage(monkeypatch):
     """Two dozen draws cannot tell 95 % from 90, but would show intervals of half their width."""
     monkeypatch.syspath_prepend(str(Path(__file__).parent / "benchmarks"))

@@ -67,6 +67,7 @@ def test_the_page_says_what_intervals_and_auc_need(pages):
     assert "these very models where several were fitted by cross-fitting" in text
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(CHROMIUM is None, reason="no browser")
 @pytest.mark.parametrize("name", ["models.html", "sites.html"])
 def test_nothing_is_wider_than_the_screen(pages, name):

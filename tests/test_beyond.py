@@ -24,6 +24,8 @@ from drocox.paper.protocol import Stack
 from drocox.paper.work import Unit
 from drocox.solver import minimise
 
+pytestmark = pytest.mark.slow  # of the study beyond the paper; `make check` is for the package
+
 
 def patients(n=40, d=2, seed=0):
     rng = np.random.default_rng(seed)

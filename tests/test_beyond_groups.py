@@ -12,6 +12,8 @@ import drocox
 from drocox import heldout
 from drocox.beyond import censoring, described, groups
 
+pytestmark = pytest.mark.slow  # of the study beyond the paper; `make check` is for the package
+
 
 @pytest.fixture(scope="module")
 def patients():

@@ -49,6 +49,7 @@ def test_an_interval_does_not_depend_on_the_order_of_the_two():
     assert forth["high"] == pytest.approx(-back["low"])
 
 
+@pytest.mark.slow
 def test_differences_of_many_small_groups_hold_together():
     """Shares of 15 patients, 0.85 on average: the usual intervals hold in half of the data sets."""
     rng = np.random.default_rng(2)

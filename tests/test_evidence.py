@@ -7,6 +7,8 @@ import synthetic_many
 from drocox.beyond import cohorts, control_evidence, evidence, learning, many
 from drocox.beyond.pooled import pool
 
+pytestmark = pytest.mark.slow  # of the study beyond the paper; `make check` is for the package
+
 
 @pytest.fixture(scope="module")
 def runs():

@@ -14,6 +14,8 @@ from drocox.heldout import HeldOut
 from drocox.intervals import jackknife
 from drocox.solver import minimise
 
+pytestmark = pytest.mark.slow  # of the study beyond the paper; `make check` is for the package
+
 BOTH = (learning.COX, learning.DRO)
 
 

@@ -6,6 +6,8 @@ from scipy import optimize, stats
 
 from drocox.beyond import pooled
 
+pytestmark = pytest.mark.slow  # of the study beyond the paper; `make check` is for the package
+
 # Colditz et al. (1994): 13 trials of the BCG vaccine against tuberculosis. Cases and patients
 # without disease among the vaccinated and among the controls. metafor's documentation gives for
 # the log risk ratios, by REML: mean -0.7145, tau^2 0.3132, standard error 0.1798 (Wald).

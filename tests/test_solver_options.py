@@ -314,6 +314,7 @@ def one_feature(died, plus, minus):
     return problem, z[:, None], time, event
 
 
+@pytest.mark.slow
 def test_the_bound_holds_wherever_it_is_given():
     """Where a risk set's weights are skewed the third derivative is as large as it may be."""
     problem, z, time, event = one_feature([-1.0] * 99 + [1.0], 100, 2)

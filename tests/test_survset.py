@@ -10,6 +10,8 @@ import pytest
 
 from drocox.beyond import survset
 
+pytestmark = pytest.mark.slow  # of the study beyond the paper; `make check` is for the package
+
 FOLDER = Path(importlib.util.find_spec("SurvSet").origin).parent / "_datagen" / "output"
 
 

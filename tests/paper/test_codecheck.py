@@ -50,6 +50,7 @@ def test_commands_are_understood_and_say_where_they_write(entry):
         assert args.to / f"alpha_{args.dataset[0]}_{args.protocol}.svg" == Path(entry["file"])
 
 
+@pytest.mark.slow
 def test_make_exhibits_writes_what_the_manifest_lists(tmp_path):
     entries = codecheck.entries()
     some = [entries[0], entries[16], entries[17]]  # T1, T17 and a panel of F1
