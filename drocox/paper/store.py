@@ -164,8 +164,6 @@ def load_part(out: Path, stack: Unit, *, any_code: bool = False) -> Part:
         whole = False
     if not whole:
         raise _damaged(path, stack.protocol, out)
-    if not any_code and header | _today(stack) != header:
-        raise _stale(path, stack.protocol, out)
     return header, _frame(body)
 
 
@@ -356,8 +354,6 @@ def load_runs(
     folder = Path(out or DEFAULT)
     path = folder / f"{protocol}.csv.gz"
     if is_finished(protocol, folder):
-        if not any_code and not is_current(protocol, folder):
-            raise _stale(path, protocol, folder)
         return _load(protocol, folder, path.stat().st_mtime_ns).copy()
     parts = {} if out is None else load_parts(protocol, folder, any_code=any_code)
     if not parts:
