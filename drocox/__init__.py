@@ -24,7 +24,7 @@ __version__ = "0.3.0"
 _NAMES = {
     "SurvivalData": "drocox.data",
     "DROCox": "drocox.estimator",
-    "audit": "drocox.report",
+    "audit": "drocox.auditing.audit",
     "breslow_survival": "drocox.cox",
     "choose_alpha": "drocox.tuning",
     "cox_losses": "drocox.cox",

@@ -1,6 +1,6 @@
 """The command line, ``drocox COMMAND``: the one door to the commands of all floors.
 
-``audit`` is in :mod:`drocox.audit_cli`, the reproduction's commands are in
+``audit`` is in :mod:`drocox.auditing.cli`, the reproduction's commands are in
 :mod:`drocox.paper.cli`. Arguments are checked before anything slow is imported, so a usage error
 comes at once.
 """
@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from drocox import __version__, _checks
-from drocox.audit_cli import add_audit
+from drocox.auditing.cli import add_audit
 from drocox.paper import StoreError
 from drocox.paper import cli as paper
 from drocox.terminal import fill

@@ -21,7 +21,7 @@ from drocox.data import SurvivalData
 from drocox.estimator import DROCox
 from drocox.evaluation import scaled_features
 from drocox.heldout import assign_folds
-from drocox.intervals import jackknife, simultaneous
+from drocox.heldout.intervals import jackknife, simultaneous
 from drocox.progress import steps
 
 

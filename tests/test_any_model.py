@@ -11,9 +11,9 @@ from sksurv.ensemble import RandomSurvivalForest
 from test_report import simulated
 
 import drocox
-from drocox import report
-from drocox.disclosure import hidden_groups
-from drocox.families import families
+from drocox.auditing import audit as report
+from drocox.auditing.disclosure import hidden_groups
+from drocox.auditing.families import families
 from drocox.tuning import cross_fit
 
 FIGURES = ["c_index", "concordance", "uno_c", "slope", "risk_observed", "auc"]

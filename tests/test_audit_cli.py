@@ -8,7 +8,9 @@ import pandas as pd
 import pytest
 from test_report import Checked, load, simulated
 
-from drocox import cli, estimator, files, report
+from drocox import cli, estimator
+from drocox.auditing import audit as report
+from drocox.auditing import files
 
 ARGUMENTS = ["--time", "days", "--event", "died", "--groups", "sex"]
 

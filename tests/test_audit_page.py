@@ -8,7 +8,7 @@ from bs4 import BeautifulSoup
 from test_report import simulated
 
 import drocox
-from drocox import report
+from drocox.auditing import audit as report
 
 CHROMIUM = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None

@@ -5,11 +5,11 @@ import pandas as pd
 import pytest
 
 import drocox
-from drocox import judging
-from drocox.contrasts import Contrast, contrast
-from drocox.findings import digits_for, number_text, sentences
+from drocox.auditing import judging
+from drocox.auditing.contrasts import Contrast, contrast
+from drocox.auditing.findings import digits_for, number_text, sentences
 from drocox.heldout import Estimate
-from drocox.intervals import jackknife, simultaneous
+from drocox.heldout.intervals import jackknife, simultaneous
 
 
 def mean_of(values, members):

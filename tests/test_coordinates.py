@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import drocox
-from drocox.coordinates import uncorrelated
+from drocox.solver.coordinates import uncorrelated
 
 N = 60
 

@@ -7,7 +7,8 @@ from scipy import special, stats
 from sksurv.metrics import concordance_index_censored
 
 import drocox
-from drocox import heldout, slices
+from drocox import heldout
+from drocox.auditing import slices
 from drocox.heldout import HeldOut
 
 SEEDS = range(16)

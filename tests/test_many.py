@@ -11,7 +11,7 @@ from drocox.beyond import cohorts, controls, learning, many
 from drocox.cox import risk_sets
 from drocox.data import SurvivalData
 from drocox.heldout import HeldOut
-from drocox.intervals import jackknife
+from drocox.heldout.intervals import jackknife
 from drocox.solver import minimise
 
 pytestmark = pytest.mark.slow  # of the study beyond the paper; `make check` is for the package

@@ -13,10 +13,12 @@ from scipy import stats
 from sksurv.linear_model import CoxPHSurvivalAnalysis
 
 import drocox
-from drocox import accuracy, fairness, findings, report, terminal
+from drocox import accuracy, fairness, terminal
+from drocox.auditing import audit as report
+from drocox.auditing import findings
+from drocox.auditing.judging import AT_HORIZON, FEWEST_AT_HORIZON, MEASURES
 from drocox.heldout import FEWEST_EVENTS, HeldOut
-from drocox.intervals import jackknife, simultaneous
-from drocox.judging import AT_HORIZON, FEWEST_AT_HORIZON, MEASURES
+from drocox.heldout.intervals import jackknife, simultaneous
 
 HOSTILE = ["<script>alert(1)</script>", "--> </svg><b>", '=HYPERLINK("x")', "$\\frac{1}$", "a & b"]
 

@@ -11,11 +11,11 @@ from sksurv.linear_model import CoxPHSurvivalAnalysis
 from sksurv.util import Surv
 
 import drocox
-from drocox import objective, solver
-from drocox.coordinates import Coordinates
 from drocox.dro import RULES
 from drocox.paper.prepare import prepare
-from drocox.solver import minimise
+from drocox.solver import minimise, objective
+from drocox.solver import newton as solver
+from drocox.solver.coordinates import Coordinates
 
 # The formulas, patient by patient ---------------------------------------------------------------
 

@@ -14,9 +14,9 @@ from sksurv.util import Surv
 from test_solver import EVENT, RISK, RULES, TIME, X, literal_losses
 
 import drocox
-from drocox import objective, solver
-from drocox.coordinates import Coordinates, uncorrelated
-from drocox.solver import minimise
+from drocox.solver import minimise, objective
+from drocox.solver import newton as solver
+from drocox.solver.coordinates import Coordinates, uncorrelated
 
 sys.path.insert(0, str(Path(__file__).parent / "benchmarks"))
 import fuzz_solver

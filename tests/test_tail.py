@@ -5,8 +5,8 @@ import pytest
 from scipy.optimize import minimize
 from test_solver import states
 
-from drocox import risk_sets, tail
-from drocox.solver import minimise
+from drocox import risk_sets
+from drocox.solver import minimise, tail
 
 
 @pytest.mark.parametrize("split", [False, True])

@@ -9,9 +9,9 @@ from sksurv.metrics import concordance_index_ipcw
 from sksurv.nonparametric import CensoringDistributionEstimator
 from sksurv.util import Surv
 
-from drocox.censoring import censoring
 from drocox.heldout import HeldOut, default_horizon
-from drocox.slope import calibration_slope
+from drocox.heldout.censoring import censoring
+from drocox.heldout.slope import calibration_slope
 
 
 def drawn(seed, n=90):

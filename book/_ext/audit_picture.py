@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import drocox
-from drocox import report
+from drocox.auditing import audit as report
 from drocox.tuning import cross_fit
 
 FILE = Path(__file__).resolve().parents[1] / "_static" / "audit.svg"

@@ -25,11 +25,11 @@ from scipy import optimize, stats
 from sklearn.cluster import KMeans
 
 from drocox import _checks
+from drocox.auditing.slices import describe_leaves, grow_tree
 from drocox.cox import cox_losses, risk_sets
 from drocox.data import SurvivalData
 from drocox.evaluation import scaled_features
 from drocox.heldout import HeldOut, assign_folds
-from drocox.slices import describe_leaves, grow_tree
 from drocox.solver import minimise
 
 MOST = 5  # groups of a family

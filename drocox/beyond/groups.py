@@ -22,13 +22,14 @@ import pandas as pd
 import torch
 from scipy import optimize, special
 
-from drocox import heldout, intervals
+from drocox import heldout
 from drocox.accuracy import concordance_index
 from drocox.beyond.described import FAMILIES, by_group, found_groups, group_dro, own_effects
 from drocox.cox import cox_losses, risk_sets
 from drocox.data import SurvivalData
 from drocox.dro import worst_case_weights
 from drocox.evaluation import scaled_features
+from drocox.heldout import intervals
 from drocox.paper.datasets import load_dataset
 from drocox.paper.protocol import ATTRIBUTES
 from drocox.solver import minimise

@@ -40,7 +40,7 @@ from drocox.beyond.learning import COX, SETTINGS, TUNED, Learned, Setting, gap_o
 from drocox.cox import breslow_survival
 from drocox.evaluation import scaled_features
 from drocox.heldout import Estimate, HeldOut
-from drocox.intervals import jackknife
+from drocox.heldout.intervals import jackknife
 from drocox.solver import minimise
 
 SPLITS = 5

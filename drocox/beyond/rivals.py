@@ -22,7 +22,7 @@ from drocox.beyond.methods import IN_YEARS, METHODS, Fold, fit_tuned, prepared_f
 from drocox.beyond.weighted_gap import weighted_gap
 from drocox.evaluation import Judge
 from drocox.heldout import Estimate, HeldOut, expected_events
-from drocox.intervals import jackknife
+from drocox.heldout.intervals import jackknife
 from drocox.paper.datasets import load_dataset
 from drocox.paper.protocol import ATTRIBUTES
 

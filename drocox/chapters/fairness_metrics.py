@@ -19,7 +19,7 @@ from drocox.evaluation import scaled_features
 from drocox.explorables.element import Explorable
 from drocox.explorables.sliders import slider
 from drocox.heldout import HeldOut, assign_folds
-from drocox.intervals import jackknife
+from drocox.heldout.intervals import jackknife
 from drocox.paper.datasets import load_dataset
 from drocox.paper.tables import published
 from drocox.solver import minimise

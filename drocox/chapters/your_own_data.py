@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from drocox.auditing.audit import Audit
 from drocox.bookstyle import guard, say
-from drocox.report import Audit
 from drocox.tuning import Choice
 
 COVERAGE = Path(__file__).with_name("audit_coverage.csv")  # of tests/benchmarks/audit_coverage.py

@@ -28,11 +28,11 @@ import pandas as pd
 from scipy import optimize
 
 import drocox
+from drocox.auditing.families import EVERYBODY, families
+from drocox.auditing.judging import MEASURES, UNTIED, Judged, judge
+from drocox.auditing.predictions import predictions
 from drocox.chapters.your_own_data import COVERAGE
-from drocox.families import EVERYBODY, families
 from drocox.heldout import assign_folds, default_horizon
-from drocox.judging import MEASURES, UNTIED, Judged, judge
-from drocox.predictions import predictions
 
 LARGE = 100_000  # patients, for the truth about one model
 LARGE_ENOUGH = 30_000  # for the truth about five models, which are new in each data set

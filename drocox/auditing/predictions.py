@@ -14,7 +14,7 @@ with a training part, its Breslow baseline :math:`\hat H_0` gives expected event
 *Expected events* say how many, not who.
 
 Scores on another scale than that of log-hazards are noticed by their slope
-(:mod:`drocox.slope`), and a note says what they look like.
+(:mod:`drocox.heldout.slope`), and a note says what they look like.
 """
 
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ import pandas as pd
 from drocox import _checks
 from drocox.data import SurvivalData
 from drocox.heldout import FEWEST_EVENTS, Estimate, HeldOut, default_horizon, expected_events
-from drocox.intervals import jackknife
+from drocox.heldout.intervals import jackknife
 
 TINY = 1e-300  # the least cumulative hazard: its logarithm is a number
 RISING = 1e-6  # that a survival curve may do by rounding

@@ -28,16 +28,16 @@ decrement :math:`\lambda = \sqrt{g^T H^{-1} g}`, and :math:`d \le M \sqrt h` wit
 
 which is about :math:`F_q(\theta) - \lambda^2 / 2`. Where a direction has no variance in any risk
 set that :math:`q` weighs, :math:`F_q` is constant along it, and it is left out. Code:
-:meth:`drocox.objective.Weighted.bound`.
+:meth:`drocox.solver.objective.Weighted.bound`.
 
 **The steps** are Newton's, damped where they need to be, in the coordinates of
-:mod:`drocox.coordinates`, so the units of features do not matter. The Hessian of :math:`R` is
-:math:`H` plus the response of the adversary, known in closed form where the worst case is unique.
-Where losses tie and it is not (a kink), the adversary pays :math:`\frac\mu2 \sum_i (q_i - p_i)^2 /
-p_i`; then :math:`q` is unique, the risk smooth, and :math:`\mu` falls until the certificate, which
-knows nothing of :math:`\mu`, is satisfied. Away from kinks the price changes nothing and the steps
-converge at once. The rule "cvar", which has kinks wherever it matters, takes the steps of
-:mod:`drocox.tail`.
+:mod:`drocox.solver.coordinates`, so the units of features do not matter. The Hessian of :math:`R`
+is :math:`H` plus the response of the adversary, known in closed form where the worst case is
+unique. Where losses tie and it is not (a kink), the adversary pays :math:`\frac\mu2 \sum_i (q_i -
+p_i)^2 / p_i`; then :math:`q` is unique, the risk smooth, and :math:`\mu` falls until the
+certificate, which knows nothing of :math:`\mu`, is satisfied. Away from kinks the price changes
+nothing and the steps converge at once. The rule "cvar", which has kinks wherever it matters, takes
+the steps of :mod:`drocox.solver.tail`.
 """
 
 from contextlib import suppress
@@ -46,11 +46,12 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import lapack
 
-from drocox import _checks, kernels, tail
-from drocox.coordinates import uncorrelated
+from drocox import _checks, kernels
 from drocox.cox import RiskSets
 from drocox.dro import RULES
-from drocox.objective import SMALL_MOVE, Losses, Priced, Problem, Weighted
+from drocox.solver import tail
+from drocox.solver.coordinates import uncorrelated
+from drocox.solver.objective import SMALL_MOVE, Losses, Priced, Problem, Weighted
 
 SAMPLE = 4_000  # patients of the sample that finds a starting point
 WORTH_A_SAMPLE = 10  # how many times more there must be
@@ -394,7 +395,7 @@ def _descend(
 
 
 def _solve_tail(problem: Problem, at: Losses, tol: float, n_iter: int) -> _Progress:
-    """Steps to the minimum of a model that has the risk's kinks; see :mod:`drocox.tail`."""
+    """Steps to the minimum of a model that has the risk's kinks; see :mod:`drocox.solver.tail`."""
     price = tail.FIRST_PRICE
     weighted: Weighted = Priced(at, price / problem.cap)
     progress = _Progress(at, *problem.lowest())

@@ -16,7 +16,7 @@ and likewise upwards. This is for groups, which share few patients or none: two 
 patients have figures so alike (:math:`\rho` near 1) that their difference is nearly normal itself
 (:func:`drocox.heldout.compare`). Where g is the figure itself, this is the usual interval
 :math:`v - w \pm c \, \sigma_{v - w}`. The critical value c makes the intervals of several
-differences hold together (:func:`drocox.intervals.simultaneous`).
+differences hold together (:func:`drocox.heldout.intervals.simultaneous`).
 """
 
 from collections.abc import Callable
@@ -27,7 +27,7 @@ import pandas as pd
 from scipy import special
 
 from drocox.heldout import SCALES, Estimate
-from drocox.intervals import jackknife, simultaneous
+from drocox.heldout.intervals import jackknife, simultaneous
 
 
 class Contrast(NamedTuple):

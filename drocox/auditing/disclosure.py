@@ -8,7 +8,7 @@ too, until every sum lacks none or at least two.
 
 import numpy as np
 
-from drocox.families import Family
+from drocox.auditing.families import Family
 
 
 def hidden_groups(

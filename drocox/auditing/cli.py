@@ -10,12 +10,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from drocox import columns, files
+from drocox.auditing import columns, files
 from drocox.terminal import fill
 
 if TYPE_CHECKING:
+    from drocox.auditing.audit import Audit
     from drocox.data import SurvivalData
-    from drocox.report import Audit
 
 PREDICTIONS = ("score", "survival", "risk")  # arguments that name a column, one at a time
 ADVICE = {  # of notes, and the same in terms of the command line
@@ -126,7 +126,7 @@ def _audit(args) -> None:
     df = files.read_table(source, _unneeded(args), "--drop")
     data, unusable = _patients(df, args, source.name)
 
-    from drocox.report import page
+    from drocox.auditing.audit import page
 
     warned: list[str] = []  # of models that are fitted here, and of events
     if _predicted(args):
@@ -215,8 +215,8 @@ def _audit_options(args) -> dict:
 
 def _audit_given(df, data: "SurvivalData", args) -> "Audit":
     """The audit of scores, survival probabilities or risks that are a column of the file."""
+    from drocox.auditing.audit import audit
     from drocox.data import column
-    from drocox.report import audit
 
     outcomes = (args.time, columns.event_column(df, args.event)[0])
     predicted = {}
@@ -248,9 +248,9 @@ def _advised(judged: "Audit", advice: dict[str, str]) -> "Audit":
 
 def _audit_fitted(data: "SurvivalData", args) -> tuple[dict[str, "Audit"], list[str]]:
     """Audits of Cox and DRO-COX, cross-fitted to the file, and warnings of their training."""
+    from drocox.auditing.audit import audit
+    from drocox.auditing.predictions import check_data
     from drocox.estimator import DROCox
-    from drocox.predictions import check_data
-    from drocox.report import audit
     from drocox.tuning import cross_fit
 
     check_data(data)  # before models are fitted

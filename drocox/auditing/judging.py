@@ -3,9 +3,9 @@
 Each figure is an :class:`drocox.heldout.Estimate`. On the scale g where it is nearly normal (the
 logarithm of a ratio, the logit of a share), its interval is :math:`g^{-1}(g(v) \\pm 1.96 \\sigma)`
 with the jackknife's standard error :math:`\\sigma`. Differences are in percentage points where the
-figure is a share, with intervals (:mod:`drocox.contrasts`) that hold for all pairs of an attribute
-at once, or for those of all attributes. Of more than six groups each is compared with everybody.
-AUC and Brier score at a horizon need some patients on either side of it.
+figure is a share, with intervals (:mod:`drocox.auditing.contrasts`) that hold for all pairs of an
+attribute at once, or for those of all attributes. Of more than six groups each is compared with
+everybody. AUC and Brier score at a horizon need some patients on either side of it.
 """
 
 from itertools import combinations
@@ -14,11 +14,11 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from drocox.contrasts import Contrast, Scale, contrast, scale_of
-from drocox.families import EVERYBODY, Family, Group
+from drocox.auditing.contrasts import Contrast, Scale, contrast, scale_of
+from drocox.auditing.families import EVERYBODY, Family, Group
+from drocox.auditing.predictions import Predictions
 from drocox.heldout import FEWEST_EVENTS, Estimate, HeldOut
-from drocox.intervals import jackknife
-from drocox.predictions import Predictions
+from drocox.heldout.intervals import jackknife
 from drocox.progress import steps
 
 MOST_PAIRED = 6  # groups that are compared with each other; more are compared with everybody
@@ -319,7 +319,7 @@ def differences(name: str, families: list[list[Contrast]], familywise: bool) -> 
     Returns
     -------
     list of dict
-        With the columns of :func:`drocox.contrasts.contrast`.
+        With the columns of :func:`drocox.auditing.contrasts.contrast`.
     """
     if familywise:
         families = [[one for pairs in families for one in pairs]]

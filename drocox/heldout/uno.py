@@ -1,7 +1,8 @@
 r"""Uno's c: the concordance of scores that does not depend on how long patients were followed.
 
 Events :math:`i` before a time :math:`\tau` are compared with patients :math:`j` observed longer (or
-censored at the same time), and weighted for those lost to censoring (:mod:`drocox.censoring`):
+censored at the same time), and weighted for those lost to censoring
+(:mod:`drocox.heldout.censoring`):
 
 .. math:: C(\tau) = \frac{\sum_{i: \delta_i = 1, Y_i < \tau} G(Y_i)^{-2} \sum_j
           (1\{f_i > f_j\} + \tfrac12 1\{f_i = f_j\})}
@@ -15,8 +16,8 @@ changes G, and both are followed exactly, in :math:`O(n \log n)`.
 import numpy as np
 from numba import njit
 
-from drocox.censoring import Censoring
 from drocox.concordance import TOLERANCE
+from drocox.heldout.censoring import Censoring
 
 
 def sums(

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import jinja2
 
 from drocox import __version__
-from drocox.findings import digits_for, number_text
-from drocox.judging import FEWEST_AT_HORIZON, MEASURES
-from drocox.pictures import calibration_drawings, funnel_drawing
+from drocox.auditing.findings import digits_for, number_text
+from drocox.auditing.judging import FEWEST_AT_HORIZON, MEASURES
+from drocox.auditing.pictures import calibration_drawings, funnel_drawing
 
 if TYPE_CHECKING:
-    from drocox.report import Audit
+    from drocox.auditing.audit import Audit
 
 SHOWN_ROWS = 40  # of a table on the page; all of them are in to_csv
 

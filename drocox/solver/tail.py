@@ -30,7 +30,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from drocox import kernels
-from drocox.objective import Losses, priced_worst_case
+from drocox.solver.objective import Losses, priced_worst_case
 
 FIRST_PRICE = 0.1  # in units of loss over cap: losses this far apart share the edge of the tail
 PRICE_FACTOR = 0.1  # from one price to the next

@@ -4,7 +4,7 @@ import math
 
 import pandas as pd
 
-from drocox.families import EVERYBODY
+from drocox.auditing.families import EVERYBODY
 from drocox.heldout import FEWEST_EVENTS
 
 MOST_DIGITS = 4  # after the point

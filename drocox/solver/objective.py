@@ -1,8 +1,8 @@
 r"""The risk of a linear model at a point: value, gradient, Hessians, and what they prove.
 
 Patients stand in the order of their :class:`~drocox.cox.RiskSets`, features are those of
-:mod:`drocox.coordinates`, and a point :math:`u` stands for coefficients :math:`\theta = Bu`. For
-weights :math:`q` of an adversary
+:mod:`drocox.solver.coordinates`, and a point :math:`u` stands for coefficients :math:`\theta = Bu`.
+For weights :math:`q` of an adversary
 
 .. math:: F_q(u) = \sum_i q_i \ell_i(u) + \tfrac\lambda2 \lVert Bu \rVert^2, \qquad
           \nabla F_q = \sum_j (e_j - o_j)\, z_j + \lambda B^T B u,
@@ -25,9 +25,9 @@ import numpy as np
 from numba import njit
 
 from drocox import kernels
-from drocox.coordinates import BLOCK, Coordinates
 from drocox.cox import RiskSets
 from drocox.dro import dual_constant
+from drocox.solver.coordinates import BLOCK, Coordinates
 
 Part = slice | np.ndarray  # everybody, or the patients of one half
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from drocox.funnel import Funnel
+from drocox.auditing.funnel import Funnel
 
 LEFT, RIGHT = 38.0, 392.0  # of the axes
 TOP, BOTTOM = 8.0, 220.0  # of a funnel's axes
@@ -129,7 +129,7 @@ def calibration_drawings(curves: pd.DataFrame) -> list[CalibrationDrawing]:
     Parameters
     ----------
     curves : DataFrame
-        Of :meth:`drocox.report.Audit.calibration_curves`.
+        Of :meth:`drocox.auditing.audit.Audit.calibration_curves`.
 
     Returns
     -------

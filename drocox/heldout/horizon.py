@@ -11,15 +11,15 @@ With predicted risks :math:`r_i`, of the patients with an event up to the horizo
 
 The observed risk R is Kaplan and Meier's, which is what weights :math:`1/G` give, too; AUC and
 Brier score are scikit-survival's. Patients may be lost to censoring at random within a group: G
-(:mod:`drocox.censoring`) is that of the patients judged. What a patient changes who is left out,
-G included, is followed exactly.
+(:mod:`drocox.heldout.censoring`) is that of the patients judged. What a patient changes who is left
+out, G included, is followed exactly.
 """
 
 import numpy as np
 import pandas as pd
 
-from drocox.censoring import Censoring
 from drocox.concordance import TOLERANCE
+from drocox.heldout.censoring import Censoring
 
 
 def observed_risk(time: np.ndarray, event: np.ndarray, horizon: float) -> tuple[float, np.ndarray]:

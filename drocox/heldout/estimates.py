@@ -6,10 +6,11 @@ patient :math:`i` follows from what that patient adds to numerator and denominat
 .. math:: \hat\vartheta = \frac{\sum_i a_i}{\sum_i b_i}, \qquad
           \hat\vartheta_{(-i)} = \frac{\sum_j a_j - a_i}{\sum_j b_j - b_i},
 
-for all patients at once, in :math:`O(n \log n)`; :mod:`drocox.intervals` makes standard errors of
-these values. Where several models scored the patients (cross-fitting), only patients of one *fold*,
-scored by one model, are compared. The calibration slope and Uno's c are no such ratios;
-:mod:`drocox.slope` and :mod:`drocox.uno` follow them without each patient in as many steps.
+for all patients at once, in :math:`O(n \log n)`; :mod:`drocox.heldout.intervals` makes standard
+errors of these values. Where several models scored the patients (cross-fitting), only patients of
+one *fold*, scored by one model, are compared. The calibration slope and Uno's c are no such ratios;
+:mod:`drocox.heldout.slope` and :mod:`drocox.heldout.uno` follow them without each patient in as
+many steps.
 """
 
 from collections.abc import Sequence
@@ -22,11 +23,12 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy import special
 
-from drocox import _checks, concordance, horizon, uno
-from drocox.censoring import Censoring, censoring
+from drocox import _checks, concordance
 from drocox.data import SurvivalData
-from drocox.intervals import jackknife, simultaneous
-from drocox.slope import calibration_slope
+from drocox.heldout import horizon, uno
+from drocox.heldout.censoring import Censoring, censoring
+from drocox.heldout.intervals import jackknife, simultaneous
+from drocox.heldout.slope import calibration_slope
 
 FEWEST_EVENTS = 5  # that a group needs to be judged
 STILL_OBSERVED = 0.1  # share of the patients at the horizon, unless another one is given
@@ -257,7 +259,7 @@ class HeldOut:
             return self._of_all(members, float(total[0] / total[1]), left[:, 0] / left[:, 1])
 
     def slope(self, members: np.ndarray) -> Estimate:
-        """Calibration slope of the scores among the members: see :mod:`drocox.slope`.
+        """Calibration slope of the scores among the members: see :mod:`drocox.heldout.slope`.
 
         Parameters
         ----------

@@ -1,6 +1,6 @@
 """Figures of an audit by matplotlib, which the library imports here only, and only on request.
 
-The drawings of the audit's page need no matplotlib: see :mod:`drocox.pictures`.
+The drawings of the audit's page need no matplotlib: see :mod:`drocox.auditing.pictures`.
 """
 
 import matplotlib.pyplot as plt
@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from drocox.funnel import Funnel
-from drocox.judging import MEASURES
+from drocox.auditing.funnel import Funnel
+from drocox.auditing.judging import MEASURES
 
 PLAIN_TEXT = {"text.parse_math": False}  # a group may be called $x$
 
@@ -85,7 +85,7 @@ def plot_calibration(curves: pd.DataFrame) -> Figure:
     Parameters
     ----------
     curves : DataFrame
-        Of :meth:`drocox.report.Audit.calibration_curves`.
+        Of :meth:`drocox.auditing.audit.Audit.calibration_curves`.
 
     Returns
     -------

@@ -1,0 +1,76 @@
+r"""A funnel for sites by the dozen: figures by the number of events, and limits of chance.
+
+The standard error of a group's c-index, on the scale of logits, falls with its events e like
+:math:`k / \sqrt e`; k is the median over the groups. Around everybody's c-index :math:`c_0` the
+limits are
+
+.. math:: \mathrm{logit}^{-1}\Big(\mathrm{logit}(c_0) \pm z \, \frac{k}{\sqrt e}\Big) ,
+
+with z = 1.96 for limits that hold 95 % of the groups, and z such that :math:`(2 \Phi(z) - 1)^m =
+0.95` for limits that hold all m groups with 95 %.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from scipy import special, stats
+
+from drocox.heldout.intervals import LEVEL
+
+
+class Funnel(NamedTuple):
+    """The groups of one attribute, and what is needed for the limits."""
+
+    attribute: str
+    groups: pd.DataFrame  # group, events, c_index, beyond_noise
+    centre: float  # everybody's c-index
+    spread: float  # standard error of a group with one event, on the scale of logits
+
+    def limits(self, events: np.ndarray, at_once: bool) -> tuple[np.ndarray, np.ndarray]:
+        """Where groups lie by chance.
+
+        Parameters
+        ----------
+        events : array
+            Sizes of groups.
+        at_once : bool
+            Whether all groups are to lie inside, or each.
+
+        Returns
+        -------
+        low, high : arrays
+        """
+        inside = LEVEL ** (1 / len(self.groups)) if at_once else LEVEL
+        half = stats.norm.ppf((1 + inside) / 2) * self.spread / np.sqrt(events)
+        centre = special.logit(self.centre)
+        return special.expit(centre - half), special.expit(centre + half)
+
+
+def funnel(attribute: str, table: pd.DataFrame, differences: pd.DataFrame) -> Funnel:
+    """The funnel of an attribute's groups.
+
+    Parameters
+    ----------
+    attribute : str
+    table, differences : DataFrame
+        Of an audit; everybody is the first row.
+
+    Returns
+    -------
+    Funnel
+    """
+    rows = table[(table["attribute"] == attribute) & table["c_index"].notna()]
+    of_c_index = differences[
+        (differences["attribute"] == attribute) & (differences["measure"] == "c_index")
+    ]
+    beyond = of_c_index.set_index("group")["beyond_noise"].astype(bool)
+    groups = rows[["group", "events", "c_index"]].assign(
+        beyond_noise=rows["group"].isin(beyond.index[beyond])
+    )
+    with np.errstate(divide="ignore", invalid="ignore"):
+        width = special.logit(rows["c_index_high"]) - special.logit(rows["c_index_low"])
+    of_one_event = width / (2 * 1.96) * np.sqrt(rows["events"].astype(float))
+    known = of_one_event[np.isfinite(of_one_event) & (of_one_event > 0)]
+    spread = float(known.median()) if len(known) else np.nan
+    return Funnel(attribute, groups.reset_index(drop=True), float(table["c_index"].iloc[0]), spread)
