@@ -13,7 +13,7 @@ PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest  # a core for each test, not
 
 # tests of pages and of what builds them
 OF_THE_BOOK := book bookstyle browser course exercises_page explorables first_screen narrow quizzes \
-  reading warm
+  warm
 
 # Compiled modules are kept: many processes import them.
 unexport PYTHONDONTWRITEBYTECODE
@@ -22,7 +22,7 @@ unexport PYTHONDONTWRITEBYTECODE
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup book check test lab lint format sweep golden course exhibits bench mutants serve clean
+.PHONY: help setup book check test lab lint format sweep golden course exhibits bench serve clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -68,9 +68,6 @@ exhibits: $(READY)  ## Write the paper's tables and figure into exhibits/, as co
 bench: $(READY)  ## Measure the speed of losses, metrics and training, and of peers where there are
 	$(BIN)/python tests/benchmarks/bench.py
 	$(BIN)/python tests/benchmarks/peers.py $(ARGS)
-
-mutants: $(READY)  ## Would the tests notice? Thirty small faults, one by one (ARGS="--list")
-	$(BIN)/python tests/benchmarks/mutants.py $(ARGS)
 
 serve: book  ## Build the book and open it in a browser (PORT=8000)
 	@(sleep 1; $(BIN)/python -m webbrowser -t http://127.0.0.1:$(PORT)/ >/dev/null 2>&1 || true) &

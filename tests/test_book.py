@@ -4,7 +4,6 @@ That the outputs are what the code prints today is for nbval to check: ``make te
 """
 
 import html
-import inspect
 import json
 import re
 import sys
@@ -117,23 +116,7 @@ def test_every_chapter_has_something_to_change(chapter):
 
 
 FOLDED = {"hide-input", "hide-cell", "hide-output"}
-REMOVED = {"remove-cell", "remove-input"}
 LABEL = re.compile(r"Show (?!code)[^:#]{3,55}")
-
-
-def code_lines(chapter, tags):
-    """Lines of code in the cells of a chapter that have one of some tags."""
-    cells = golden.code_cells(golden.read(chapter))
-    marked = [cell for cell in cells if tags & set(cell.metadata.get("tags", []))]
-    return sum(len(cell.source.splitlines()) for cell in marked)
-
-
-def test_chapters_hold_what_they_teach():
-    """Values and guards live in ``drocox.chapters``; what stays folded may be worth a look."""
-    removed = sum(code_lines(chapter, REMOVED) for chapter in CHAPTERS)
-    hidden = sum(code_lines(chapter, REMOVED | FOLDED) for chapter in CHAPTERS)
-    assert removed <= 600
-    assert hidden <= 3000
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS, ids=name)
@@ -607,21 +590,10 @@ def test_the_map_of_the_package_is_what_its_imports_say():
     assert named <= set(house.modules()) | packages
 
 
-def test_every_public_name_has_a_place_in_the_reference():
-    pages = sorted((ROOT / "book" / "api").glob("*.md"))
-    assert set(pages) <= set(PAGES)
-    text = "".join(page.read_text(encoding="utf8") for page in pages)
-    documented = set(re.findall(r"auto(?:function|class|module):: ([\w.]+)", text))
-    for name in sorted(drocox.__all__):
-        module = getattr(drocox, name)
-        where = getattr(module, "__name__", "") if inspect.ismodule(module) else f"drocox.{name}"
-        inside = [thing for thing in documented if thing.startswith(f"{where}.")]
-        assert where in documented or inside, f"{name} is in no page of book/api"
-    for name in ("drocox.auditing.audit.page", "drocox.tuning.Choice", "drocox.tuning.cross_fit"):
-        assert name in documented
+def test_the_reference_names_all_of_its_pages():
     map_of_pages = (ROOT / "book" / "api.md").read_text(encoding="utf8")
-    for page in pages:
-        assert f"(api/{page.name})" in map_of_pages
+    for page in (ROOT / "book" / "api").glob("*.md"):
+        assert page in PAGES and f"(api/{page.name})" in map_of_pages
 
 
 RESULTS = Path("drocox", "paper", "results")
