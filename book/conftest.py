@@ -13,7 +13,6 @@ import nbformat
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent / "_ext"))
-import warm
 from cache_key import here, kernel_environment, made_on
 
 TWINS = sorted(Path(__file__).parent.rglob("*.ipynb"))
@@ -22,10 +21,6 @@ TWINS = sorted(Path(__file__).parent.rglob("*.ipynb"))
 def is_foreign(path):
     """Whether a twin was made on another platform than this one."""
     return made_on(nbformat.read(path, as_version=4)) != here()
-
-
-def pytest_configure():
-    warm.use()
 
 
 @pytest.hookimpl(wrapper=True)

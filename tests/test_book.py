@@ -625,9 +625,8 @@ FILL = """
 import os, sys
 from pathlib import Path
 from types import SimpleNamespace
-import bookbuild, cache_key, golden, warm
+import bookbuild, cache_key, golden
 os.environ.update(cache_key.kernel_environment())
-warm.use()
 root, cache, *chapters = sys.argv[1:]
 golden.chapters = lambda root: [Path(chapter) for chapter in chapters]
 if bookbuild.from_twins():

@@ -25,7 +25,6 @@ from sphinx.util import logging
 sys.path.insert(0, str(Path(__file__).parent))
 import cache_key
 import golden
-import warm
 
 logger = logging.getLogger(__name__)
 KEPT = 3  # caches on disk: switching between two branches stays fast
@@ -141,7 +140,6 @@ def setup(app):
     """Called by Sphinx."""
     gc.set_threshold(50_000, 20, 100)  # seldom: a build keeps most of what it makes
     os.environ.update(cache_key.kernel_environment())
-    warm.use()
     app.connect("config-inited", choose_cache)
     app.connect("builder-inited", copy_twins)
     app.connect("builder-inited", fill_cache)
