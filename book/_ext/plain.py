@@ -6,7 +6,6 @@ solutions headings, theorems, formulas and figures carry the numbers that the si
 references and citations are links. What has no translation is an error, so that nothing is left.
 """
 
-import ast
 import base64
 import collections
 import copy
@@ -19,6 +18,7 @@ import jupytext
 import nbformat
 import yaml
 from markdown_it.renderer import RendererHTML
+from myst_nb.core.variables import format_plain_text
 from myst_parser.config.main import MdParserConfig
 from myst_parser.parsers.mdit import create_md_parser
 from pybtex.database import parse_file
@@ -297,9 +297,9 @@ class Page:
         return self.values[name]
 
     def text(self, name):
-        """A glued value in a sentence."""
-        shown = self.value(name)["text/plain"]
-        return str(ast.literal_eval(shown)) if shown[:1] in {"'", '"'} else shown
+        """A glued value in a sentence, by its name or, as myst-nb has it, by ``name:format``."""
+        name, _, fmt = name.partition(":")
+        return format_plain_text(self.value(name)["text/plain"], fmt)
 
     def citation(self, role, keys):
         cited = []
