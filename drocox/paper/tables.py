@@ -2,71 +2,281 @@
 
 Tables are long frames (model, method, metric, mean, std, paper_mean, paper_std): means and
 standard deviations (``ddof=0``, as published) over the ten repeats of the selected models.
-:func:`show` lays one out as the paper does (:mod:`drocox.paper.layout`), :func:`fidelity_table`
-says how near each rule comes to the published rows (:mod:`drocox.paper.fidelity`), and what tables
-there are stands in :mod:`drocox.paper.exhibits`: their names are here, too.
+:func:`show` lays one out as the paper does, and :func:`fidelity_table` says how near each rule of
+selection comes to the published rows.
+
+``results/exhibits.toml`` lists the exhibits T2 to T15, the metrics and the views; published numbers
+are in ``results/published``. The runs behind an exhibit are the chosen one of every row and repeat.
 """
 
+import html
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
 import pandas as pd
 
 from drocox import _checks
+from drocox.paper import selection as choice
+from drocox.paper import store
 from drocox.paper.datasets import dataset_summary
-from drocox.paper.exhibits import (
-    EXHIBIT_OF,
-    EXHIBITS,
-    METRICS,
-    READINGS,
-    SPLIT_EXHIBITS,
-    VIEWS,
-    WRITTEN,
-    Folder,
-    alpha_runs,
-    chosen_runs,
-    exhibit_of,
-    exhibit_runs,
-    metrics_of,
-    published,
-    published_figure,
-    published_table,
-    summary,
-)
-from drocox.paper.fidelity import fidelity_cells, fidelity_table
-from drocox.paper.layout import Shown, best_by, show, signed, wins
-from drocox.paper.protocol import ATTRIBUTES, MODELS, SPLIT
+from drocox.paper.protocol import ATTRIBUTES, DRO, METHODS, MODELS, N2_SHARES, PROTOCOLS, SPLIT
 
-__all__ = [
-    "EXHIBITS",
-    "EXHIBIT_OF",
-    "Folder",
-    "METRICS",
-    "READINGS",
-    "SPLIT_EXHIBITS",
-    "Shown",
-    "VIEWS",
-    "alpha_runs",
-    "alpha_table",
-    "best_by",
-    "chosen_runs",
-    "dataset_table",
-    "exhibit_of",
-    "exhibit_runs",
-    "exhibit_table",
-    "fidelity_cells",
-    "fidelity_table",
-    "main_table",
-    "metrics_of",
-    "one_side_table",
-    "published",
-    "published_figure",
-    "published_table",
-    "show",
-    "signed",
-    "split_share_table",
-    "wins",
-]
+Folder = Path | str | None  # of a store; None: the book's
 
+WRITTEN = tomllib.loads((store.DEFAULT / "exhibits.toml").read_text(encoding="utf-8"))
+# of T2 to T15: data set, attribute, what the selection minimises
+EXHIBITS = {exhibit: tuple(what) for exhibit, what in WRITTEN["tables"].items()}
+EXHIBIT_OF = WRITTEN["published"]  # names in results.csv
+SPLIT_EXHIBITS = ("t16", "t17")
+VIEWS = WRITTEN["views"]
+READINGS = WRITTEN["readings"]
+METRICS = WRITTEN["metrics"]  # name in the header, whether higher is better
 ROW = ["model", "method"]  # what a row of a table is
 T1 = ("samples", "features", "censoring rate", "sensitive attributes")
+FIDELITY = ["exhibit", "where", "model", "method", "rule", "recovered"]  # of a row
+# What was chosen already, by exhibit, view and version of the store: chapters ask for the same
+# table many times.
+_CHOSEN: dict[tuple, pd.DataFrame] = {}
+
+
+def published() -> pd.DataFrame:
+    """The published cells of the tables.
+
+    Returns
+    -------
+    DataFrame
+        558 rows: table, model, method, metric, mean, std, bold, green.
+    """
+    return pd.read_csv(store.DEFAULT / "published" / "results.csv")
+
+
+def published_figure() -> pd.DataFrame:
+    """The numbers behind the published figure.
+
+    Returns
+    -------
+    DataFrame
+        90 rows: dataset, alpha, metric, mean, std.
+    """
+    frame = pd.read_csv(store.DEFAULT / "published" / "figure1.csv")
+    return frame.assign(dataset=frame["dataset"].str.lower())
+
+
+def published_table(exhibit: str) -> pd.DataFrame:
+    """The published cells of one exhibit.
+
+    Parameters
+    ----------
+    exhibit : str
+        ``"t2"`` to ``"t17"``.
+
+    Returns
+    -------
+    DataFrame
+        Rows of :func:`published`; none if the exhibit's numbers are not known.
+    """
+    cells = published()
+    return cells[cells["table"] == EXHIBIT_OF.get(exhibit)].copy()
+
+
+def exhibit_of(dataset: str, attribute: str, tune_by: str) -> str:
+    """The id of a main table.
+
+    Parameters
+    ----------
+    dataset, attribute, tune_by : str
+        As in :func:`main_table`.
+
+    Returns
+    -------
+    str
+        ``"t2"`` to ``"t15"``.
+    """
+    return next(e for e, what in EXHIBITS.items() if what == (dataset, attribute, tune_by))
+
+
+def runs_of(protocol: str, out: Folder, forensic: bool = False) -> pd.DataFrame:
+    """Runs of a protocol; as published and on request, those of the forensic store below them.
+
+    Parameters
+    ----------
+    protocol : {"as_published", "corrected"}
+    out : path, optional
+        Folder of the store, by default the book's.
+    forensic : bool
+        Whether the runs of the forensic store are wanted, too.
+
+    Returns
+    -------
+    DataFrame
+    """
+    _checks.one_of(protocol, "protocol", PROTOCOLS)
+    runs = store.load_runs(protocol, out=out)
+    if forensic and protocol == "as_published" and store.is_finished("forensic", out):
+        runs = pd.concat([runs, store.load_runs("forensic", out=out)], ignore_index=True)
+    return runs
+
+
+def metrics_of(rows: pd.DataFrame, protocol: str) -> pd.DataFrame:
+    """The nine test metrics of runs under their plain names.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        Of :func:`exhibit_runs`.
+    protocol : {"as_published", "corrected"}
+        Under ``as_published`` the metric ``ibs`` is the misaligned one.
+
+    Returns
+    -------
+    DataFrame
+    """
+    ibs = "ibs_misaligned" if protocol == "as_published" else "ibs"
+    names = {f"test_{ibs if metric == 'ibs' else metric}": metric for metric in METRICS}
+    return rows[list(names)].rename(columns=names)
+
+
+def summary(
+    rows: pd.DataFrame, by: list[str], protocol: str, printed: pd.DataFrame
+) -> pd.DataFrame:
+    """Mean and deviation of each metric over the repeats, long, beside the published ones.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        Of :func:`exhibit_runs`.
+    by : list of str
+        Columns of a row of the table.
+    protocol : {"as_published", "corrected"}
+    printed : DataFrame
+        Published cells with mean and std; columns in common identify a cell.
+
+    Returns
+    -------
+    DataFrame
+        ``by``, metric, mean, std, paper_mean, paper_std (NaN where unpublished).
+    """
+    grouped = metrics_of(rows, protocol).groupby([rows[name] for name in by], sort=False)
+    mean = grouped.mean().rename_axis(columns="metric").stack()
+    std = grouped.std(ddof=0).rename_axis(columns="metric").stack()
+    table = pd.DataFrame({"mean": mean, "std": std}).reset_index()
+    printed = printed.rename(columns={"mean": "paper_mean", "std": "paper_std"})
+    return table.merge(printed, how="left")[[*table, "paper_mean", "paper_std"]]
+
+
+def chosen_runs(
+    dataset: str,
+    attribute: str,
+    tune_by: str = "ci_percent",
+    protocol: str = "as_published",
+    selection: str = "stated",
+    out: Folder = None,
+) -> pd.DataFrame:
+    """The runs behind a main table: the chosen one of every method and repeat.
+
+    Parameters
+    ----------
+    dataset, attribute, tune_by, protocol, selection, out
+        As in :func:`main_table`.
+
+    Returns
+    -------
+    DataFrame
+        160 stored rows (fewer if the store has fewer), with F_G, CI and F_A of the attribute under
+        plain names.
+    """
+    runs = runs_of(protocol, out, forensic=selection == "recovered")
+    version = store.version(protocol, out)
+    if version is None:  # an unfinished store may grow between two calls
+        return choice.selected(runs, dataset, attribute, tune_by=tune_by, selection=selection)
+    what = (dataset, attribute, tune_by, protocol, selection, version)
+    if what not in _CHOSEN:
+        _CHOSEN[what] = choice.selected(
+            runs, dataset, attribute, tune_by=tune_by, selection=selection
+        )
+    return _CHOSEN[what].copy()
+
+
+def exhibit_runs(
+    exhibit: str, *, protocol: str = "as_published", selection: str = "stated", out: Folder = None
+) -> pd.DataFrame:
+    """The runs behind any of T2 to T17: the chosen one of every row and repeat.
+
+    In T16 and T17 (SPLIT on FLC, age) the choice is made apart for each share or side.
+
+    Parameters
+    ----------
+    exhibit : str
+        ``"t2"`` to ``"t17"``.
+    protocol, selection, out
+        As in :func:`main_table`.
+
+    Returns
+    -------
+    DataFrame
+        Stored rows; ``method`` is the name of the table's row.
+    """
+    _checks.one_of(exhibit, "exhibit", [*EXHIBITS, *SPLIT_EXHIBITS])
+    if exhibit in EXHIBITS:
+        return chosen_runs(*EXHIBITS[exhibit], protocol, selection, out)
+    runs = runs_of(protocol, out, forensic=selection == "recovered")
+    chosen = []
+    for (_, _, model, name), rows, plain in split_rows(runs, exhibit):
+        rule = choice.rule_of("n2", SPLIT[model], selection)
+        chosen.append(choice.select(rows, plain, rule).assign(method=name))
+    return pd.concat(chosen or [runs.head(0)], ignore_index=True)
+
+
+def alpha_runs(dataset: str, *, protocol: str = "as_published", out: Folder = None) -> pd.DataFrame:
+    """The runs behind F1: linear DRO-COX at learning rate 0.01.
+
+    Parameters
+    ----------
+    dataset : {"flc", "support", "seer"}
+    protocol, out
+        As in :func:`main_table`.
+
+    Returns
+    -------
+    DataFrame
+        Stored rows, with F_G, CI and F_A of age under plain names.
+    """
+    rows = choice.candidates(runs_of(protocol, out), dataset, "age")
+    method = DRO["linear"]
+    rows = rows[(rows["method"] == method) & (rows["learning_rate"] == 0.01)]
+    if rows.empty:
+        raise ValueError(f"the store holds no runs of {method} on {dataset}; train some first")
+    return rows
+
+
+def split_rows(runs: pd.DataFrame, exhibit: str) -> Iterator[tuple]:
+    """The rows of T16 (a share each) or T17 (one side, two sides), of both models.
+
+    Parameters
+    ----------
+    runs : DataFrame
+        Of :func:`runs_of`.
+    exhibit : {"t16", "t17"}
+
+    Returns
+    -------
+    iterator
+        Of three things for each row: exhibit, "n2", model and method; the runs it was chosen from;
+        and those of Cox (DeepSurv) to compare with.
+    """
+    flc = choice.add_f_a(runs[runs["dataset"] == "flc"], "age")
+    for model in MODELS:
+        split = flc[flc["method"] == SPLIT[model]]
+        if exhibit == "t16":
+            parts = split[split["sides"] == 2].groupby("n2_share")
+            names = {share: f"{share:g}n" for share in N2_SHARES}
+        else:
+            parts = split[split["n2_share"] == 0.5].groupby("sides")
+            names = {1: SPLIT[model].replace(")", ", ONE SIDE)"), 2: SPLIT[model]}
+        for key, rows in parts:
+            yield (exhibit, "n2", model, names[key]), rows, choice.plain_of(flc, model)
 
 
 def main_table(
@@ -217,3 +427,199 @@ def dataset_table() -> pd.DataFrame:
         ours = (f"{f['rows']:,}", str(f["features"]), f"{f['censoring_rate']:.3f}", f["attributes"])
         rows += [(name, *row) for row in zip(T1, ours, printed, strict=True)]
     return pd.DataFrame(rows, columns=["dataset", "quantity", "ours", "paper"])
+
+
+# How near each rule of selection comes to the published numbers
+
+
+def _published_rows(runs: pd.DataFrame) -> Iterator[tuple]:
+    """The 62 published rows, as far as there are runs: as above, with a data set for "n2"."""
+    for exhibit in EXHIBIT_OF:
+        if exhibit in SPLIT_EXHIBITS:
+            yield from split_rows(runs, exhibit)
+            continue
+        dataset, attribute, _ = EXHIBITS[exhibit]
+        candidates = choice.candidates(runs, dataset, attribute)
+        for method, rows, plain in choice.by_method(candidates):
+            yield (exhibit, dataset, METHODS[method].model, method), rows, plain
+
+
+def fidelity_cells(protocol: str = "as_published", *, out: Folder = None) -> pd.DataFrame:
+    """Every rule of the closed list against every one of the 558 published cells.
+
+    Parameters
+    ----------
+    protocol, out
+        As in :func:`main_table`.
+
+    Returns
+    -------
+    DataFrame
+        exhibit, where, model, method, rule, recovered (whether the rule is the row's recovered
+        one), metric, mean, paper_mean, paper_std, distance (in published SDs).
+    """
+    chosen = []
+    labels = []  # of each chosen row
+    for row, rows, plain in _published_rows(runs_of(protocol, out, forensic=True)):
+        _, where, model, method = row
+        name = SPLIT[model] if where == "n2" else method
+        recovered = choice.rule_of(where, name, "recovered")
+        for rule in choice.SELECTION_RULES:
+            of_rule = choice.select(rows, plain, rule)  # none where a rule does not apply
+            chosen.append(of_rule)
+            labels += [(*row, rule, rule == recovered)] * len(of_rule)
+    if not chosen:
+        raise ValueError("the store holds no runs of a published row; train some first")
+    exhibits = {name: exhibit for exhibit, name in EXHIBIT_OF.items()}
+    printed = published()
+    printed["exhibit"] = printed["table"].map(exhibits)
+    runs = pd.concat(chosen, ignore_index=True).drop(columns=["model", "method"])
+    runs = pd.concat([runs, pd.DataFrame(labels, columns=FIDELITY)], axis=1)
+    table = summary(runs, FIDELITY, protocol, printed)
+    gap = (table["mean"] - table["paper_mean"]) / table["paper_std"]
+    return table.drop(columns="std").assign(distance=gap.abs())
+
+
+def fidelity_table(protocol: str = "as_published", *, out: Folder = None) -> pd.DataFrame:
+    """Distance of every rule's row to the published one, for the 62 published rows.
+
+    Parameters
+    ----------
+    protocol, out
+        As in :func:`main_table`.
+
+    Returns
+    -------
+    DataFrame
+        exhibit, where, model, method, rule, recovered, distance (mean over the nine metrics, in
+        published SDs), worst (the largest of the nine), within (how many lie within 1 SD).
+    """
+    cells = fidelity_cells(protocol, out=out)
+    grouped = cells.assign(within=cells["distance"] <= 1).groupby(FIDELITY, sort=False)
+    return grouped.agg(
+        distance=("distance", "mean"), worst=("distance", "max"), within=("within", "sum")
+    ).reset_index()
+
+
+# The paper's layout
+
+
+def signed(table: pd.DataFrame) -> pd.Series:
+    """Means with the sign that makes higher better.
+
+    Parameters
+    ----------
+    table : DataFrame
+        With the columns metric and mean.
+
+    Returns
+    -------
+    Series
+    """
+    return table["mean"].where(table["metric"].map(lambda m: METRICS[m][1]), -table["mean"])
+
+
+def best_by(table: pd.DataFrame) -> pd.Series:
+    """Whether each row has the best mean of its model and metric.
+
+    Parameters
+    ----------
+    table : DataFrame
+        As :func:`main_table` gives it.
+
+    Returns
+    -------
+    Series of bool
+    """
+    goal = signed(table)
+    return goal == goal.groupby([table["model"], table["metric"]]).transform("max")
+
+
+def wins(table: pd.DataFrame) -> pd.Series:
+    """Whether each row is a DRO variant whose mean beats all baselines of its model and metric.
+
+    Parameters
+    ----------
+    table : DataFrame
+        As :func:`main_table` gives it.
+
+    Returns
+    -------
+    Series of bool
+        False throughout where a table has no baselines (T16, T17).
+    """
+    goal = signed(table)
+    ours = table["method"].str.contains("DRO-COX")
+    bar = goal.where(~ours).groupby([table["model"], table["metric"]]).transform("max")
+    return ours & (goal > bar)
+
+
+class Shown:
+    """A table as HTML, with its caption where only text is shown."""
+
+    def __init__(self, markup: str, caption: str):
+        self.markup = markup
+        self.caption = caption
+
+    def _repr_html_(self) -> str:
+        return self.markup
+
+    def __repr__(self) -> str:
+        return f"<table: {self.caption}>"
+
+
+def show(table: pd.DataFrame, caption: str = "test scores", distances: bool = True) -> Shown:
+    """Lay a table out as the paper does.
+
+    The best mean of each model and metric is bold; a DRO variant that beats all baselines is
+    shaded; below each mean stand its SD and, where published, the paper's mean and our distance to
+    it in the paper's SDs. Unlike there, CI and F_A come first.
+
+    Parameters
+    ----------
+    table : DataFrame
+        As :func:`main_table` gives it.
+    caption : str
+    distances : bool
+        Whether to show the paper's means: not where the runs were judged on other patients.
+
+    Returns
+    -------
+    Shown
+        Displayed as HTML by a notebook.
+    """
+    marked = table.assign(best=best_by(table), win=wins(table))
+    # what the book is about comes first
+    metrics = dict.fromkeys(["ci_percent", "f_a", *METRICS])
+    order = [metric for metric in metrics if metric in set(table["metric"])]
+    twice = table.groupby("method")["model"].nunique().max() > 1  # T16: the same shares in both
+    head = "".join(f"<th>{_heading(metric)}</th>" for metric in order)
+    body = []
+    for (model, method), of_method in marked.groupby(["model", "method"], sort=False):
+        cells = of_method.set_index("metric").loc[order]
+        data = "".join(_cell(cell, distances) for _, cell in cells.iterrows())
+        name = html.escape(f"{model}, {method}" if twice else method).replace("(", "<wbr>(")
+        body.append(f'<tr class="{model}"><th>{name}</th>{data}</tr>')
+    markup = (
+        f'<div class="wide-table"><table class="results"><caption>{html.escape(caption)}'
+        f"</caption><thead><tr><th>method</th>{head}</tr></thead>"
+        f"<tbody>{''.join(body)}</tbody></table></div>"
+    )
+    return Shown(markup, caption)
+
+
+def _heading(metric: str) -> str:
+    """Name of a metric, and an arrow to where it is better."""
+    name, higher_is_better = METRICS[metric]
+    return f"{name} {'↑' if higher_is_better else '↓'}"
+
+
+def _cell(cell: pd.Series, distances: bool) -> str:
+    """A mean, its SD and, where published and wanted, the paper's mean and our distance to it."""
+    marks = " ".join(mark for mark in ("best", "win") if cell[mark])
+    text = f"{cell['mean']:.4f}<br><small>({cell['std']:.4f})</small>"
+    if distances and np.isfinite(cell["paper_mean"]):
+        distance = (cell["mean"] - cell["paper_mean"]) / cell["paper_std"]
+        signed_distance = f"{distance:+.1f}".replace("-", "\N{MINUS SIGN}")
+        text += f"<br><small>{cell['paper_mean']:.4f} <i>{signed_distance}</i></small>"
+    return f'<td class="{marks}">{text}</td>'
