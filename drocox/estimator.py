@@ -6,37 +6,173 @@ r"""The estimator: DRO-COX for a user's own data, in the style of scikit-surviva
 
 with :func:`drocox.solver.minimise` for linear models and :func:`drocox.training.fit_stack` for
 networks. Predicted survival is :math:`S(t \mid x) = \exp(-H_0(t)\, e^{s f(x)})` with Breslow's
-:math:`H_0` (:mod:`drocox.baseline`) and a slope :math:`s`, which is 1 unless scores are
-recalibrated (:mod:`drocox.recalibration`). The table of coefficients is made in
-:mod:`drocox.coefficients`.
+:math:`H_0` and a slope :math:`s`, which is 1 unless scores are recalibrated.
 """
 
 import warnings
 from dataclasses import KW_ONLY, dataclass, replace
+from functools import cached_property
+from itertools import pairwise
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
-from sklearn.base import BaseEstimator, _fit_context
+from scipy import stats
+from sklearn.base import BaseEstimator, _fit_context, clone
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import train_test_split
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 from sksurv.base import SurvivalAnalysisMixin
 from sksurv.functions import StepFunction
+from sksurv.util import Surv, check_array_survival
 
 from drocox import _checks, accuracy, kernels, training
-from drocox.baseline import breslow_baseline
-from drocox.coefficients import coefficient_table, standard_errors
-from drocox.cox import stratum_of_each
+from drocox.cox import RiskSets, cox_losses, risk_sets, split_cox_losses, stratum_of_each
 from drocox.dro import RULES, dual_constant, tail
-from drocox.recalibration import cross_fitted_slope
-from drocox.sample import Sample, outcomes_of, random_half
 from drocox.solver import Solution, minimise
 
 LARGEST_FOR_ADAM = 1e10  # feature: Adam's steps are of the size of the learning rate
+FLAT = 1e-10  # share of the information below which a feature counts as constant
+WORST_CONDITION = 1e12  # of an information matrix that is inverted
+FOLDS = 5  # of a recalibration
+
+
+# --- The patients it is given ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Training patients; arrays of n rows."""
+
+    X: np.ndarray
+    time: np.ndarray
+    event: np.ndarray
+    weights: np.ndarray
+    strata: np.ndarray | None = None  # codes
+    first: np.ndarray | None = None  # of a split
+
+    @cached_property
+    def risk(self) -> RiskSets:
+        """Their risk sets."""
+        return risk_sets(self.time, self.event, strata=self.strata)
+
+    @property
+    def y(self) -> np.ndarray:
+        """Events and times, as scikit-survival has them."""
+        return Surv.from_arrays(self.event, self.time)
+
+    @property
+    def masses(self) -> np.ndarray:
+        """Case weights in each part whose risks are added: everybody, or the two halves."""
+        if self.first is None:
+            return self.weights[None]
+        return np.stack([self.first, ~self.first]).astype(float)
+
+    def rows(self, rows: np.ndarray) -> "Sample":
+        """Some patients, or all in another order.
+
+        Parameters
+        ----------
+        rows : array
+            Positions, or a mask.
+
+        Returns
+        -------
+        Sample
+        """
+        return Sample(
+            self.X[rows],
+            self.time[rows],
+            self.event[rows],
+            self.weights[rows],
+            None if self.strata is None else self.strata[rows],
+            None if self.first is None else self.first[rows],
+        )
+
+    def losses(self, scores: torch.Tensor) -> torch.Tensor:
+        """Cox losses, or split ones.
+
+        Parameters
+        ----------
+        scores : tensor of shape (n,)
+
+        Returns
+        -------
+        tensor of shape (n,)
+        """
+        if self.first is not None:
+            return split_cox_losses(scores, self.risk, first=self.first)
+        return cox_losses(scores, self.risk, weights=self.weights)
+
+
+def outcomes_of(X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Times and events of ``y``, as many as rows of ``X``.
+
+    Parameters
+    ----------
+    X : array of n rows
+    y : structured array of shape (n,)
+        Events and times, as ``sksurv.util.Surv`` makes it.
+
+    Returns
+    -------
+    time, event : arrays of shape (n,)
+    """
+    _refuse_other_designs(y)
+    try:
+        event, time = check_array_survival(X, y, allow_all_censored=True)
+    except ValueError as error:
+        remedy = "use sksurv.util.Surv.from_arrays(event, time), a time >= 0 for each row of X"
+        raise ValueError(f"y is refused: {str(error).rstrip('.')}; {remedy}") from error
+    return _checks.outcomes(time, event, ("time in y", "event in y"))
+
+
+def _refuse_other_designs(y) -> None:
+    """Delayed entry and competing risks have no place in the two fields of ``y``."""
+    fields = getattr(getattr(y, "dtype", None), "names", None)
+    if fields is None:
+        return
+    if len(fields) > 2:
+        raise ValueError(
+            f"y has {len(fields)} fields ({', '.join(fields)}), not event and time alone: for "
+            "delayed entry use lifelines' CoxPHFitter.fit(..., entry_col=...), for competing risks "
+            "make other causes censored, Surv.from_arrays(cause == 1, time)"
+        )
+    codes = y[fields[0]]
+    if codes.dtype.kind in "iuf" and not np.isin(codes, (0, 1)).all():
+        raise ValueError(
+            f"{fields[0]} in y holds codes other than 0 and 1: with competing risks, model the "
+            "hazard of one cause, others censored, Surv.from_arrays(cause == 1, time); for "
+            "cumulative incidences use sksurv.nonparametric.cumulative_incidence_competing_risks"
+        )
+
+
+def random_half(event: np.ndarray, seed: int) -> np.ndarray:
+    """Mask of D1, a random half, stratified by event where there are enough of both kinds.
+
+    Parameters
+    ----------
+    event : bool array of shape (n,)
+    seed : int
+
+    Returns
+    -------
+    bool array of shape (n,)
+    """
+    strata = event if min(event.sum(), (~event).sum()) > 1 else None
+    rows = np.arange(len(event))
+    chosen, _ = train_test_split(rows, test_size=0.5, stratify=strata, random_state=seed)
+    first = np.isin(rows, chosen)
+    if not event[first].any() or not event[~first].any():
+        raise ValueError("split=True needs an event in each half; pass more, or split=False")
+    return first
+
+
+# --- The estimator --------------------------------------------------------------------------------
 
 
 @dataclass(eq=False, repr=False)
@@ -508,3 +644,201 @@ def _seed(random_state) -> int:
     if isinstance(random_state, Integral):
         return int(random_state)
     return int(check_random_state(random_state).randint(2**31 - 1))
+
+
+# --- Breslow's baseline hazard --------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """The baseline hazard of each stratum, all on one grid of times."""
+
+    grid: np.ndarray  # 0, then the training times in order
+    log_hazards: np.ndarray  # (strata, times of the grid): logarithms of the cumulative hazard
+
+    def cumulative_hazards(
+        self, scores: np.ndarray, stratum: np.ndarray, times: np.ndarray
+    ) -> np.ndarray:
+        """Cumulative hazards of patients.
+
+        Parameters
+        ----------
+        scores : array of shape (n,)
+        stratum : int array of shape (n,)
+            Number of each patient's stratum.
+        times : array of shape (k,)
+            From 0 to the last training time.
+
+        Returns
+        -------
+        array of shape (n, k)
+            Made in the memory that it takes, and no more.
+        """
+        times = _checks.numbers(times, "times", 1)
+        last = self.grid[-1]
+        if times.min() < 0 or times.max() > last:
+            raise ValueError(
+                f"times must lie between 0 and the last training time ({last:g}), beyond "
+                "which no hazard is known; leave out the others"
+            )
+        at = np.searchsorted(self.grid, times, side="right") - 1
+        baseline = self.log_hazards[:, at]
+        hazards = baseline[stratum] if len(baseline) > 1 else np.repeat(baseline, len(scores), 0)
+        hazards += scores[:, None]
+        with np.errstate(over="ignore"):
+            return np.exp(hazards, out=hazards)
+
+
+def breslow_baseline(scores: np.ndarray, sample: Sample) -> Baseline:
+    """The baseline hazard by which the training patients were expected to die as they did.
+
+    Parameters
+    ----------
+    scores : array of shape (n,)
+        Of the training patients.
+    sample : Sample
+
+    Returns
+    -------
+    Baseline
+    """
+    risk = sample.risk
+    with_scores = torch.from_numpy(scores)
+    # the loss of i is the logarithm of its sum over the risk set, less its score
+    log_sums = (cox_losses(with_scores, risk, weights=sample.weights) + with_scores).numpy()
+    grid = np.union1d(0.0, risk.time)
+    log_hazards = []
+    for low, high in pairwise(risk.bounds):
+        positions = low + np.flatnonzero(risk.event[0, low:high])[::-1]  # earliest first
+        died = risk.order[0][positions]
+        with np.errstate(divide="ignore"):  # a weight of 0 is nobody
+            steps = np.log(sample.weights[died]) - log_sums[died]
+        log_steps = np.append(-np.inf, np.logaddexp.accumulate(steps))
+        happened = np.searchsorted(risk.time[0][positions], grid, side="right")
+        log_hazards.append(log_steps[happened])
+    return Baseline(grid, np.array(log_hazards))
+
+
+# --- Coefficients and their standard errors -------------------------------------------------------
+
+
+def standard_errors(sample: Sample, scores: np.ndarray) -> np.ndarray:
+    r"""Square roots of the diagonal of the inverse information of a Cox regression.
+
+    The information is the sum over events of the variance of the features in the risk set,
+
+    .. math:: \sum_k h_k x_k x_k^T \sum_{i: k \in R_i} \frac{w_i \delta_i}{T_i}
+              - \sum_i w_i \delta_i \bar x_i \bar x_i^T, \qquad T_i = \sum_{j \in R_i} h_j,\;
+              \bar x_i = \sum_{j \in R_i} h_j x_j / T_i,\; h_j = w_j e^{f_j}.
+
+    Parameters
+    ----------
+    sample : Sample
+    scores : array of shape (n,)
+        The regression's.
+
+    Returns
+    -------
+    array of shape (n_features,)
+        NaN for features without variance, and for all if one is a combination of others.
+    """
+    risk = sample.risk
+    order = risk.order[0]
+    X = sample.X[order] - sample.X.mean(axis=0)
+    scale = np.abs(X).max(axis=0)
+    scale[scale == 0] = 1.0
+    X /= scale
+    mass = sample.weights[order]
+    events = mass * risk.event[0]
+    hazard = mass * np.exp(scores[order] - scores.max())
+    one_sum = np.zeros((1, len(order)), int)
+    sets = (risk.stop, one_sum, one_sum, risk.begin)
+    total = kernels.risk_sums(hazard[None], *sets)[0]
+    share = np.divide(events, total, out=np.zeros_like(total), where=events > 0)
+    received = hazard * kernels.risk_sums_back(share[None], *sets)[0]
+    weighted = np.ascontiguousarray((hazard[:, None] * X).T)
+    sums = kernels.risk_sums(weighted, *sets)  # (features, n)
+    between = (sums * (share / np.where(total > 0, total, 1.0))) @ sums.T
+    information = (X * received[:, None]).T @ X - between
+    errors = np.full(len(scale), np.nan)
+    varies = information.diagonal() > FLAT * max(received.sum(), 1e-300)
+    inside = information[np.ix_(varies, varies)]
+    if varies.any() and np.linalg.cond(inside) < WORST_CONDITION:
+        errors[varies] = np.sqrt(np.linalg.inv(inside).diagonal()) / scale[varies]
+    return errors
+
+
+def coefficient_table(
+    names: list[str], coef: np.ndarray, errors: np.ndarray | None = None
+) -> pd.DataFrame:
+    """Coefficients and hazard ratios, a row for each feature.
+
+    Parameters
+    ----------
+    names : list of str
+        Of the features.
+    coef : array of shape (n_features,)
+    errors : array of shape (n_features,), optional
+        Standard errors, for tests against 0 and 95 % intervals.
+
+    Returns
+    -------
+    DataFrame
+    """
+    with np.errstate(over="ignore"):
+        ratios = np.exp(coef)
+    columns = {"coefficient": coef, "hazard_ratio": ratios}
+    if errors is not None:
+        z = coef / errors
+        reach = stats.norm.ppf(0.975) * errors
+        columns |= {"standard_error": errors, "z": z, "p": 2 * stats.norm.sf(np.abs(z))}
+        columns |= {"low": coef - reach, "high": coef + reach}
+    return pd.DataFrame(columns, index=pd.Index(names, name="feature"))
+
+
+# --- The slope of a recalibrated model ------------------------------------------------------------
+
+
+def cross_fitted_slope(model: BaseEstimator, sample: Sample) -> float:
+    """Coefficient of the held-out scores of five folds in a Cox regression.
+
+    Folds are dealt out in order of event, time and features, so the slope depends on no seed and
+    not on the order of the rows.
+
+    Parameters
+    ----------
+    model : DROCox
+        What to fit to four folds each, without recalibration.
+    sample : Sample
+
+    Returns
+    -------
+    float
+        At least 0: less would say that the scores do not rank.
+    """
+    present = sample.weights > 0
+    if (sample.event & present).sum() < FOLDS:
+        raise ValueError(f"recalibrate=True needs {FOLDS} events; pass more, or leave it out")
+    order = np.lexsort((*sample.X.T, sample.time, sample.event, present))
+    fold = np.empty(len(order), int)
+    fold[order] = np.arange(len(order)) % FOLDS
+    held_out = np.empty(len(order))
+    for k in range(FOLDS):
+        held_out[fold == k] = _held_out_scores(model, sample, fold == k)
+    # models of different folds may differ by a constant: compare within folds
+    strata = fold if sample.strata is None else fold + FOLDS * sample.strata
+    risk = risk_sets(sample.time, sample.event, strata=strata)
+    weights = None if sample.first is not None else sample.weights
+    slope = minimise(held_out[:, None], risk, 1.0, weights=weights).coef[0]
+    return max(0.0, float(slope))
+
+
+def _held_out_scores(model: BaseEstimator, sample: Sample, left_out: np.ndarray) -> np.ndarray:
+    """Scores of some patients by a model of all others."""
+    others = sample.rows(~left_out)
+    weights = None if sample.first is not None else others.weights  # a split takes none
+    copy = clone(model).set_params(recalibrate=False, verbose=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the whole model's will do
+        copy.fit(others.X, others.y, sample_weight=weights, strata=others.strata)
+    return copy.predict(sample.X[left_out])

@@ -13,16 +13,15 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 from sklearn.base import clone
 
-from drocox import _checks, concordance
-from drocox.choosing import KEPT, choose
+from drocox import _checks
 from drocox.data import SurvivalData
-from drocox.estimator import DROCox
-from drocox.evaluation import scaled_features
-from drocox.heldout import assign_folds
-from drocox.heldout.intervals import jackknife, simultaneous
 from drocox.progress import steps
+
+# What loads torch is imported where it is used: tables of stored results need :func:`choose` alone,
+# and would take twice as long.
 
 
 class Criterion(NamedTuple):
@@ -53,8 +52,60 @@ CRITERIA = {
     "worst_c_index": Criterion("c-index of the worst-ranked group", "worst", -1, "better", "worse"),
     "c_index": Criterion("c-index", "c", -1, "better", "worse"),
 }
+KEPT = 0.95  # share of the plain model's c-index that an eligible candidate keeps
 ALPHAS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.7)
 CURVE_TIMES = 100  # at which survival curves are asked for
+
+
+def most_accurate(c_index: ArrayLike) -> int:
+    """Choose the candidate with the largest c-index.
+
+    Parameters
+    ----------
+    c_index : array of shape (k,)
+        Of each candidate; NaN never wins.
+
+    Returns
+    -------
+    int
+        Position of the choice, of equal ones the first.
+    """
+    c_index = np.asarray(c_index, dtype=float)
+    if np.isnan(c_index).all():
+        raise ValueError("c_index holds no number; pass the c-index of at least one candidate")
+    return int(np.nanargmax(c_index))
+
+
+def choose(
+    c_index: ArrayLike, imparity: ArrayLike, plain: float, *, ties: ArrayLike | None = None
+) -> int:
+    """Choose one of several candidates by the paper's rule: of those that keep 95 % of the plain
+    model's c-index, the one with the smallest imparity.
+
+    Parameters
+    ----------
+    c_index, imparity : arrays of shape (k,)
+        Of each candidate; one whose imparity or c-index is NaN is not eligible.
+    plain : float
+        The plain model's c-index.
+    ties : array of shape (k,), optional
+        Of equal imparities the smallest of these wins; by default the larger c-index does.
+
+    Returns
+    -------
+    int
+        Position of the choice; of candidates equal in all this the first. If no candidate is
+        eligible, the largest c-index wins.
+    """
+    best = most_accurate(c_index)
+    c_index = np.asarray(c_index, dtype=float)
+    imparity = np.asarray(imparity, dtype=float)
+    eligible = (c_index >= KEPT * plain) & ~np.isnan(imparity)
+    if not eligible.any():
+        return best
+    ties = -c_index if ties is None else np.asarray(ties)
+    order = np.lexsort((ties, imparity, ~eligible))  # by the last key, then by those before it
+    return int(order[0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,6 +150,10 @@ def cross_fit(data: SurvivalData, model=None, *, folds: int = 5, seed: int = 0, 
         :class:`drocox.DROCox`, or ``survival`` and ``times`` for another model that has
         ``predict_survival_function``, whose scores need not be log-hazards.
     """
+    from drocox.estimator import DROCox
+    from drocox.evaluation import scaled_features
+    from drocox.heldout import assign_folds
+
     _check_data(data)
     folds = _checks.whole_number(folds, "folds", least=2)
     if data.event.sum() < folds:
@@ -191,6 +246,8 @@ def choose_alpha(
         (``..._low``, ``..._high``) hold for all alphas at once with 95 %; and ``sentence``, which
         says whether the difference in the measure is beyond noise.
     """
+    from drocox.estimator import DROCox
+
     _check_data(data)
     _checks.one_of(attribute, "attribute", data.groups)
     _checks.one_of(measure, "measure", CRITERIA)
@@ -234,6 +291,8 @@ def _of_fold(
     scores: np.ndarray, time: np.ndarray, event: np.ndarray, codes: np.ndarray, measure: str
 ) -> tuple[float, np.ndarray]:
     """The c-index of one fold, and what the measure needs of each group."""
+    from drocox import concordance
+
     count = concordance.count(scores, time, event)
     if measure != "worst_c_index":
         return count.index(), count.fractions(codes)
@@ -264,6 +323,8 @@ def _compare(
     for a mean over J folds is S^2 / J. Folds share training patients: the variance is 1 + J times
     the ratio of test to training patients as large (Nadeau and Bengio).
     """
+    from drocox.heldout.intervals import jackknife, simultaneous
+
     n_folds = len(c_index)
 
     def mean_c_index(folds) -> np.ndarray:

@@ -16,13 +16,13 @@ from drocox.beyond import STUDIES, methods, protection, rivals, run
 from drocox.beyond.free import free_baseline
 from drocox.beyond.protection import nominal_alpha, protected_share
 from drocox.beyond.weighted_gap import weighted_gap
-from drocox.choosing import choose
 from drocox.data import SurvivalData
 from drocox.heldout import HeldOut, default_horizon
 from drocox.paper import provenance, store, sweep
 from drocox.paper.protocol import Stack
 from drocox.paper.work import Unit
 from drocox.solver import minimise
+from drocox.tuning import choose
 
 pytestmark = pytest.mark.slow  # of the study beyond the paper; `make check` is for the package
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drocox.choosing import KEPT, choose, most_accurate
+from drocox.tuning import KEPT, choose, most_accurate
 
 few = st.sampled_from([0.6, 0.65, KEPT * 0.7, 0.7, 0.72])
 unfairness = st.sampled_from([0.0, 1.0, 2.0, np.inf])

@@ -30,7 +30,7 @@ class Stub(BaseEstimator):
 
 @pytest.fixture
 def stub(monkeypatch):
-    monkeypatch.setattr(tuning, "DROCox", Stub)
+    monkeypatch.setattr("drocox.estimator.DROCox", Stub)
 
 
 def test_folds_are_even_in_every_stratum():

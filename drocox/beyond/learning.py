@@ -15,11 +15,11 @@ import numpy as np
 
 from drocox import concordance
 from drocox.beyond.cohorts import PRIMARY, Group, Patients, codes_of, cuts_of, described_groups
-from drocox.choosing import choose
 from drocox.evaluation import scaled_features
 from drocox.heldout import Estimate, HeldOut, assign_folds
 from drocox.paper.protocol import ALPHAS
 from drocox.solver import Solution, minimise
+from drocox.tuning import choose
 
 FOLDS = 5  # of the cross-fit inside a half
 RIDGE = 1e-6  # of every model, so that each has a minimum, also where a feature separates

@@ -19,7 +19,6 @@ from scipy import optimize
 from drocox import concordance, training
 from drocox.beyond.described import by_group, group_dro
 from drocox.beyond.free import free_baseline
-from drocox.choosing import choose
 from drocox.cox import RiskSets, cox_losses, risk_sets
 from drocox.data import SurvivalData
 from drocox.dro import dual_constant
@@ -28,6 +27,7 @@ from drocox.heldout import assign_folds
 from drocox.paper.datasets import load_dataset, measured
 from drocox.paper.protocol import ALPHAS
 from drocox.solver import minimise
+from drocox.tuning import choose
 
 FOLDS = 5
 REPEATS = 2

@@ -21,10 +21,10 @@ from drocox.bookstyle import guard, say
 from drocox.chapters.sentences import WRITTEN
 from drocox.chapters.uncertainty import chosen
 from drocox.chapters.uncertainty_paired import interval
-from drocox.choosing import KEPT
 from drocox.explorables.results import family
 from drocox.paper import protocol, selection, store
 from drocox.paper.claims import BASELINES, DRO, MAIN_PAIRS, PAIRS
+from drocox.tuning import KEPT
 
 BUDGETS = ("random", 3, 9, 18)
 KIND_OF_FAMILY = {

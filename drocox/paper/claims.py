@@ -19,7 +19,6 @@ import pandas as pd
 import yaml
 from scipy.stats import rankdata
 
-from drocox.choosing import KEPT
 from drocox.paper import checked, protocol, signed, store, tables
 from drocox.paper.checked import Count
 from drocox.paper.comparisons import (  # some of them for those who read the claims
@@ -47,6 +46,7 @@ from drocox.paper.comparisons import (  # some of them for those who read the cl
 )
 from drocox.paper.protocol import ALPHAS, ATTRIBUTES, METHODS, MODELS, SPLIT, STORES
 from drocox.paper.tables import METRICS, READINGS, VIEWS
+from drocox.tuning import KEPT
 
 CHECKED = "checked"
 IN_ORDER = [PRINTED, "as published", "stated rule", "one setting"]  # views, as they are shown

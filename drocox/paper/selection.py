@@ -22,9 +22,9 @@ import numpy as np
 import pandas as pd
 
 from drocox import _checks
-from drocox.choosing import choose, most_accurate
 from drocox.paper import store
 from drocox.paper.protocol import METHODS, PLAIN
+from drocox.tuning import choose, most_accurate
 
 TUNE_BY = ("ci_percent", "f_a")
 SELECTIONS = ("stated", "one_setting", "recovered")
