@@ -1,4 +1,4 @@
-r"""What the chapter on the worst case draws and tells: the ball on three patients, the ladder.
+r"""The χ² ball on three patients, for a slider of alpha: all distributions, and three balls.
 
 A distribution q on three patients is a point of a triangle, :math:`\sum_i q_i` corner :math:`_i`.
 Two corners are :math:`\sqrt 2` apart in q. With :math:`w = 3q` the ball
@@ -7,14 +7,11 @@ Two corners are :math:`\sqrt 2` apart in q. With :math:`w = 3q` the ball
 
 from collections.abc import Callable, Mapping
 
-import matplotlib.pyplot as plt
 import numpy as np
-import pandas as pd
 import torch
-from matplotlib.figure import Figure
 
 import drocox
-from drocox.bookstyle import COLOURS, guard, say
+from drocox.bookstyle import COLOURS, guard
 from drocox.explorables.element import Explorable
 from drocox.explorables.sliders import frames
 
@@ -214,149 +211,3 @@ def ball_slider(
         "paper. They shrink to the middle as alpha grows; a dot and a square "
         "mark the worst distributions of disc and polygon, towards C.",
     )
-
-
-def tell_groups(losses: np.ndarray, groups: Mapping[str, np.ndarray], event: np.ndarray) -> None:
-    """Mean losses of the groups that the text names, and the share of deaths.
-
-    Parameters
-    ----------
-    losses : array of shape (n,)
-    groups : mapping of str to bool array of shape (n,)
-    event : bool array of shape (n,)
-    """
-    mean = {name: losses[group].mean() for name, group in groups.items()}
-    everyone = losses.mean()
-    guard(
-        abs(max(mean["men"], mean["women"]) / everyone - 1) < 0.25,
-        "by gender both bars are near the mean",
-    )
-    guard(mean["over 65"] > 1.5 * everyone, "by age the patients over 65 are far above it")
-    cells = {name: mean[name] for name in LISTS["by both"]}
-    guard(max(cells, key=cells.get) == "men over 65", "by both, men over 65 are worst")
-    say("wc-old", f"{mean['over 65']:.2f}")
-    say("wc-gender", f"{max(mean['men'], mean['women']):.2f}")
-    say("wc-cell", f"{mean['men over 65']:.2f}")
-    say("wc-events", f"{100 * event.mean():.1f}")
-
-
-LISTS = {
-    "by gender": ("women", "men"),
-    "by age": ("65 or younger", "over 65"),
-    "by both": ("younger women", "younger men", "women over 65", "men over 65"),
-}
-
-
-def draw_lists(losses: np.ndarray, groups: Mapping[str, np.ndarray]) -> Figure:
-    """Mean loss of the groups of three lists, as bars as thick as the groups, and of everyone.
-
-    Parameters
-    ----------
-    losses : array of shape (n,)
-    groups : mapping of str to bool array of shape (n,)
-        All groups that :data:`LISTS` names.
-
-    Returns
-    -------
-    Figure
-    """
-    figure, axes = plt.subplots(figsize=(5.6, 4.6), layout="constrained")
-    places, labels = [], []
-    top = 0.0  # of the list under way; lists are 1 high, with a gap for the title
-    for title, names in LISTS.items():
-        means = np.array([losses[groups[name]].mean() for name in names])
-        shares = np.array([groups[name].mean() for name in names])
-        middle = top + shares.cumsum() - shares / 2
-        worst = means.argmax()
-        colours = ["C1" if number == worst else "C0" for number in range(len(names))]
-        axes.barh(middle, means, height=shares, color=colours, edgecolor="w", lw=2)
-        axes.text(means[worst], middle[worst], f" {means[worst]:.2f}", va="center")
-        axes.text(0, top - 0.05, title, va="bottom", weight="bold")
-        places += list(middle)
-        labels += names
-        top += 1.4
-    axes.axvline(losses.mean(), color="k", ls="--", lw=1)
-    axes.set_yticks(places, labels)
-    axes.set(xlabel="mean loss", ylim=(top - 0.35, -0.4))
-    axes.margins(x=0.12)
-    axes.set_xlim(left=0)
-    axes.grid(False)
-    return figure
-
-
-def tell_beyond_one_half(risk: Callable, radius: Mapping[str, Callable]) -> None:
-    """Where a group is no longer covered by the paper's radii.
-
-    Parameters
-    ----------
-    risk : function
-        DRO risk of a group of size p with loss 1, within a radius.
-    radius : mapping of str to function
-        Radius of the ball for an alpha, by rule.
-    """
-
-    def bound(size: float, rule: str) -> float:
-        return risk(size, radius[rule](size))
-
-    guard(round(bound(0.8, "definition"), 3) == 0.9, "a group of 0.8 is bounded by 0.900")
-    guard(bound(0.5, "definition") == 1.0 > bound(0.51, "definition"), "alpha <= 1/2 for r_max")
-    guard(
-        bound(2 / 3, "paper") > 1 - 1e-12 > bound(0.67, "paper"), "alpha <= 2/3 for that constant"
-    )
-    say("wc-counter", f"{bound(0.8, 'definition'):.3f}")
-    say("wc-counter-paper", f"{bound(0.8, 'paper'):.3f}")
-
-
-def tell_ladder(table: pd.DataFrame, losses: np.ndarray, event: np.ndarray) -> None:
-    """The ladder at alpha = 0.1, the largest loss, and the group of those who died.
-
-    Parameters
-    ----------
-    table : DataFrame
-        Bounds, a row for each alpha.
-    losses, event : arrays of shape (n,)
-    """
-    row = table.loc[0.1]
-    deaths = losses[event].mean()
-    at_share = drocox.dro_risk(torch.tensor(losses), event.mean(), rule="cvar").item()
-    guard(np.isclose(at_share, deaths), "the exact worst case is the group of those who died")
-    say("wc-01-named", f"{row['worst named group']:.2f}")
-    say("wc-01-cvar", f"{row['CVaR']:.2f}")
-    say("wc-01-paper", f"{row['paper']:.2f}")
-    say("wc-max", f"{losses.max():.2f}")
-    say("wc-deaths", f"{deaths:.2f}")
-
-
-def draw_ladder(losses: np.ndarray, groups: Mapping[str, np.ndarray]) -> Figure:
-    """Bounds on the mean loss of a group of probability alpha, and named groups at their shares.
-
-    Parameters
-    ----------
-    losses : array of shape (n,)
-    groups : mapping of str to bool array of shape (n,)
-
-    Returns
-    -------
-    Figure
-    """
-    alphas = np.linspace(0.02, 1, 99)
-    values = torch.tensor(losses)
-
-    def curve(rule: str) -> list:
-        return [drocox.dro_risk(values, alpha, rule=rule).item() for alpha in alphas]
-
-    figure, axes = plt.subplots(figsize=(6.4, 4))
-    styles = {"paper": ("C0", "-"), "definition": ("C1", "--"), "sharp": ("C2", "-.")}
-    for rule, (colour, dashes) in styles.items():
-        axes.plot(alphas, curve(rule), colour, ls=dashes, label=f"DRO, {rule}")
-    axes.plot(alphas, curve("cvar"), "C3", ls=":", lw=2.5, label="CVaR (exact)")
-    shares = [group.mean() for group in groups.values()]
-    means = [losses[group].mean() for group in groups.values()]
-    axes.plot(shares, means, "kx", label="named groups")
-    for edge in (1 / 2, 2 / 3):
-        axes.axvline(edge, color="0.5", ls=":", lw=1)
-    axes.set(
-        xlabel="α, smallest probability of a group", ylabel="mean loss", ylim=(0, None), xlim=(0, 1)
-    )
-    axes.legend()
-    return figure
