@@ -28,6 +28,7 @@ _NAMES = {
     "breslow_survival": "drocox.cox",
     "choose_alpha": "drocox.tuning",
     "cox_losses": "drocox.cox",
+    "cross_fit": "drocox.tuning",
     "dro_risk": "drocox.dro",
     "dual_constant": "drocox.dro",
     "evaluate": "drocox.evaluation",
@@ -64,4 +65,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+    return [*__all__, "__version__"]

@@ -15,10 +15,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 from sklearn.base import clone
+from tqdm import tqdm
 
 from drocox import _checks
 from drocox.data import SurvivalData
-from drocox.progress import steps
 
 # What loads torch is imported where it is used: tables of stored results need :func:`choose` alone,
 # and would take twice as long.
@@ -54,6 +54,7 @@ CRITERIA = {
 }
 KEPT = 0.95  # share of the plain model's c-index that an eligible candidate keeps
 ALPHAS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.7)
+PATIENCE = 5.0  # seconds before a progress bar is shown, on a terminal
 CURVE_TIMES = 100  # at which survival curves are asked for
 
 
@@ -169,7 +170,7 @@ def cross_fit(data: SurvivalData, model=None, *, folds: int = 5, seed: int = 0, 
     times = np.unique(np.quantile(data.time[data.event], np.linspace(0, 1, CURVE_TIMES)))
     times = times[times > 0]
     survival = np.empty((len(data), len(times)))
-    for k in steps(range(folds), "cross-fitting"):
+    for k in tqdm(range(folds), "cross-fitting", leave=False, disable=None, delay=PATIENCE):
         part = data.subset(fold != k)
         X, X_out = scaled_features(part, data.subset(fold == k))
         fitted = clone(model, safe=False).fit(X, part.y)  # a copy, of anything that can be fitted

@@ -67,7 +67,7 @@ def test_modules_of_the_library_are_found_by_their_names():
 
 
 def test_public_names_are_found_when_asked_for():
-    assert set(drocox.__all__) <= set(dir(drocox))
+    assert set(dir(drocox)) == {*drocox.__all__, "__version__"}
     for name in drocox.__all__:
         assert getattr(drocox, name) is not None
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):

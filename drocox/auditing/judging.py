@@ -13,13 +13,13 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from tqdm import tqdm
 
 from drocox.auditing.contrasts import Contrast, Scale, contrast, scale_of
 from drocox.auditing.families import EVERYBODY, Family, Group
 from drocox.auditing.predictions import Predictions
 from drocox.heldout import FEWEST_EVENTS, Estimate, HeldOut
 from drocox.heldout.intervals import jackknife
-from drocox.progress import steps
 
 MOST_PAIRED = 6  # groups that are compared with each other; more are compared with everybody
 MOST_CROSSED = 20_000_000  # groups times patients, up to which members are compared with everybody
@@ -134,7 +134,9 @@ def judge(
     rows, judged = _counted(everybody, kinds, hidden)
     comparisons: list[dict] = []
     imparity: list[dict] = []
-    for name, method in steps(predictions.measures.items(), "audit"):
+    for name, method in tqdm(
+        predictions.measures.items(), "audit", leave=False, disable=None, delay=5
+    ):
         contrasts: list[list[Contrast]] = []
         by_algorithm: list[list[Contrast]] = []
         for family, groups in zip(kinds, judged, strict=True):
