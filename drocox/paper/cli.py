@@ -136,7 +136,7 @@ def _table(args) -> None:
     selection = args.selection or "stated"
     exhibit = args.name
     if exhibit in ATTRIBUTES:
-        exhibit = tables.exhibit_of(exhibit, args.attribute, args.tune_by or "ci_percent")
+        exhibit = tables.exhibit_id(exhibit, args.attribute, args.tune_by or "ci_percent")
     t1 = exhibit == "t1"
     if t1:
         table = tables.dataset_table()

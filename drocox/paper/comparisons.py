@@ -150,7 +150,7 @@ def compared(view: str, pairs, models=MODELS, tune_by: str = "ci_percent") -> di
     """
     by_name = {}
     for dataset, attribute in pairs:
-        exhibit = tables.exhibit_of(dataset, attribute, tune_by)
+        exhibit = tables.exhibit_id(dataset, attribute, tune_by)
         if exhibit in EXHIBIT_OF or view not in (PRINTED, "as published"):
             for model in models:
                 name = f"{dataset} {attribute} {model}"

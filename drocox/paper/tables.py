@@ -3,14 +3,10 @@
 Tables are long frames (model, method, metric, mean, std, paper_mean, paper_std): means and
 standard deviations (``ddof=0``, as published) over the ten repeats of the selected models.
 :func:`show` lays one out as the paper does, and :func:`fidelity_table` says how near each rule of
-selection comes to the published rows.
-
-``results/exhibits.toml`` lists the exhibits T2 to T15, the metrics and the views; published numbers
-are in ``results/published``. The runs behind an exhibit are the chosen one of every row and repeat.
+selection comes to the published rows. The published numbers are in ``results/published``.
 """
 
 import html
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,93 +21,90 @@ from drocox.paper.protocol import ATTRIBUTES, DRO, METHODS, MODELS, N2_SHARES, P
 
 Folder = Path | str | None  # of a store; None: the book's
 
-WRITTEN = tomllib.loads((store.DEFAULT / "exhibits.toml").read_text(encoding="utf-8"))
-# of T2 to T15: data set, attribute, what the selection minimises
-EXHIBITS = {exhibit: tuple(what) for exhibit, what in WRITTEN["tables"].items()}
-EXHIBIT_OF = WRITTEN["published"]  # names in results.csv
-SPLIT_EXHIBITS = ("t16", "t17")
-VIEWS = WRITTEN["views"]
-READINGS = WRITTEN["readings"]
-METRICS = WRITTEN["metrics"]  # name in the header, whether higher is better
-ROW = ["model", "method"]  # what a row of a table is
-T1 = ("samples", "features", "censoring rate", "sensitive attributes")
-FIDELITY = ["exhibit", "where", "model", "method", "rule", "recovered"]  # of a row
-# What was chosen already, by exhibit, view and version of the store: chapters ask for the same
-# table many times.
-_CHOSEN: dict[tuple, pd.DataFrame] = {}
+EXHIBITS = {  # the main tables: data set, sensitive attribute, what the selection minimises
+    "t2": ("flc", "age", "ci_percent"),
+    "t3": ("support", "gender", "ci_percent"),
+    "t4": ("seer", "race", "ci_percent"),
+    "t5": ("flc", "gender", "ci_percent"),
+    "t6": ("support", "age", "ci_percent"),
+    "t7": ("support", "race", "ci_percent"),
+    "t8": ("seer", "age", "ci_percent"),
+    "t9": ("flc", "age", "f_a"),
+    "t10": ("flc", "gender", "f_a"),
+    "t11": ("support", "age", "f_a"),
+    "t12": ("support", "race", "f_a"),
+    "t13": ("support", "gender", "f_a"),
+    "t14": ("seer", "age", "f_a"),
+    "t15": ("seer", "race", "f_a"),
+}
+SPLIT_EXHIBITS = ("t16", "t17")  # SPLIT on FLC (age): shares of patients; one side and two
+EXHIBIT_OF = {  # exhibits with published numbers, and their names in published/results.csv
+    "t2": "general_performance_CI",
+    "t3": "general_performance_SUPPORT_gender_CI",
+    "t4": "general_performance_SEER_race_CI",
+    "t16": "performance_of_diff_split",
+    "t17": "performance_of_one_side_split",
+}
+TABLE_1 = {  # as printed
+    "flc": ("7,874", "6", "0.725", "age, gender"),
+    "support": ("9,105", "14", "0.319", "age, race, gender"),
+    "seer": ("4,024", "13", "0.847", "age, race"),
+}
+TABLE_1_COLUMNS = ("samples", "features", "censoring rate", "sensitive attributes")
+METRICS = {  # in the order of the tables: name in the header, whether higher is better
+    "c_index": ("c-index", True),
+    "auc": ("AUC", True),
+    "lpl": ("LPL", True),
+    "ibs": ("IBS", False),
+    "f_i": ("F<sub>I</sub>", False),
+    "f_g": ("F<sub>G</sub>", False),
+    "f_cap": ("F<sub>∩</sub>", False),
+    "f_a": ("F<sub>A</sub>", False),
+    "ci_percent": ("CI (%)", False),
+}
+VIEWS = {  # what the claims are judged in: runs, and how one model is chosen among them
+    "as published": {"protocol": "as_published", "selection": "recovered"},
+    "stated rule": {"protocol": "as_published", "selection": "stated"},
+    "corrected": {"protocol": "corrected", "selection": "stated"},
+}
+READINGS = {  # the paper's rule in its other reading, on the same runs
+    "one setting": {"protocol": "as_published", "selection": "one_setting"},
+    "corrected, one setting": {"protocol": "corrected", "selection": "one_setting"},
+}
+ROW = ["model", "method"]  # columns that identify a row of a table
+FIDELITY_ROW = ["exhibit", "where", *ROW, "rule", "recovered"]
+
+
+# Published numbers
 
 
 def published() -> pd.DataFrame:
-    """The published cells of the tables.
-
-    Returns
-    -------
-    DataFrame
-        558 rows: table, model, method, metric, mean, std, bold, green.
-    """
+    """The 558 published cells: table, model, method, metric, mean, std, bold, green."""
     return pd.read_csv(store.DEFAULT / "published" / "results.csv")
 
 
 def published_figure() -> pd.DataFrame:
-    """The numbers behind the published figure.
-
-    Returns
-    -------
-    DataFrame
-        90 rows: dataset, alpha, metric, mean, std.
-    """
+    """The 90 points of the published figure: dataset, alpha, metric, mean, std."""
     frame = pd.read_csv(store.DEFAULT / "published" / "figure1.csv")
     return frame.assign(dataset=frame["dataset"].str.lower())
 
 
 def published_table(exhibit: str) -> pd.DataFrame:
-    """The published cells of one exhibit.
-
-    Parameters
-    ----------
-    exhibit : str
-        ``"t2"`` to ``"t17"``.
-
-    Returns
-    -------
-    DataFrame
-        Rows of :func:`published`; none if the exhibit's numbers are not known.
-    """
+    """The published cells of one exhibit; none if its numbers are not known."""
     cells = published()
     return cells[cells["table"] == EXHIBIT_OF.get(exhibit)].copy()
 
 
-def exhibit_of(dataset: str, attribute: str, tune_by: str) -> str:
-    """The id of a main table.
-
-    Parameters
-    ----------
-    dataset, attribute, tune_by : str
-        As in :func:`main_table`.
-
-    Returns
-    -------
-    str
-        ``"t2"`` to ``"t15"``.
-    """
+def exhibit_id(dataset: str, attribute: str, tune_by: str) -> str:
+    """The id of a main table, such as "t2"."""
     return next(e for e, what in EXHIBITS.items() if what == (dataset, attribute, tune_by))
 
 
-def runs_of(protocol: str, out: Folder, forensic: bool = False) -> pd.DataFrame:
-    """Runs of a protocol; as published and on request, those of the forensic store below them.
+# The runs behind a table
 
-    Parameters
-    ----------
-    protocol : {"as_published", "corrected"}
-    out : path, optional
-        Folder of the store, by default the book's.
-    forensic : bool
-        Whether the runs of the forensic store are wanted, too.
 
-    Returns
-    -------
-    DataFrame
-    """
+def _runs_of(protocol: str, out: Folder, forensic: bool = False) -> pd.DataFrame:
+    """Runs of a protocol; with ``forensic`` also those of the forensic store, as published only."""
     _checks.one_of(protocol, "protocol", PROTOCOLS)
     runs = store.load_runs(protocol, out=out)
     if forensic and protocol == "as_published" and store.is_finished("forensic", out):
@@ -120,50 +113,11 @@ def runs_of(protocol: str, out: Folder, forensic: bool = False) -> pd.DataFrame:
 
 
 def metrics_of(rows: pd.DataFrame, protocol: str) -> pd.DataFrame:
-    """The nine test metrics of runs under their plain names.
-
-    Parameters
-    ----------
-    rows : DataFrame
-        Of :func:`exhibit_runs`.
-    protocol : {"as_published", "corrected"}
-        Under ``as_published`` the metric ``ibs`` is the misaligned one.
-
-    Returns
-    -------
-    DataFrame
-    """
+    """The nine test metrics of runs under the names of :data:`METRICS`."""
+    # the published Brier scores pair predictions and outcomes of different rows
     ibs = "ibs_misaligned" if protocol == "as_published" else "ibs"
     names = {f"test_{ibs if metric == 'ibs' else metric}": metric for metric in METRICS}
     return rows[list(names)].rename(columns=names)
-
-
-def summary(
-    rows: pd.DataFrame, by: list[str], protocol: str, printed: pd.DataFrame
-) -> pd.DataFrame:
-    """Mean and deviation of each metric over the repeats, long, beside the published ones.
-
-    Parameters
-    ----------
-    rows : DataFrame
-        Of :func:`exhibit_runs`.
-    by : list of str
-        Columns of a row of the table.
-    protocol : {"as_published", "corrected"}
-    printed : DataFrame
-        Published cells with mean and std; columns in common identify a cell.
-
-    Returns
-    -------
-    DataFrame
-        ``by``, metric, mean, std, paper_mean, paper_std (NaN where unpublished).
-    """
-    grouped = metrics_of(rows, protocol).groupby([rows[name] for name in by], sort=False)
-    mean = grouped.mean().rename_axis(columns="metric").stack()
-    std = grouped.std(ddof=0).rename_axis(columns="metric").stack()
-    table = pd.DataFrame({"mean": mean, "std": std}).reset_index()
-    printed = printed.rename(columns={"mean": "paper_mean", "std": "paper_std"})
-    return table.merge(printed, how="left")[[*table, "paper_mean", "paper_std"]]
 
 
 def chosen_runs(
@@ -176,27 +130,10 @@ def chosen_runs(
 ) -> pd.DataFrame:
     """The runs behind a main table: the chosen one of every method and repeat.
 
-    Parameters
-    ----------
-    dataset, attribute, tune_by, protocol, selection, out
-        As in :func:`main_table`.
-
-    Returns
-    -------
-    DataFrame
-        160 stored rows (fewer if the store has fewer), with F_G, CI and F_A of the attribute under
-        plain names.
+    F_G, CI and F_A of the attribute are under plain names.
     """
-    runs = runs_of(protocol, out, forensic=selection == "recovered")
-    version = store.version(protocol, out)
-    if version is None:  # an unfinished store may grow between two calls
-        return choice.selected(runs, dataset, attribute, tune_by=tune_by, selection=selection)
-    what = (dataset, attribute, tune_by, protocol, selection, version)
-    if what not in _CHOSEN:
-        _CHOSEN[what] = choice.selected(
-            runs, dataset, attribute, tune_by=tune_by, selection=selection
-        )
-    return _CHOSEN[what].copy()
+    runs = _runs_of(protocol, out, forensic=selection == "recovered")
+    return choice.selected(runs, dataset, attribute, tune_by=tune_by, selection=selection)
 
 
 def exhibit_runs(
@@ -204,46 +141,23 @@ def exhibit_runs(
 ) -> pd.DataFrame:
     """The runs behind any of T2 to T17: the chosen one of every row and repeat.
 
-    In T16 and T17 (SPLIT on FLC, age) the choice is made apart for each share or side.
-
-    Parameters
-    ----------
-    exhibit : str
-        ``"t2"`` to ``"t17"``.
-    protocol, selection, out
-        As in :func:`main_table`.
-
-    Returns
-    -------
-    DataFrame
-        Stored rows; ``method`` is the name of the table's row.
+    In T16 and T17 (SPLIT on FLC, age) the choice is made for each share or side, and
+    ``method`` is the name of the table's row.
     """
     _checks.one_of(exhibit, "exhibit", [*EXHIBITS, *SPLIT_EXHIBITS])
     if exhibit in EXHIBITS:
         return chosen_runs(*EXHIBITS[exhibit], protocol, selection, out)
-    runs = runs_of(protocol, out, forensic=selection == "recovered")
+    runs = _runs_of(protocol, out, forensic=selection == "recovered")
     chosen = []
-    for (_, _, model, name), rows, plain in split_rows(runs, exhibit):
+    for (_, _, model, name), rows, plain in _split_rows(runs, exhibit):
         rule = choice.rule_of("n2", SPLIT[model], selection)
         chosen.append(choice.select(rows, plain, rule).assign(method=name))
     return pd.concat(chosen or [runs.head(0)], ignore_index=True)
 
 
 def alpha_runs(dataset: str, *, protocol: str = "as_published", out: Folder = None) -> pd.DataFrame:
-    """The runs behind F1: linear DRO-COX at learning rate 0.01.
-
-    Parameters
-    ----------
-    dataset : {"flc", "support", "seer"}
-    protocol, out
-        As in :func:`main_table`.
-
-    Returns
-    -------
-    DataFrame
-        Stored rows, with F_G, CI and F_A of age under plain names.
-    """
-    rows = choice.candidates(runs_of(protocol, out), dataset, "age")
+    """The runs behind F1: linear DRO-COX at learning rate 0.01, with F_G, CI and F_A of age."""
+    rows = choice.candidates(_runs_of(protocol, out), dataset, "age")
     method = DRO["linear"]
     rows = rows[(rows["method"] == method) & (rows["learning_rate"] == 0.01)]
     if rows.empty:
@@ -251,20 +165,11 @@ def alpha_runs(dataset: str, *, protocol: str = "as_published", out: Folder = No
     return rows
 
 
-def split_rows(runs: pd.DataFrame, exhibit: str) -> Iterator[tuple]:
+def _split_rows(runs: pd.DataFrame, exhibit: str) -> Iterator[tuple]:
     """The rows of T16 (a share each) or T17 (one side, two sides), of both models.
 
-    Parameters
-    ----------
-    runs : DataFrame
-        Of :func:`runs_of`.
-    exhibit : {"t16", "t17"}
-
-    Returns
-    -------
-    iterator
-        Of three things for each row: exhibit, "n2", model and method; the runs it was chosen from;
-        and those of Cox (DeepSurv) to compare with.
+    Yields (exhibit, "n2", model, method), the runs to choose from, and the runs of Cox or DeepSurv
+    that they are compared with.
     """
     flc = choice.add_f_a(runs[runs["dataset"] == "flc"], "age")
     for model in MODELS:
@@ -277,6 +182,25 @@ def split_rows(runs: pd.DataFrame, exhibit: str) -> Iterator[tuple]:
             names = {1: SPLIT[model].replace(")", ", ONE SIDE)"), 2: SPLIT[model]}
         for key, rows in parts:
             yield (exhibit, "n2", model, names[key]), rows, choice.plain_of(flc, model)
+
+
+# Tables
+
+
+def _summary(
+    rows: pd.DataFrame, by: list[str], protocol: str, printed: pd.DataFrame
+) -> pd.DataFrame:
+    """Mean and deviation of each metric over the repeats, long, beside the published ones.
+
+    A row of the table is identified by the columns ``by``, a published cell by the columns that
+    both frames have.
+    """
+    grouped = metrics_of(rows, protocol).groupby([rows[name] for name in by], sort=False)
+    mean = grouped.mean().rename_axis(columns="metric").stack()
+    std = grouped.std(ddof=0).rename_axis(columns="metric").stack()
+    table = pd.DataFrame({"mean": mean, "std": std}).reset_index()
+    printed = printed.rename(columns={"mean": "paper_mean", "std": "paper_std"})
+    return table.merge(printed, how="left")[[*table, "paper_mean", "paper_std"]]
 
 
 def main_table(
@@ -315,8 +239,8 @@ def main_table(
     dataset = _checks.one_of(str(dataset).lower(), "data set", ATTRIBUTES)
     _checks.one_of(attribute, "attribute", ATTRIBUTES[dataset])
     rows = chosen_runs(dataset, attribute, tune_by, protocol, selection, out)
-    printed = published_table(exhibit_of(dataset, attribute, tune_by))
-    return summary(rows, ROW, protocol, printed)
+    printed = published_table(exhibit_id(dataset, attribute, tune_by))
+    return _summary(rows, ROW, protocol, printed)
 
 
 def _split_table(
@@ -328,7 +252,7 @@ def _split_table(
     rows = rows[rows["model"] == model]
     if rows.empty:
         raise ValueError(f"the store holds no runs of {SPLIT[model]} on flc; train some first")
-    return summary(rows, ROW, protocol, published_table(exhibit))
+    return _summary(rows, ROW, protocol, published_table(exhibit))
 
 
 def split_share_table(
@@ -372,22 +296,9 @@ def one_side_table(
 def exhibit_table(
     exhibit: str, *, protocol: str = "as_published", selection: str = "stated", out: Folder = None
 ) -> pd.DataFrame:
-    """Any of T2 to T17 by its id; T16 and T17 with both models.
-
-    Parameters
-    ----------
-    exhibit : str
-        ``"t2"`` to ``"t17"``.
-    protocol, selection, out
-        As in :func:`main_table`.
-
-    Returns
-    -------
-    DataFrame
-        The columns of :func:`main_table`.
-    """
+    """Any of T2 to T17 by its id; T16 and T17 with both models."""
     rows = exhibit_runs(exhibit, protocol=protocol, selection=selection, out=out)
-    return summary(rows, ROW, protocol, published_table(exhibit))
+    return _summary(rows, ROW, protocol, published_table(exhibit))
 
 
 def alpha_table(
@@ -409,7 +320,7 @@ def alpha_table(
     dataset = _checks.one_of(str(dataset).lower(), "data set", ATTRIBUTES)
     rows = alpha_runs(dataset, protocol=protocol, out=out)
     printed = published_figure().query("dataset == @dataset")
-    return summary(rows, ["alpha"], protocol, printed)
+    return _summary(rows, ["alpha"], protocol, printed)
 
 
 def dataset_table() -> pd.DataFrame:
@@ -422,10 +333,10 @@ def dataset_table() -> pd.DataFrame:
     """
     facts = dataset_summary()
     rows = []
-    for name, printed in WRITTEN["table_1"].items():
+    for name, printed in TABLE_1.items():
         f = facts.loc[name]
         ours = (f"{f['rows']:,}", str(f["features"]), f"{f['censoring_rate']:.3f}", f["attributes"])
-        rows += [(name, *row) for row in zip(T1, ours, printed, strict=True)]
+        rows += [(name, *row) for row in zip(TABLE_1_COLUMNS, ours, printed, strict=True)]
     return pd.DataFrame(rows, columns=["dataset", "quantity", "ours", "paper"])
 
 
@@ -433,10 +344,13 @@ def dataset_table() -> pd.DataFrame:
 
 
 def _published_rows(runs: pd.DataFrame) -> Iterator[tuple]:
-    """The 62 published rows, as far as there are runs: as above, with a data set for "n2"."""
+    """The 62 published rows, as far as there are runs: as :func:`_split_rows` yields them.
+
+    The second label is the data set in T2 to T4.
+    """
     for exhibit in EXHIBIT_OF:
         if exhibit in SPLIT_EXHIBITS:
-            yield from split_rows(runs, exhibit)
+            yield from _split_rows(runs, exhibit)
             continue
         dataset, attribute, _ = EXHIBITS[exhibit]
         candidates = choice.candidates(runs, dataset, attribute)
@@ -447,20 +361,12 @@ def _published_rows(runs: pd.DataFrame) -> Iterator[tuple]:
 def fidelity_cells(protocol: str = "as_published", *, out: Folder = None) -> pd.DataFrame:
     """Every rule of the closed list against every one of the 558 published cells.
 
-    Parameters
-    ----------
-    protocol, out
-        As in :func:`main_table`.
-
-    Returns
-    -------
-    DataFrame
-        exhibit, where, model, method, rule, recovered (whether the rule is the row's recovered
-        one), metric, mean, paper_mean, paper_std, distance (in published SDs).
+    Columns: those of :func:`fidelity_table` up to ``recovered`` (whether the rule is the row's
+    recovered one), metric, mean, paper_mean, paper_std, distance (in published SDs).
     """
     chosen = []
     labels = []  # of each chosen row
-    for row, rows, plain in _published_rows(runs_of(protocol, out, forensic=True)):
+    for row, rows, plain in _published_rows(_runs_of(protocol, out, forensic=True)):
         _, where, model, method = row
         name = SPLIT[model] if where == "n2" else method
         recovered = choice.rule_of(where, name, "recovered")
@@ -473,9 +379,9 @@ def fidelity_cells(protocol: str = "as_published", *, out: Folder = None) -> pd.
     exhibits = {name: exhibit for exhibit, name in EXHIBIT_OF.items()}
     printed = published()
     printed["exhibit"] = printed["table"].map(exhibits)
-    runs = pd.concat(chosen, ignore_index=True).drop(columns=["model", "method"])
-    runs = pd.concat([runs, pd.DataFrame(labels, columns=FIDELITY)], axis=1)
-    table = summary(runs, FIDELITY, protocol, printed)
+    runs = pd.concat(chosen, ignore_index=True).drop(columns=ROW)
+    runs = pd.concat([runs, pd.DataFrame(labels, columns=FIDELITY_ROW)], axis=1)
+    table = _summary(runs, FIDELITY_ROW, protocol, printed)
     gap = (table["mean"] - table["paper_mean"]) / table["paper_std"]
     return table.drop(columns="std").assign(distance=gap.abs())
 
@@ -495,7 +401,7 @@ def fidelity_table(protocol: str = "as_published", *, out: Folder = None) -> pd.
         published SDs), worst (the largest of the nine), within (how many lie within 1 SD).
     """
     cells = fidelity_cells(protocol, out=out)
-    grouped = cells.assign(within=cells["distance"] <= 1).groupby(FIDELITY, sort=False)
+    grouped = cells.assign(within=cells["distance"] <= 1).groupby(FIDELITY_ROW, sort=False)
     return grouped.agg(
         distance=("distance", "mean"), worst=("distance", "max"), within=("within", "sum")
     ).reset_index()
@@ -504,51 +410,24 @@ def fidelity_table(protocol: str = "as_published", *, out: Folder = None) -> pd.
 # The paper's layout
 
 
-def signed(table: pd.DataFrame) -> pd.Series:
-    """Means with the sign that makes higher better.
-
-    Parameters
-    ----------
-    table : DataFrame
-        With the columns metric and mean.
-
-    Returns
-    -------
-    Series
-    """
-    return table["mean"].where(table["metric"].map(lambda m: METRICS[m][1]), -table["mean"])
+def _to_maximise(table: pd.DataFrame) -> pd.Series:
+    """Means, negative where lower is better."""
+    higher = table["metric"].map(lambda metric: METRICS[metric][1])
+    return table["mean"].where(higher, -table["mean"])
 
 
 def best_by(table: pd.DataFrame) -> pd.Series:
-    """Whether each row has the best mean of its model and metric.
-
-    Parameters
-    ----------
-    table : DataFrame
-        As :func:`main_table` gives it.
-
-    Returns
-    -------
-    Series of bool
-    """
-    goal = signed(table)
+    """Whether each row has the best mean of its model and metric."""
+    goal = _to_maximise(table)
     return goal == goal.groupby([table["model"], table["metric"]]).transform("max")
 
 
 def wins(table: pd.DataFrame) -> pd.Series:
     """Whether each row is a DRO variant whose mean beats all baselines of its model and metric.
 
-    Parameters
-    ----------
-    table : DataFrame
-        As :func:`main_table` gives it.
-
-    Returns
-    -------
-    Series of bool
-        False throughout where a table has no baselines (T16, T17).
+    Nothing wins in a table without baselines (T16, T17).
     """
-    goal = signed(table)
+    goal = _to_maximise(table)
     ours = table["method"].str.contains("DRO-COX")
     bar = goal.where(~ours).groupby([table["model"], table["metric"]]).transform("max")
     return ours & (goal > bar)
@@ -620,6 +499,6 @@ def _cell(cell: pd.Series, distances: bool) -> str:
     text = f"{cell['mean']:.4f}<br><small>({cell['std']:.4f})</small>"
     if distances and np.isfinite(cell["paper_mean"]):
         distance = (cell["mean"] - cell["paper_mean"]) / cell["paper_std"]
-        signed_distance = f"{distance:+.1f}".replace("-", "\N{MINUS SIGN}")
-        text += f"<br><small>{cell['paper_mean']:.4f} <i>{signed_distance}</i></small>"
+        with_sign = f"{distance:+.1f}".replace("-", "\N{MINUS SIGN}")
+        text += f"<br><small>{cell['paper_mean']:.4f} <i>{with_sign}</i></small>"
     return f'<td class="{marks}">{text}</td>'

@@ -1,8 +1,6 @@
 """Selection rules and tables on invented runs, against rules spelt out by hand."""
 
-import os
 import re
-import shutil
 
 import invented
 import numpy as np
@@ -250,22 +248,6 @@ def test_what_a_caller_edits_changes_no_later_table(stored):
         mine.loc[:, numbers] = mine[numbers] * 0
         assert (before[numbers] != mine[numbers]).any().any()
         pd.testing.assert_frame_equal(make(), before)
-
-
-def test_what_was_chosen_is_kept_until_the_store_changes(tmp_path):
-    for name in ("corrected.csv.gz", "provenance.json"):
-        shutil.copy(store.DEFAULT / name, tmp_path)
-    first = tables.chosen_runs("seer", "race", protocol="corrected", out=tmp_path)
-    version = store.version("corrected", tmp_path)
-    os.utime(tmp_path / "corrected.csv.gz", (1, 1))
-    assert store.version("corrected", tmp_path) != version
-    pd.testing.assert_frame_equal(
-        tables.chosen_runs("seer", "race", protocol="corrected", out=tmp_path), first
-    )
-    (tmp_path / "corrected.csv.gz").write_bytes(b"damaged")
-    with pytest.raises(store.DamagedError):  # nothing is read from memory that a file no longer has
-        tables.chosen_runs("seer", "race", protocol="corrected", out=tmp_path)
-    assert store.version("as_published", tmp_path) is None
 
 
 def test_main_table_has_the_papers_rows_and_numbers(stored, runs):
