@@ -178,7 +178,7 @@ def worst_cases(losses, weights, c):
     return eta, risk, worst
 
 
-# --- The worst case over the tail of the losses, and with a price --------------------------------
+# --- The worst case with a price ------------------------------------------------------------------
 
 
 @njit(cache=True)
@@ -225,56 +225,6 @@ def priced_level(below, mass, mu, cap):
             return eta
         eta = eta_new
     return eta
-
-
-@njit(cache=True)
-def tail_mean(losses, mass, alpha):
-    """Mean of the worst share alpha of the losses; ``mass`` sums to 1."""
-    n = len(losses)
-    x = losses.copy()
-    m = mass.copy()
-    low = 0
-    high = n
-    left = alpha  # of the tail, not yet filled by losses before ``low``
-    total = 0.0
-    while high - low > 1:
-        # three-way partition around the median of three: larger, equal, smaller
-        a, b, c = x[low], x[(low + high) // 2], x[high - 1]
-        pivot = max(min(a, b), min(max(a, b), c))
-        larger = low
-        smaller = high
-        i = low
-        larger_mass = 0.0
-        equal_mass = 0.0
-        larger_sum = 0.0
-        while i < smaller:
-            if x[i] > pivot:
-                larger_mass += m[i]
-                larger_sum += m[i] * x[i]
-                x[i], x[larger] = x[larger], x[i]
-                m[i], m[larger] = m[larger], m[i]
-                larger += 1
-                i += 1
-            elif x[i] < pivot:
-                smaller -= 1
-                x[i], x[smaller] = x[smaller], x[i]
-                m[i], m[smaller] = m[smaller], m[i]
-            else:
-                equal_mass += m[i]
-                i += 1
-        if larger_mass > left:
-            high = larger
-        elif larger_mass + equal_mass >= left:
-            return (total + larger_sum + (left - larger_mass) * pivot) / alpha
-        else:
-            total += larger_sum + equal_mass * pivot
-            left -= larger_mass + equal_mass
-            low = smaller
-    if high > low:
-        total += left * x[low]
-    elif n > 0:
-        total += left * x[n - 1]
-    return total / alpha
 
 
 # --- Hinges |h_i - h_j| - margin over pairs of patients -------------------------------------------

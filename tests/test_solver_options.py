@@ -125,8 +125,8 @@ def test_at_least_one_step_is_taken(rule):
 def test_what_the_adversary_has_after_the_price(mu):
     losses = np.random.default_rng(0).exponential(size=30)
     mass = np.full(30, 1 / 30)
-    ball = SimpleNamespace(c=2.0, cap=4.0, mass=mass)
-    worst = objective.Problem.ball(ball, losses, mass)
+    ball = SimpleNamespace(tail=False, c=2.0, cap=4.0, mass=mass)
+    worst = objective.Problem.worst_case(ball, losses, mass)
     answer = objective._answer(losses, worst, ball, slice(None), mu)
     price = 0.5 * mu * np.sum((answer.q - mass) ** 2 / mass)
     assert answer.value == pytest.approx(answer.q @ losses - price, abs=1e-12)

@@ -36,8 +36,8 @@ is :math:`H` plus the response of the adversary, known in closed form where the 
 unique. Where losses tie and it is not (a kink), the adversary pays :math:`\frac\mu2 \sum_i (q_i -
 p_i)^2 / p_i`; then :math:`q` is unique, the risk smooth, and :math:`\mu` falls until the
 certificate, which knows nothing of :math:`\mu`, is satisfied. Away from kinks the price changes
-nothing and the steps converge at once. The rule "cvar", which has kinks wherever it matters, takes
-the steps of :mod:`drocox.solver.tail`.
+nothing and the steps converge at once. The rule "cvar" has kinks wherever it matters: there the
+price falls to the end, and gaps of 1e-8 are usual.
 """
 
 from contextlib import suppress
@@ -49,7 +49,6 @@ from scipy.linalg import lapack
 from drocox import _checks, kernels
 from drocox.cox import RiskSets
 from drocox.dro import RULES
-from drocox.solver import tail
 from drocox.solver.coordinates import uncorrelated
 from drocox.solver.objective import SMALL_MOVE, Losses, Priced, Problem, Weighted
 
@@ -271,14 +270,6 @@ def _start(problem: Problem) -> np.ndarray:
     return start
 
 
-def _solve(problem: Problem, start: np.ndarray, tol: float, n_iter: int) -> _Progress:
-    """Descend from ``start``, or from 0 where scores would be too far apart there."""
-    at = problem.at(start) or problem.at_null()
-    if problem.tail:
-        return _solve_tail(problem, at, tol, n_iter)
-    return _solve_ball(problem, at, tol, n_iter)
-
-
 def _refuse_scores_out_of_range(best: Losses, X: np.ndarray) -> None:
     """Say so where steps ended because hazards left the range of floating-point numbers."""
     problem = best.problem
@@ -326,11 +317,11 @@ def _damping(damping: float, gain: float, trace: float) -> float:
     return damping
 
 
-# --- A chi-square ball: one price after the other -------------------------------------------------
-
-
-def _solve_ball(problem: Problem, at: Losses, tol: float, n_iter: int) -> _Progress:
-    """Descend, again with a lower price where it matters."""
+def _solve(problem: Problem, start: np.ndarray, tol: float, n_iter: int) -> _Progress:
+    """Descend from ``start``, or from 0 where scores would be too far apart there; then again with
+    a lower price where it matters.
+    """
+    at = problem.at(start) or problem.at_null()
     mu = FIRST_PRICE / problem.cap
     state = Priced(at, mu)
     progress = _Progress(at, *problem.lowest())
@@ -389,40 +380,3 @@ def _descend(
         elif drop < COMPARABLE:
             break
     return state, state, step, away and drop < SEPARATING
-
-
-# --- A tail: one model after the other ------------------------------------------------------------
-
-
-def _solve_tail(problem: Problem, at: Losses, tol: float, n_iter: int) -> _Progress:
-    """Steps to the minimum of a model that has the risk's kinks; see :mod:`drocox.solver.tail`."""
-    price = tail.FIRST_PRICE
-    weighted: Weighted = Priced(at, price / problem.cap)
-    progress = _Progress(at, *problem.lowest())
-    model = tail.Model(at)
-    damping = 0.0
-    for progress.steps in range(1, max(1, n_iter) + 1):
-        trace = np.trace(weighted.hessian)
-        shift = damping + NEWTON_FLOOR * trace + 1e-100
-        found = model.minimum(weighted.hessian + shift * np.eye(len(at.point)), price)
-        away = problem.penalty == 0 and problem.farthest(found.step) > SMALL_MOVE
-        progress.away = away and found.drop < SEPARATING
-        smallest = ROUNDED * max(1.0, abs(at.risk))
-        if found.drop <= (NOTHING_AFAR if away else 0.01 * smallest):
-            progress.prove(Weighted(at, found.q))
-            break
-        new = problem.at(at.point + found.step)
-        gain = -1.0 if new is None else (at.risk - new.risk + smallest) / found.drop
-        damping = _damping(damping, gain, trace)
-        if new is not None and gain > ACCEPTED_GAIN:
-            price = min(tail.FIRST_PRICE, problem.farthest(found.step))
-            at = new
-            model = tail.Model(at)
-            weighted = Weighted(at, found.q)
-            progress.improve(at)
-            progress.prove(weighted)
-            if progress.gap <= EXACT_GAP or progress.follow_the_ray(tol):
-                break
-        elif found.drop < smallest:
-            break
-    return progress

@@ -22,11 +22,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import torch
 from numba import njit
 
 from drocox import kernels
 from drocox.cox import RiskSets
-from drocox.dro import dual_constant
+from drocox.dro import dual_constant, tail
 from drocox.solver.coordinates import BLOCK, Coordinates
 
 Part = slice | np.ndarray  # everybody, or the patients of one half
@@ -38,16 +39,15 @@ FLAT_BY_FEATURES = 1e-16
 LEAST_SLOPE = 1e-13
 # Below this, omega's series is more exact than its closed form.
 SMALL_ARGUMENT = 1e-3
-LEAST_PRICE = 1e-9  # which decides between equal losses of a tail, in units of loss
 # A step that moves no two scores farther apart than this is small (0.1: hazards by a tenth).
 SMALL_MOVE = 0.1
 
 
 @dataclass(frozen=True)
 class WorstCase:
-    """The worst case over a chi-square ball, in one half."""
+    """The worst case in one half, without a price."""
 
-    eta: float
+    eta: float  # NaN for a tail
     risk: float
     q: np.ndarray
 
@@ -247,37 +247,11 @@ class Problem:
         n, r = self.Z.shape
         return Losses(self, np.zeros(r), np.zeros(n))
 
-    def worst(self, losses: np.ndarray) -> float:
-        """The adversary's largest mean of losses, without a price; the sum over halves.
-
-        Parameters
-        ----------
-        losses : array of shape (n,)
-
-        Returns
-        -------
-        float
-        """
-        out = 0.0
-        for part in self.parts:
-            mass = self.mass[part]
-            if self.tail:
-                out += kernels.tail_mean(losses[part], mass, self.alpha)
-            else:
-                out += self.ball(losses[part], mass).risk
-        return float(out)
-
-    def ball(self, losses: np.ndarray, mass: np.ndarray) -> "WorstCase":
-        """The worst case of a chi-square ball, in one half.
-
-        Parameters
-        ----------
-        losses, mass : arrays of shape (n,)
-
-        Returns
-        -------
-        WorstCase
-        """
+    def worst_case(self, losses: np.ndarray, mass: np.ndarray) -> WorstCase:
+        """The worst case in one half, without a price."""
+        if self.tail:
+            q = tail(torch.from_numpy(losses), self.alpha, torch.from_numpy(mass)).numpy()
+            return WorstCase(np.nan, q @ losses, q)
         if self.c == 1:  # a ball of one point
             return WorstCase(-np.inf, mass @ losses, mass)
         (eta,), (risk,), (q,) = kernels.worst_cases(losses[None], mass, np.array([self.c]))
@@ -297,11 +271,7 @@ class Problem:
         q = self.mass.copy()
         if least.any():
             for part in self.parts:
-                mass = self.mass[part]
-                if self.tail:
-                    q[part] = mass * priced_worst_case(least[part], mass, LEAST_PRICE, self.cap)[0]
-                else:
-                    q[part] = self.ball(least[part], mass).q
+                q[part] = self.worst_case(least[part], self.mass[part]).q
         return float(q @ least), q
 
 
@@ -330,15 +300,13 @@ class Losses:
     @cached_property
     def risk(self) -> float:
         """R, the worst case without a price, with the penalty."""
-        if self.problem.tail:
-            return self.problem.worst(self.losses) + self.penalty
-        return sum(half.risk for half in self.balls) + self.penalty
+        return sum(half.risk for half in self.worst_cases) + self.penalty
 
     @cached_property
-    def balls(self) -> "list[WorstCase]":
-        """The worst case of a chi-square ball in each half, without a price."""
+    def worst_cases(self) -> list[WorstCase]:
+        """The worst case in each half, without a price."""
         problem = self.problem
-        return [problem.ball(self.losses[part], problem.mass[part]) for part in problem.parts]
+        return [problem.worst_case(self.losses[part], problem.mass[part]) for part in problem.parts]
 
     @property
     def separates(self) -> bool:
@@ -384,25 +352,6 @@ class Losses:
                 if problem.split:  # everybody meets itself
                     means += (self.hazard[some] / self.total[some])[:, None] * Z[some]
                 yield some, means
-
-    def slopes(self, rows: np.ndarray) -> np.ndarray:
-        """Gradients of the losses of some events; those of the censored are 0.
-
-        Parameters
-        ----------
-        rows : int array of shape (k,)
-            Positions of the events, in ascending order.
-
-        Returns
-        -------
-        array of shape (k, r)
-        """
-        slopes = np.empty((len(rows), self.problem.Z.shape[1]))
-        place = np.empty(len(self.losses), int)
-        place[rows] = np.arange(len(rows))
-        for some, means in self.means(rows):
-            slopes[place[some]] = means - self.problem.Z[some]
-        return slopes
 
 
 class Weighted:
@@ -515,7 +464,7 @@ class Priced(Weighted):
 
     def __init__(self, at: Losses, mu: float):
         problem = at.problem
-        worst_cases = [None] * len(problem.parts) if problem.tail else at.balls
+        worst_cases = [None] * len(problem.parts) if problem.tail else at.worst_cases
         self.answers = [
             _answer(at.losses[part], worst, problem, part, mu)
             for part, worst in zip(problem.parts, worst_cases, strict=True)
