@@ -162,7 +162,7 @@ def test_a_tail_that_thousands_of_censored_complete():
     """All events and some of the censored are in the tail: the mean loss over its share."""
     rng = np.random.default_rng(0)
     Z = rng.standard_normal((20_000, 3))
-    risk = risk_sets(rng.exponential(np.exp(-Z[:, 0])), rng.random(20_000) < 0.3)
+    risk = drocox.risk_sets(rng.exponential(np.exp(-Z[:, 0])), rng.random(20_000) < 0.3)
     found = minimise(Z, risk, 0.5, rule="cvar")
     assert found.gap <= 1e-9
     assert found.risk == pytest.approx(minimise(Z, risk, 1).risk / 0.5, abs=1e-9)
