@@ -12,7 +12,7 @@ import drocox
 from drocox.exercises import check, names, question, quiz, quiz_chapters
 from drocox.exercises.quizzes import numbers
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "book" / "_ext"))
 import plain  # noqa: E402
 

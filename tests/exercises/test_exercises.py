@@ -15,7 +15,7 @@ from answers import experiments, metrics, survival, training, worst_case
 from drocox.exercises import check, hint, names, question
 from drocox.exercises._core import _hints
 
-BOOK = Path(__file__).resolve().parents[1] / "book"
+BOOK = Path(__file__).resolve().parents[2] / "book"
 MODULES = survival, metrics, worst_case, training, experiments
 ANSWERS = {name: both for module in MODULES for name, both in module.ANSWERS.items()}
 NUMBERS = sorted(

@@ -16,7 +16,7 @@ from pages import CHROMIUM, FLAGS
 from drocox.exercises import check, hint, hints, names, question, quiz, quiz_chapters
 from drocox.exercises._answers import ROUNDED, UNKNOWN
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "book" / "_ext"))
 import exercises  # noqa: E402
 
