@@ -4,12 +4,13 @@
   const FUNCTIONS = new Map(Object.entries({ log: Math.log, ln: Math.log, exp: Math.exp, sqrt: Math.sqrt }));
   const CONSTANTS = new Map(Object.entries({ e: Math.E, pi: Math.PI }));
   const TOKEN = /\s*(?:(\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?)|([a-z]+)|([-+*/^()]))/y;
-  const THOUSANDS = /^[-+]?\d{1,3}(?:,\d{3})+(?:\.\d*)?$/;
+  const THOUSANDS = /^[-+]?[1-9]\d{0,2}(?:,\d{3})+(?:\.\d*)?$/;
+  const withPoint = (text) => text.replace(/(\d),(?=\d)/g, "$1."); // for a decimal comma
 
   // The value of an expression such as "5/6" or "-log(4)"; null if it is none.
   function evaluate(text) {
     let left = text.trim().toLowerCase().replaceAll("−", "-").replace(/[×·]/g, "*").replaceAll("**", "^");
-    if (THOUSANDS.test(left)) left = left.replaceAll(",", "");
+    left = THOUSANDS.test(left) ? left.replaceAll(",", "") : withPoint(left);
     const tokens = [];
     TOKEN.lastIndex = 0;
     for (let place = 0; place < left.length; place = TOKEN.lastIndex) {
@@ -77,7 +78,10 @@
     const numbers = given.map(evaluate);
     if (numbers.includes(null)) return `${question.expected}, got text`;
     if (given.length < texts.length) return `${question.expected}, got ${given.length}`;
-    return judge(question, numbers);
+    const says = judge(question, numbers);
+    if (says in question.marks) return says;
+    const otherwise = given.map((text) => evaluate(withPoint(text))); // 1,386 is 1386, or else 1.386
+    return otherwise.includes(null) ? says : judge(question, otherwise);
   }
 
   function make(tag, properties, ...children) {

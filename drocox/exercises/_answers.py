@@ -31,6 +31,7 @@ MARKS = {
 }  # anything else that is said has a cross
 CROSS = "✗"
 NOT_FINITE = "the answer holds NaN or infinity"
+COMMA = "; write decimals with a point, such as 0.25"
 EXACT = 1e-6  # tolerance of whole numbers, which are not rounded
 
 # A value that counts, and how far from it an answer may be.
@@ -129,9 +130,11 @@ class Question:
         shape = (len(self.labels),) if self.labels else ()
         if numbers.shape == shape:
             return np.atleast_1d(numbers)
+        # 0,446 is two numbers in Python
+        comma = COMMA if numbers.shape == (2 * max(len(self.labels), 1),) else ""
         if self.labels and numbers.ndim == 1:
-            return f"{self.expected}, got {numbers.size}"
-        return f"{self.expected}, got an array of shape {numbers.shape}"
+            return f"{self.expected}, got {numbers.size}{comma}"
+        return f"{self.expected}, got an array of shape {numbers.shape}{comma}"
 
     def _read_letters(self, answer: object) -> Sequence[float] | str:
         """1 for each letter taken, 0 for the others; for a choice of one, its place."""
