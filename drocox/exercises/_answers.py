@@ -50,16 +50,7 @@ class Case:
     numbers: tuple[tuple[Value, ...] | None, ...]
 
     def fits(self, answer: Sequence[float]) -> bool:
-        """Whether the case is about this answer.
-
-        Parameters
-        ----------
-        answer : sequence of float
-
-        Returns
-        -------
-        bool
-        """
+        """Whether the case is about this answer."""
         return all(
             values is None or any(abs(given - value) <= off for value, off in values)
             for given, values in zip(answer, self.numbers, strict=True)
@@ -68,25 +59,12 @@ class Case:
 
 @dataclass(frozen=True)
 class Question:
-    """An exercise whose answer is data.
+    """An exercise whose answer is data."""
 
-    Attributes
-    ----------
-    kind : {"numbers", "several", "one"}
-        How it is answered: by numbers, by ticking some of the labels, or one of them.
-    labels : tuple of str
-        A name for each number of the answer; for a single number and for a choice of one, what can
-        be said of it: nothing, or the letters.
-    cases : tuple of Case
-        The first that fits an answer is its verdict.
-    otherwise : str
-        The verdict if none fits.
-    """
-
-    kind: str
-    labels: tuple[str, ...]
-    cases: tuple[Case, ...]
-    otherwise: str
+    kind: str  # "numbers", "several" (some of the labels are ticked) or "one" (of the letters)
+    labels: tuple[str, ...]  # of each number, or the letters; none for a single number
+    cases: tuple[Case, ...]  # the first that fits an answer gives the verdict
+    otherwise: str  # the verdict if none fits
     letters: bool = False
     digits: int | None = None
 
@@ -100,17 +78,7 @@ class Question:
         return f"expected {len(self.labels)} numbers" if self.labels else "expected a number"
 
     def judge(self, answer: object) -> str | None:
-        """What is wrong with an answer.
-
-        Parameters
-        ----------
-        answer : object
-            What the reader gave.
-
-        Returns
-        -------
-        str or None
-        """
+        """What is wrong with an answer; None if nothing is."""
         numbers = self._read_letters(answer) if self.letters else self._read_numbers(answer)
         if isinstance(numbers, str):
             return numbers
@@ -150,12 +118,7 @@ class Question:
         return [float(self.labels.index(taken.pop()))]
 
     def data(self) -> dict:
-        """All that the page needs to judge an answer, as plain lists and mappings.
-
-        Returns
-        -------
-        dict
-        """
+        """All that the page needs to judge an answer, as plain lists and mappings."""
         return {
             "kind": self.kind,
             "labels": self.labels,
@@ -171,51 +134,19 @@ class Question:
 
 
 def unit(value: float, digits: int) -> float:
-    """One unit in the last of some significant digits of a value.
-
-    Parameters
-    ----------
-    value : float
-        Zero counts as if it began in the first decimal place.
-    digits : int
-
-    Returns
-    -------
-    float
-    """
+    """One unit in the last significant digit of a value; 0 counts as if it began at 0.1."""
     first = floor(log10(abs(value)) + 1e-12) if value else -1
     return 10.0 ** (first - digits + 1)
 
 
 def near(value: float, digits: int | None) -> Value:
-    """A value and the tolerance with which it is asked for.
-
-    Parameters
-    ----------
-    value : float
-    digits : int or None
-        How many digits are asked for; None: the value itself.
-
-    Returns
-    -------
-    tuple of float
-    """
+    """A value and its tolerance, given how many digits are asked for; None: the value itself."""
     off = EXACT if digits is None else 1.001 * unit(value, digits)
     return float(value), off
 
 
 def rounded(value: float, digits: int) -> list[Value]:
-    """What rounding to some significant digits may give: up or down if it is halfway.
-
-    Parameters
-    ----------
-    value : float
-    digits : int
-
-    Returns
-    -------
-    list of tuple of float
-    """
+    """What rounding to some significant digits may give: up or down if it is halfway."""
     step = unit(value, digits)
     below = floor(value / step)
     multiples = [below * step, (below + 1) * step]
@@ -245,23 +176,8 @@ def numbers_question(
     """A question for a number or some numbers, with mistakes that are known as a whole.
 
     Two digits of the right answer come before the mistakes: three digits will tell which it was.
-    One digit says so little that a mistake comes first.
-
-    Parameters
-    ----------
-    right : float or sequence of float
-    mistakes : mapping of str to float or sequence of float
-        What to say of each value that a known mistake gives.
-    labels : sequence of str
-        A name for each number; none for a single one.
-    digits : int or None
-        How many significant digits are asked for; None if the numbers are whole.
-    otherwise : str
-        What is said of an unknown mistake.
-
-    Returns
-    -------
-    Question
+    One digit says so little that a mistake comes first. ``mistakes`` gives what to say of each value
+    that a known mistake leads to; ``labels`` name several numbers; ``digits`` is None for whole ones.
     """
     right = np.atleast_1d(np.asarray(right, float))
     wrong = {says: np.atleast_1d(np.asarray(value, float)) for says, value in mistakes.items()}
@@ -283,18 +199,8 @@ def parts_question(
 ) -> Question:
     """A question for some numbers that are judged one by one: the first wrong one is told.
 
-    Parameters
-    ----------
-    parts : mapping of str to tuple
-        For each number its label, the right value and what is said of known mistakes.
-    digits : int or None
-        As in :func:`numbers_question`.
-    kind : {"numbers", "several"}
-        "several" for numbers that are 0 or 1: the labels are ticked.
-
-    Returns
-    -------
-    Question
+    ``parts`` has for each label the right value and what to say of known mistakes. With the kind
+    "several" the numbers are 0 or 1, and labels are ticked.
     """
     right = [value for value, _ in parts.values()]
     exact = _or_rounded(right, digits, [])
@@ -315,19 +221,7 @@ def parts_question(
 
 
 def letters_question(right: str, wrong: Mapping[str, str]) -> Question:
-    """A choice of some letters; the first that is taken or left wrongly is told.
-
-    Parameters
-    ----------
-    right : str
-        The right ones, such as "ad".
-    wrong : mapping of str to str
-        For every letter, what to say if it is taken or left wrongly.
-
-    Returns
-    -------
-    Question
-    """
+    """A choice of some letters, such as "ad"; the first that is taken or left wrongly is told."""
     truth = [float(letter in right) for letter in wrong]
     cases = [Case(RIGHT, _or_rounded(truth, None, []))]
     for place, says in reversed(list(enumerate(wrong.values()))):
@@ -338,19 +232,7 @@ def letters_question(right: str, wrong: Mapping[str, str]) -> Question:
 
 
 def choice_question(right: str, shows: Mapping[str, str]) -> Question:
-    """A choice of one letter.
-
-    Parameters
-    ----------
-    right : str
-        The right letter.
-    shows : mapping of str to str
-        For every other letter, what to say of whoever takes it.
-
-    Returns
-    -------
-    Question
-    """
+    """A choice of one letter; ``shows`` has what to say of every other one."""
     letters = tuple(sorted({right, *shows}))
     cases = []
     for place, letter in enumerate(letters):

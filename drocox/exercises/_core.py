@@ -49,17 +49,7 @@ _questions: dict[str, Question] = {}
 
 
 def exercise(name: str) -> Callable[[Judge], Judge]:
-    """Register a judge under the name that the book uses.
-
-    Parameters
-    ----------
-    name : str
-        Such as "dual-eta"; ``hints.toml`` has its hints.
-
-    Returns
-    -------
-    decorator
-    """
+    """Register a judge under the name that the book uses; ``hints.toml`` has its hints."""
 
     def register(judge: Judge) -> Judge:
         if name in _judges:
@@ -83,12 +73,7 @@ def _hints() -> Mapping[str, list[str]]:
 
 
 def names() -> list[str]:
-    """The names of all exercises with a check, without those of the quizzes.
-
-    Returns
-    -------
-    list of str
-    """
+    """The names of all exercises with a check, without those of the quizzes."""
     return sorted(name for name in _all() if not name.startswith(QUIZ))
 
 
@@ -145,21 +130,7 @@ def hint(name: str, number: int = 1) -> Verdict:
 
 
 def difference(answer: object, right: object, atol: float) -> str | None:
-    """How what a function returned differs from what it should return.
-
-    Parameters
-    ----------
-    answer : object
-        What the reader's function returned.
-    right : array_like
-        The right value.
-    atol : float
-        Differences up to this do not count.
-
-    Returns
-    -------
-    str or None
-    """
+    """How what a function returned differs from what it should return."""
     right = np.asarray(right, float)
     try:
         answer = np.asarray(answer, float)
@@ -176,25 +147,9 @@ def difference(answer: object, right: object, atol: float) -> str | None:
 
 
 def judged_function(answer, cases: Sequence[tuple], right, mistakes, *, atol=1e-6) -> str | None:
-    """Compare a function with the right one and with known mistakes, on some inputs.
+    """What is wrong with a function, found by calling it with the arguments of each case.
 
-    Parameters
-    ----------
-    answer : callable
-        What the reader wrote.
-    cases : sequence of tuple
-        Arguments of calls; the function gets copies of arrays.
-    right : callable
-        The right function.
-    mistakes : mapping of str to callable
-        What to say of a function that agrees with each of these on all cases.
-    atol : float
-        Differences up to this do not count.
-
-    Returns
-    -------
-    str or None
-        What is wrong.
+    A function that agrees with one of the ``mistakes`` on all cases is told what that mistake is.
     """
     if not callable(answer):
         return f"expected a function, got {type(answer).__name__}; pass it without calling it"
@@ -229,63 +184,29 @@ def judged_function(answer, cases: Sequence[tuple], right, mistakes, *, atol=1e-
 
 
 def asks(name: str, question: Question) -> None:
-    """Register an exercise whose answer is data.
-
-    Parameters
-    ----------
-    name : str
-        As in :func:`exercise`.
-    question : Question
-    """
+    """Register an exercise whose answer is data."""
     exercise(name)(question.judge)
     _questions[name] = question
 
 
 def question(name: str) -> Question | None:
-    """The cases by which an exercise is judged, for the built page.
+    """The cases by which a page judges an exercise.
 
-    Parameters
-    ----------
-    name : str
-        The exercise, as the book names it.
-
-    Returns
-    -------
-    Question or None
-        None if the answer is a function, which only a notebook can judge.
+    None if the answer is a function, which only a notebook can judge.
     """
     _find(name, _all())
     return _questions.get(name)
 
 
 def hints(name: str) -> list[str]:
-    """All hints of an exercise, the gentlest first.
-
-    Parameters
-    ----------
-    name : str
-        The exercise.
-
-    Returns
-    -------
-    list of str
-    """
+    """All hints of an exercise, the gentlest first."""
     return _find(name, _hints())
 
 
 class FunctionExercise:
     """An exercise whose answer is a function: the right one, and the mistakes that are known.
 
-    Parameters
-    ----------
-    name : str
-        As in :func:`exercise`.
-    cases : sequence of tuple
-        Arguments of the calls by which an answer is judged.
-    right : callable
-        The right function; calling the exercise calls it.
-    atol : float
-        Differences up to this do not count.
+    Calling the exercise calls the right function.
     """
 
     def __init__(self, name: str, cases: Sequence[tuple], right: Callable, atol: float):
@@ -299,31 +220,11 @@ class FunctionExercise:
         return self.right(*arguments, **options)
 
     def judge(self, answer: object) -> str | None:
-        """What is wrong with an answer.
-
-        Parameters
-        ----------
-        answer : object
-            What the reader gave.
-
-        Returns
-        -------
-        str or None
-        """
+        """What is wrong with an answer; None if nothing is."""
         return judged_function(answer, self.cases, self.right, self.mistakes, atol=self.atol)
 
     def mistake(self, text: str) -> Callable[[Callable], Callable]:
-        """Register a function that a reader may have written instead.
-
-        Parameters
-        ----------
-        text : str
-            What to say of it.
-
-        Returns
-        -------
-        decorator
-        """
+        """Register a function that a reader may have written instead, and what to say of it."""
 
         def register(function: Callable) -> Callable:
             self.mistakes[text] = function
@@ -337,15 +238,7 @@ def asks_function(
 ) -> Callable[[Callable], FunctionExercise]:
     """Register the right answer of an exercise that asks for a function.
 
-    Parameters
-    ----------
-    name, cases, atol
-        As in :class:`FunctionExercise`.
-
-    Returns
-    -------
-    decorator
-        Its result has a decorator :meth:`~FunctionExercise.mistake` for wrong answers.
+    The result has the decorator :meth:`~FunctionExercise.mistake` for wrong answers.
     """
 
     def register(right: Callable) -> FunctionExercise:

@@ -29,27 +29,13 @@ FILES = ("quiz_foundations.toml", "quiz_method.toml")
 
 @dataclass(frozen=True)
 class QuizQuestion:
-    """A question of a quiz.
+    """A question of a quiz."""
 
-    Attributes
-    ----------
-    name : str
-        What :func:`drocox.exercises.check` knows it by.
-    text : str
-        The question, in Markdown with formulas.
-    choices : mapping of str to str
-        What can be chosen, by letter; empty if a number is asked for.
-    right : str or float
-        The right letter or number.
-    shows : mapping of str to str
-        What each wrong letter shows; for a number, what is said of known mistakes, by value.
-    """
-
-    name: str
-    text: str
-    choices: Mapping[str, str]
+    name: str  # for :func:`drocox.exercises.check`
+    text: str  # Markdown with formulas
+    choices: Mapping[str, str]  # by letter; empty if a number is asked for
     right: str | float
-    shows: Mapping[str, str]
+    shows: Mapping[str, str]  # what is said of each wrong letter, or of a mistake's value
 
     @property
     def question(self) -> Question:
@@ -85,12 +71,7 @@ def _penalty_gradient(hazards) -> np.ndarray:
 
 @cache
 def numbers() -> Mapping[str, float]:
-    """The numbers of the quizzes, right and wrong ones, computed.
-
-    Returns
-    -------
-    mapping of str to float
-    """
+    """The numbers of the quizzes, right and wrong ones, computed."""
     e_dies = EVENT.copy()
     e_dies[4] = True
     stayed = np.arange(6) != 1
@@ -174,27 +155,12 @@ def _read(name: str, table: Mapping) -> QuizQuestion:
 
 
 def quiz_chapters() -> list[str]:
-    """The chapters that have a quiz, in their order.
-
-    Returns
-    -------
-    list of str
-    """
+    """The chapters that have a quiz, in their order."""
     return list(_quizzes())
 
 
 def quiz(chapter: str) -> list[QuizQuestion]:
-    """The questions of a chapter's quiz.
-
-    Parameters
-    ----------
-    chapter : str
-        Such as "dual", the name of the chapter's file.
-
-    Returns
-    -------
-    list of QuizQuestion
-    """
+    """The questions of a chapter's quiz."""
     if chapter not in _quizzes():
         raise ValueError(f"chapter is {chapter!r}; those with a quiz: {', '.join(_quizzes())}")
     return _quizzes()[chapter]

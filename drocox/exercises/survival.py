@@ -124,17 +124,7 @@ asks("cox-loss-six", _six())
 
 
 def chances(scores, time) -> np.ndarray:
-    """Who may be next.
-
-    Parameters
-    ----------
-    scores, time : array of shape (n,)
-
-    Returns
-    -------
-    array of shape (n, n)
-        Row i: the probabilities to be next when patient i is.
-    """
+    """Row i: everybody's probability of being next at the time of patient i."""
     at_risk = (time >= time[:, None]) * np.exp(scores)
     return at_risk / at_risk.sum(axis=1, keepdims=True)
 

@@ -10,16 +10,7 @@ from drocox.exercises.survival import EVENT, IN_A, PATIENTS, TIME, chances
 
 
 def equal_losses(time, event) -> np.ndarray:
-    """Cox losses of patients with equal scores.
-
-    Parameters
-    ----------
-    time, event : array_like of shape (n,)
-
-    Returns
-    -------
-    array of shape (n,)
-    """
+    """Cox losses of patients with equal scores."""
     return drocox.cox_losses(torch.zeros(len(time), dtype=torch.float64), time, event).numpy()
 
 

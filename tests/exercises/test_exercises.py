@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 from answers import experiments, metrics, survival, training, worst_case
 
-from drocox.exercises import check, hint, names, question
-from drocox.exercises._core import _hints
+from drocox.exercises import check, hint, hints, names, question
 
 BOOK = Path(__file__).resolve().parents[2] / "book"
 MODULES = survival, metrics, worst_case, training, experiments
@@ -31,7 +30,8 @@ def verdicts(name):
 
 
 def test_every_exercise_has_answers_here_and_hints():
-    assert names() == sorted(ANSWERS) == sorted(_hints())
+    assert names() == sorted(ANSWERS)
+    assert all(hints(name) for name in names())
     assert len(ANSWERS) == sum(len(module.ANSWERS) for module in MODULES)
 
 
@@ -51,13 +51,7 @@ def test_other_ways_to_the_right_answer_pass(name, answer):
 @pytest.mark.parametrize(
     ("name", "answer"),
     [
-        ("deep-shift", [7.4, 0.14, 1]),
-        ("base-repair", [0.05, 0.39, 1, 0.5]),
         ("kaplan-meier-steps", [0.83, 0.67, 0.44, 0]),
-        ("base-hand", [0.31, 0.19]),
-        ("cox-loss-six", [3.2, 0, 1.7, 2.2, 0, 0]),
-        ("optimum-cvar", 0.67),
-        ("own-data-many", 0.64),
         ("log-rank-six", 0.6),
         ("quiz-survival-curves-2", 0.7),
     ],
@@ -98,7 +92,7 @@ def test_each_mistake_is_told_what_it_is(name):
 @pytest.mark.parametrize("name", ANSWERS)
 def test_nothing_gives_the_answer_away(name):
     right = ANSWERS[name][0]
-    said = [hint(name, number + 1).text for number in range(len(_hints()[name]))]
+    said = [hint(name, number + 1).text for number in range(len(hints(name)))]
     assert len(set(said)) == len(said) >= 2
     if callable(right) or isinstance(right, str):
         return
