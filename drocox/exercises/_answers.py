@@ -176,8 +176,10 @@ def numbers_question(
     """A question for a number or some numbers, with mistakes that are known as a whole.
 
     Two digits of the right answer come before the mistakes: three digits will tell which it was.
-    One digit says so little that a mistake comes first. ``mistakes`` gives what to say of each value
-    that a known mistake leads to; ``labels`` name several numbers; ``digits`` is None for whole ones.
+    One digit says so little that a mistake comes first.
+
+    ``mistakes`` gives what to say of each value that a known mistake leads to, ``labels`` name
+    several numbers, and ``digits`` is None for whole numbers.
     """
     right = np.atleast_1d(np.asarray(right, float))
     wrong = {says: np.atleast_1d(np.asarray(value, float)) for says, value in mistakes.items()}
