@@ -26,24 +26,26 @@ def fill(text: str, first: str = "", indent: str = "") -> str:
     return "\n".join(wrap.wrap(words + colon[:1]) + advice)
 
 
-def short_labels(labels: Sequence[str]) -> list[str]:
+def short_labels(labels: Sequence[str], width: int = LABEL_WIDTH) -> list[str]:
     """Labels that fit their column, long ones without a middle, such that they stay distinct.
 
     Parameters
     ----------
     labels : sequence of str
+    width : int
+        Characters of the longest.
 
     Returns
     -------
     list of str
     """
-    long = {label for label in labels if len(label) > LABEL_WIDTH}
-    middle = (LABEL_WIDTH - 1) // 2
-    for head in sorted(range(LABEL_WIDTH - 1), key=lambda size: abs(size - middle)):
-        tail = LABEL_WIDTH - 1 - head
+    long = {label for label in labels if len(label) > width}
+    middle = (width - 1) // 2
+    for head in sorted(range(width - 1), key=lambda size: abs(size - middle)):
+        tail = width - 1 - head
         short = {label: f"{label[:head]}…{label[-tail:]}" for label in long}
         if len(set(short.values())) == len(long):
             return [short.get(label, label) for label in labels]
     number = {label: f"…{k + 1}" for k, label in enumerate(sorted(long))}
-    keep = LABEL_WIDTH - len(f"…{len(long)}")
+    keep = width - len(f"…{len(long)}")
     return [label[:keep] + number[label] if label in long else label for label in labels]

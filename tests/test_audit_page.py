@@ -2,6 +2,7 @@
 
 import shutil
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from bs4 import BeautifulSoup
@@ -65,6 +66,20 @@ def test_the_page_says_what_intervals_and_auc_need(pages):
     text = " ".join((pages / "sites.html").read_text(encoding="utf-8").split())
     assert "AUC and Brier score need 5 patients with an event up to then and 5 who are" in text
     assert "these very models where several were fitted by cross-fitting" in text
+
+
+def test_figures_do_not_depend_on_the_style_in_use(pages):
+    """Nor do they leave anything behind; what they refer to is theirs alone."""
+    data, scores = simulated(n=300)
+    found = drocox.audit(data, scores, train=(data, scores))
+    text = report.page({"": found})
+    with plt.rc_context({"font.size": 30, "axes.grid": True, "svg.fonttype": "path"}):
+        assert report.page({"": found}) == text
+    assert not plt.get_fignums()
+    soup = BeautifulSoup((pages / "models.html").read_text(encoding="utf-8"), "html.parser")
+    names = [tag["id"] for tag in soup.select("[id]")]
+    assert len(names) == len(set(names)) and len(soup.select("svg")) == 4
+    assert all(svg.parent["role"] == "img" for svg in soup.select("svg"))
 
 
 @pytest.mark.slow

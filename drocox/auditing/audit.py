@@ -32,6 +32,7 @@ from drocox.auditing.judging import (
     judge,
 )
 from drocox.auditing.page import page
+from drocox.auditing.plots import draw_calibration, draw_funnels, draw_groups
 from drocox.auditing.predictions import Predictions, predictions
 from drocox.auditing.slices import find_slices
 from drocox.data import SurvivalData
@@ -250,13 +251,14 @@ class Audit:
         -------
         matplotlib Figure
         """
-        from drocox.auditing.plots import (  # here: the library does without
-            plot_funnels,
-            plot_groups,
-        )
+        import matplotlib.pyplot as plt  # here: it chooses a backend, and only plots need one
 
-        funnels = self.funnels()
-        return plot_funnels(funnels) if funnels else plot_groups(self.table)
+        figure = plt.figure()
+        if funnels := self.funnels():
+            draw_funnels(figure, funnels)
+        else:
+            draw_groups(figure, self.table)
+        return figure
 
     def plot_calibration(self, bins: int = 5) -> object:
         """Draw observed against predicted risk at the horizon, by group and fifth of the risk.
@@ -270,14 +272,16 @@ class Audit:
         -------
         matplotlib Figure
         """
-        from drocox.auditing.plots import plot_calibration  # here: the library does without
-
         curves = self.calibration_curves(bins)
         if self.predictions.patients.risk is None:
             raise ValueError("no risks to draw; pass survival= with times=, or scores with train=")
         if curves.empty:
             raise ValueError("no group is large enough to be drawn in parts; lower bins")
-        return plot_calibration(curves)
+        import matplotlib.pyplot as plt
+
+        figure = plt.figure()
+        draw_calibration(figure, curves)
+        return figure
 
     def to_html(self, path: str | Path) -> Path:
         """Write the audit as one page that needs no other file.

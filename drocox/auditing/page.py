@@ -1,7 +1,8 @@
 """The page of an audit: one file of HTML that needs no other, for one model or several."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,7 @@ import jinja2
 from drocox import __version__
 from drocox.auditing.findings import digits_for, number_text
 from drocox.auditing.judging import FEWEST_AT_HORIZON, MEASURES
-from drocox.auditing.pictures import calibration_drawings, funnel_drawing
+from drocox.auditing.plots import as_svg, draw_calibration, draw_funnels, draw_groups
 
 if TYPE_CHECKING:
     from drocox.auditing.audit import Audit
@@ -47,6 +48,11 @@ def page(
     compared = []
     for title, other in list(audits.items())[1:]:
         compared.append((title, other.compare(first)))
+    numbers = count()
+
+    def drawn(draw: Callable, content: object) -> str:
+        return as_svg(draw, content, salt=f"drocox {next(numbers)}")
+
     return environment.from_string(layout).render(
         audits=audits,
         facts=about | dict(facts or {}),
@@ -57,6 +63,8 @@ def page(
         at_horizon=FEWEST_AT_HORIZON,
         digits_for=digits_for,
         warnings=warnings,
-        funnel_drawing=funnel_drawing,
-        calibration_drawings=calibration_drawings,
+        drawn=drawn,
+        draw_groups=draw_groups,
+        draw_funnels=draw_funnels,
+        draw_calibration=draw_calibration,
     )

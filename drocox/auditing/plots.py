@@ -1,107 +1,171 @@
-"""Figures of an audit by matplotlib, which the library imports here only, and only on request.
+"""The figures of an audit, drawn by matplotlib into a figure that is passed in.
 
-The drawings of the audit's page need no matplotlib: see :mod:`drocox.auditing.pictures`.
+The page embeds them as SVG (:func:`as_svg`); :meth:`drocox.auditing.audit.Audit.plot` passes
+a figure of pyplot's. All are as wide as a phone can show with letters that can be read.
 """
 
-import matplotlib.pyplot as plt
+import io
+import re
+import warnings
+from collections.abc import Callable, Sequence
+
 import numpy as np
 import pandas as pd
+from matplotlib import rcsetup, style, ticker
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from drocox.auditing.funnel import Funnel
 from drocox.auditing.judging import MEASURES
+from drocox.terminal import short_labels
 
-PLAIN_TEXT = {"text.parse_math": False}  # a group may be called $x$
+WIDTH = 4.25  # inches: 306 points, so on a screen of 360 pixels a point is about a pixel
+LABEL_WIDTH = 50  # characters that fit into it
+MARKERS = "os^Dv*"  # one for each group: at most six are compared with each other
+NO_METADATA = dict.fromkeys(["Creator", "Date", "Format", "Type"])
+PAGE_STYLE = {
+    "axes.prop_cycle": rcsetup.cycler(
+        color=["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#8c7a00", "#767676"]
+    ),
+    "axes.edgecolor": "0.5",  # as all other lines: it can be seen on a light and on a dark ground
+    "xtick.color": "0.5",
+    "ytick.color": "0.5",
+    "xtick.labelcolor": "black",
+    "ytick.labelcolor": "black",
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "figure.facecolor": "none",
+    "axes.facecolor": "none",
+    "legend.frameon": False,
+    "svg.fonttype": "none",  # letters stay letters, in the font and colour of the page
+}
 
 
-def plot_groups(table: pd.DataFrame) -> Figure:
-    """c-index and calibration of every group, with intervals, and everybody's as a dotted line.
+def as_svg(draw: Callable, content: object, salt: str) -> str:
+    """A drawing as SVG for a page of HTML, the same whatever style and backend are in use.
 
     Parameters
     ----------
-    table : DataFrame
-        Of an audit. Where nothing is known of calibration, its slopes or observed risks are drawn.
+    draw : callable
+        One of the functions below, called with a new figure and ``content``.
+    salt : str
+        Different for each drawing of a page: identifiers are then unique on it.
+    """
+    in_style = style.context(["default", {**PAGE_STYLE, "svg.hashsalt": salt}])
+    with in_style, warnings.catch_warnings():
+        # letters of other scripts, which matplotlib's font lacks: the browser has them
+        warnings.filterwarnings("ignore", "Glyph .* missing from font", UserWarning)
+        figure = Figure()
+        draw(figure, content)
+        file = io.StringIO()
+        figure.savefig(file, format="svg", metadata=NO_METADATA)
+    text = file.getvalue()
+    tag, end, inside = text[text.index("<svg") :].partition(">")
+    tag = re.sub(r' xmlns(:xlink)?="[^"]*"', "", tag)  # HTML knows the names of SVG
+    # matplotlib numbers the groups of every drawing from 1, and nothing refers to them
+    return tag + end + re.sub(r'<g id="[^"]*"', "<g", inside)
 
-    Returns
-    -------
-    matplotlib Figure
+
+def draw_groups(figure: Figure, table: pd.DataFrame) -> None:
+    """c-index and calibration of every group, with intervals, and everybody's as a dotted line.
+
+    Where nothing is known of calibration, slopes or observed risks are drawn.
     """
     names = ["c_index", "calibration"]
     if table["calibration"].isna().all():
         names[1] = "slope" if table["slope"].notna().any() else "risk_observed"
     known = table[table[names].notna().any(axis=1)]
     place = -np.arange(len(known))
-    size = (6.4, 1.2 + 0.28 * len(known))
-    with plt.rc_context(PLAIN_TEXT):
-        figure, axes = plt.subplots(1, 2, sharey=True, figsize=size, layout="constrained")
-        for ax, name in zip(axes, names, strict=True):
-            ax.hlines(place, known[f"{name}_low"], known[f"{name}_high"])
-            ax.plot(known[name], place, "o")
-            ax.axvline(known[name].iloc[0], color="0.5", linestyle=":")
-            ax.set(xlabel=MEASURES[name].title, yticks=place, yticklabels=known["group"])
-    return figure
+    _lay_out(figure, 0.6 + 0.4 * len(known))
+    axes = figure.subplots(1, 2, sharey=True)
+    for ax, name in zip(axes, names, strict=True):
+        ax.axvline(known[name].iloc[0], color="0.5", linestyle=":")
+        ax.hlines(place, known[f"{name}_low"], known[f"{name}_high"], linewidth=2)
+        ax.plot(known[name], place, "o")
+        ax.set(xlabel=MEASURES[name].title, yticks=[], ylim=(0.6 - len(known), 0.8))
+        ax.spines["left"].set_visible(False)
+        ax.grid(False)
+    names_of_groups = short_labels(known["group"], LABEL_WIDTH)
+    for y, label in zip(place, names_of_groups, strict=True):  # above the interval, over both
+        across = axes[0].get_yaxis_transform()
+        text = axes[0].text(0, y + 0.25, label, transform=across, parse_math=False)
+        text.set_in_layout(False)
 
 
-def plot_funnels(funnels: list[Funnel]) -> Figure:
-    """The c-index of many groups by their events, and where they would lie by chance.
-
-    Parameters
-    ----------
-    funnels : list of Funnel
-
-    Returns
-    -------
-    matplotlib Figure
-    """
-    size = (6.4, 3.6 * len(funnels))
-    with plt.rc_context(PLAIN_TEXT):
-        figure, axes = plt.subplots(
-            len(funnels), 1, squeeze=False, figsize=size, layout="constrained"
-        )
-        for ax, one in zip(axes[:, 0], funnels, strict=True):
-            _draw_funnel(ax, one)
-    return figure
+def draw_funnels(figure: Figure, funnels: Sequence[Funnel]) -> None:
+    """The c-index of many groups by their events, and where they would lie by chance."""
+    _lay_out(figure, 3.2 * len(funnels))
+    axes = figure.subplots(len(funnels), 1, squeeze=False)
+    for ax, one in zip(axes[:, 0], funnels, strict=True):
+        _draw_funnel(ax, one)
 
 
-def _draw_funnel(ax, one: Funnel) -> None:
+def _draw_funnel(ax: Axes, one: Funnel) -> None:
     """One attribute: groups beyond noise are triangles with their names."""
     groups = one.groups
+    least, most = groups["events"].min(), groups["events"].max()
     for beyond, marker in ((False, "o"), (True, "^")):
         rows = groups[groups["beyond_noise"] == beyond]
-        ax.plot(rows["events"], rows["c_index"], marker, label="beyond noise" if beyond else "")
-    for row in groups[groups["beyond_noise"]].itertuples():
-        ax.annotate(row.group, (row.events, row.c_index))
-    sizes = np.geomspace(groups["events"].min(), groups["events"].max(), 100)
-    for at_once, style in ((False, ":"), (True, "--")):
+        ax.plot(rows["events"], rows["c_index"], marker, markersize=7 if beyond else 5)
+    sizes = np.geomspace(least, most, 100)
+    for at_once, line in ((False, ":"), (True, "--")):
         for limit in one.limits(sizes, at_once):
-            ax.plot(sizes, limit, style, color="0.5")
+            ax.plot(sizes, limit, line, color="0.5")
+    loud = groups[groups["beyond_noise"]].sort_values("c_index")
+    line_height = np.ptp(ax.get_ylim()) / 16
+    height = -np.inf
+    for row, label in zip(loud.itertuples(), short_labels(loud["group"]), strict=True):
+        left = row.events**2 < least * most  # the name is where there is more room
+        height = max(height + line_height, row.c_index)
+        ax.annotate(
+            label,
+            (row.events, row.c_index),
+            xytext=(7 if left else -7, height),
+            textcoords=("offset points", "data"),
+            ha="left" if left else "right",
+            va="center",
+            parse_math=False,
+        )
     ax.axhline(one.centre, color="0.5", linewidth=0.8)
-    ax.set(xlabel="events", ylabel="c-index", xscale="log", title=one.attribute)
+    ax.set(xlabel="events", ylabel="c-index", xscale="log")
+    ax.set_title(short_labels([one.attribute], LABEL_WIDTH)[0], parse_math=False)
+    narrow = most < 5 * least
+    ticks = ticker.MaxNLocator(4, integer=True) if narrow else ticker.LogLocator(subs=(1, 2, 5))
+    ax.xaxis.set_major_locator(ticks)
+    ax.xaxis.set_minor_locator(ticker.NullLocator())
+    ax.xaxis.set_major_formatter("{x:,.0f}")
 
 
-def plot_calibration(curves: pd.DataFrame) -> Figure:
+def draw_calibration(figure: Figure, curves: pd.DataFrame) -> None:
     """Observed against predicted risk, a panel for each attribute and a curve for each group.
 
     Parameters
     ----------
     curves : DataFrame
         Of :meth:`drocox.auditing.audit.Audit.calibration_curves`.
-
-    Returns
-    -------
-    matplotlib Figure
     """
-    attributes = list(curves["attribute"].unique())
-    size = (3.2 * len(attributes), 3.4)
-    with plt.rc_context(PLAIN_TEXT):
-        figure, axes = plt.subplots(
-            1, len(attributes), squeeze=False, figsize=size, layout="constrained"
-        )
-        for ax, name in zip(axes[0], attributes, strict=True):
-            ax.axline((0, 0), slope=1, color="0.5", linestyle=":")
-            of_attribute = curves[curves["attribute"] == name]
-            for label, curve in of_attribute.groupby("group", sort=False):
-                ax.plot(curve["predicted"], curve["observed"], "o-", label=label)
-            ax.set(xlabel="predicted risk", ylabel="observed risk")
-            ax.legend()
-    return figure
+    by_attribute = list(curves.groupby("attribute", sort=False))
+    heights = [4.4 + 0.2 * rows["group"].nunique() for _, rows in by_attribute]
+    _lay_out(figure, sum(heights))
+    parts = figure.subfigures(len(heights), 1, squeeze=False, height_ratios=heights)[:, 0]
+    for part, (attribute, rows) in zip(parts, by_attribute, strict=True):
+        ax = part.subplots()
+        known = rows.dropna(subset=["predicted", "observed"])
+        highest = max(known[["predicted", "observed"]].to_numpy().max(initial=0.0), 0.01)
+        ax.plot([0, highest], [0, highest], ":", color="0.5")
+        groups = [curve for _, curve in known.groupby("group", sort=False)]
+        labels = short_labels([curve["group"].iloc[0] for curve in groups], LABEL_WIDTH - 6)
+        for k, (curve, label) in enumerate(zip(groups, labels, strict=True)):
+            line = f"{MARKERS[k % len(MARKERS)]}-"
+            ax.plot(curve["predicted"], curve["observed"], line, label=label)
+        ax.set(xlabel="predicted risk", ylabel="observed risk", aspect="equal")
+        ax.locator_params(nbins=5)
+        ax.set_title(short_labels([str(attribute)], LABEL_WIDTH)[0], parse_math=False)
+        for text in part.legend(loc="outside lower left").get_texts():
+            text.set_parse_math(False)
+
+
+def _lay_out(figure: Figure, height: float) -> None:
+    """The size of a figure, with room made for what stands around its panels."""
+    figure.set_layout_engine("constrained")
+    figure.set_size_inches(WIDTH, height)
