@@ -36,8 +36,6 @@ from drocox.dro import RULES, dual_constant, tail
 from drocox.solver import Solution, minimise
 
 LARGEST_FOR_ADAM = 1e10  # feature: Adam's steps are of the size of the learning rate
-FLAT = 1e-10  # share of the information below which a feature counts as constant
-WORST_CONDITION = 1e12  # of an information matrix that is inverted
 FOLDS = 5  # of a recalibration
 
 
@@ -59,6 +57,11 @@ class Sample:
     def risk(self) -> RiskSets:
         """Their risk sets."""
         return risk_sets(self.time, self.event, strata=self.strata)
+
+    @cached_property
+    def times(self) -> np.ndarray:
+        """Their distinct times."""
+        return np.unique(self.risk.time[0, ::-1])  # without strata in order already
 
     @property
     def y(self) -> np.ndarray:
@@ -357,8 +360,7 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
         convex = linear and self.solver != "adam"
         self._check_options()
         sample = self._checked_sample(X, y, sample_weight, strata)
-        largest = np.abs(sample.X).max()
-        if not convex and largest > LARGEST_FOR_ADAM:
+        if not convex and (largest := np.abs(sample.X).max()) > LARGEST_FOR_ADAM:
             raise ValueError(f"X holds {largest:.1g}, too large for Adam; use a StandardScaler")
         seed = _seed(self.random_state)
         self._forget_earlier_fit()
@@ -384,19 +386,23 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
         # its worst case, survival curves and certificate
         with np.errstate(over="ignore", invalid="ignore"):
             scores = self._model.scores(ordered.X)[0]
-        losses = ordered.losses(_finite(torch.from_numpy(scores))).numpy()
+        tensor = _finite(torch.from_numpy(scores))
+        if solution is not None and convex:
+            losses = solution.losses
+        else:
+            losses = ordered.losses(tensor).numpy()
         self.worst_case_weights_ = np.empty(len(order))
         self.worst_case_weights_[order] = self._keep_worst_case(losses, ordered)
         self.slope_ = cross_fitted_slope(self, sample) if self.recalibrate else 1.0
-        self._baseline = breslow_baseline(self.slope_ * scores, ordered)
-        self.unique_times_ = np.unique(sample.time)
+        if self.split or self.recalibrate:  # curves need the Cox losses of what they are made of
+            losses = cox_losses(self.slope_ * tensor, ordered.risk, weights=ordered.weights).numpy()
+        self._baseline = breslow_baseline(self.slope_ * scores, losses, ordered)
+        self.unique_times_ = ordered.times
         self.gap_: float | None = None
         self.separated_: bool | None = None
         if solution is not None:
             self.coef_ = self._model.theta[0]
-            maximises_likelihood = self.alpha == 1 and self.penalty == 0 and not self.split
-            if maximises_likelihood:
-                self._standard_errors = standard_errors(ordered, scores)
+            self._standard_errors = solution.standard_errors
             self._keep_certificate(solution)
         return self
 
@@ -413,7 +419,7 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
 
     def _forget_earlier_fit(self) -> None:
         """Remove what not every fit sets again."""
-        for name in ("coef_", "first_", "_standard_errors"):
+        for name in ("coef_", "first_"):
             if hasattr(self, name):
                 delattr(self, name)
 
@@ -530,7 +536,7 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
         if not hasattr(self, "coef_"):
             raise AttributeError("summary_ is for linear models; a network has no coefficients")
         names = getattr(self, "feature_names_in_", [f"x{k}" for k in range(len(self.coef_))])
-        return coefficient_table(names, self.coef_, getattr(self, "_standard_errors", None))
+        return coefficient_table(names, self.coef_, self._standard_errors)
 
     def predict(self, X) -> np.ndarray:
         """Scores: the higher, the higher the risk; raw ones, also with ``recalibrate``.
@@ -689,24 +695,12 @@ class Baseline:
             return np.exp(hazards, out=hazards)
 
 
-def breslow_baseline(scores: np.ndarray, sample: Sample) -> Baseline:
-    """The baseline hazard by which the training patients were expected to die as they did.
-
-    Parameters
-    ----------
-    scores : array of shape (n,)
-        Of the training patients.
-    sample : Sample
-
-    Returns
-    -------
-    Baseline
-    """
+def breslow_baseline(scores: np.ndarray, losses: np.ndarray, sample: Sample) -> Baseline:
+    """The baseline hazard of a model, by the scores and Cox losses of its training patients."""
     risk = sample.risk
-    with_scores = torch.from_numpy(scores)
-    # the loss of i is the logarithm of its sum over the risk set, less its score
-    log_sums = (cox_losses(with_scores, risk, weights=sample.weights) + with_scores).numpy()
-    grid = np.union1d(0.0, risk.time)
+    log_sums = losses + scores  # for events, over their risk sets
+    times = sample.times
+    grid = times if times[0] == 0 else np.append(0.0, times)
     log_hazards = []
     for low, high in pairwise(risk.bounds):
         positions = low + np.flatnonzero(risk.event[0, low:high])[::-1]  # earliest first
@@ -720,52 +714,6 @@ def breslow_baseline(scores: np.ndarray, sample: Sample) -> Baseline:
 
 
 # --- Coefficients and their standard errors -------------------------------------------------------
-
-
-def standard_errors(sample: Sample, scores: np.ndarray) -> np.ndarray:
-    r"""Square roots of the diagonal of the inverse information of a Cox regression.
-
-    The information is the sum over events of the variance of the features in the risk set,
-
-    .. math:: \sum_k h_k x_k x_k^T \sum_{i: k \in R_i} \frac{w_i \delta_i}{T_i}
-              - \sum_i w_i \delta_i \bar x_i \bar x_i^T, \qquad T_i = \sum_{j \in R_i} h_j,\;
-              \bar x_i = \sum_{j \in R_i} h_j x_j / T_i,\; h_j = w_j e^{f_j}.
-
-    Parameters
-    ----------
-    sample : Sample
-    scores : array of shape (n,)
-        The regression's.
-
-    Returns
-    -------
-    array of shape (n_features,)
-        NaN for features without variance, and for all if one is a combination of others.
-    """
-    risk = sample.risk
-    order = risk.order[0]
-    X = sample.X[order] - sample.X.mean(axis=0)
-    scale = np.abs(X).max(axis=0)
-    scale[scale == 0] = 1.0
-    X /= scale
-    mass = sample.weights[order]
-    events = mass * risk.event[0]
-    hazard = mass * np.exp(scores[order] - scores.max())
-    one_sum = np.zeros((1, len(order)), int)
-    sets = (risk.stop, one_sum, one_sum, risk.begin)
-    total = kernels.risk_sums(hazard[None], *sets)[0]
-    share = np.divide(events, total, out=np.zeros_like(total), where=events > 0)
-    received = hazard * kernels.risk_sums_back(share[None], *sets)[0]
-    weighted = np.ascontiguousarray((hazard[:, None] * X).T)
-    sums = kernels.risk_sums(weighted, *sets)  # (features, n)
-    between = (sums * (share / np.where(total > 0, total, 1.0))) @ sums.T
-    information = (X * received[:, None]).T @ X - between
-    errors = np.full(len(scale), np.nan)
-    varies = information.diagonal() > FLAT * max(received.sum(), 1e-300)
-    inside = information[np.ix_(varies, varies)]
-    if varies.any() and np.linalg.cond(inside) < WORST_CONDITION:
-        errors[varies] = np.sqrt(np.linalg.inv(inside).diagonal()) / scale[varies]
-    return errors
 
 
 def coefficient_table(

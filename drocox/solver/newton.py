@@ -93,6 +93,8 @@ OUT_OF_RANGE = 0.8
 ALONE = 0.5
 # Curvature below this share of the largest is rounding.
 NEWTON_FLOOR = 1e-12
+# A move of scores by less changes curvature by no larger share than this.
+SAME_CURVATURE = 1e-7
 NEWTON_SLOPE = 1e-13
 # Smallest curvature over the largest, estimated, above which no direction is near that floor.
 WELL_CONDITIONED = 1e-8
@@ -109,12 +111,15 @@ class Solution:
     weights: np.ndarray  # (n,), the q of the bound; of a split it sums to 1 in each half
     n_iter: int
     separated: bool  # whether coefficients run away: no minimum is attained
+    losses: np.ndarray  # (n,), at coef
+    standard_errors: np.ndarray | None  # (d,), of a Cox regression: alpha=1, no penalty, no split
 
 
 class _Progress:
     """The best point so far, and the best bound with its q."""
 
     away: bool  # whether scores still move, far, and gain next to nothing
+    last: Weighted  # the last point, or one next to it, where curvature is known
 
     def __init__(self, best: Losses, bound: float, q: np.ndarray):
         self.best = best
@@ -138,6 +143,7 @@ class _Progress:
 
     def prove(self, weighted: Weighted) -> None:
         """Take a larger bound."""
+        self.last = weighted
         bound = weighted.bound()
         if bound > self.bound:
             self.bound = bound
@@ -244,6 +250,9 @@ def minimise(
     bound = min(progress.bound, best.risk)  # rounding may put them the other way round
     worst = np.empty(len(X))
     worst[order] = progress.q
+    losses = np.empty(len(X))
+    losses[order] = best.losses
+    likelihood = alpha == 1 and penalty == 0 and first is None
     return Solution(
         coef=coordinates.back @ best.point,
         risk=best.risk,
@@ -252,7 +261,30 @@ def minimise(
         weights=worst,
         n_iter=progress.steps,
         separated=progress.separated(tol),
+        losses=losses,
+        standard_errors=_standard_errors(progress) if likelihood else None,
     )
+
+
+def _standard_errors(progress: _Progress) -> np.ndarray:
+    """Those of a Cox regression, by the inverse of the observed information at its optimum.
+
+    NaN for features without variance, and for all where a combination of features has none.
+    """
+    best = progress.best
+    problem = best.problem
+    last = progress.last
+    if problem.farthest(best.point - last.point) > SAME_CURVATURE:
+        last = Weighted(best, problem.mass)
+    back = problem.coordinates.back
+    varies = back.any(axis=1)
+    errors = np.full(len(back), np.nan)
+    curvature, vectors = np.linalg.eigh(last.hessian)
+    if varies.sum() == len(curvature) and curvature[0] > NEWTON_FLOOR * curvature[-1]:
+        # H is a mean over patients, the information a sum
+        root = back[varies] @ (vectors / np.sqrt(curvature * problem.weights.sum()))
+        errors[varies] = np.linalg.norm(root, axis=1)
+    return errors
 
 
 def _relative_gap(risk: float, bound: float) -> float:
