@@ -8,15 +8,12 @@ both are the studies of ``drocox.beyond``; ``exercises``, ``bookstyle``, ``explo
 
 A name is imported when it is first used, so ``import drocox`` costs nothing.
 
-This file is the door to all floors: it knows the names of their modules, and the studies register
-their store when it is opened.
+This file is the door to all floors: it knows the names of their modules.
 """
 
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
-
-from drocox import beyond  # noqa: F401  (registers its store; imports nothing that computes)
 
 __version__ = "0.3.0"
 

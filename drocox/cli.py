@@ -77,7 +77,9 @@ def main(argv: list[str] | None = None) -> int:
         return status
     except KeyboardInterrupt:
         kept = "; what was finished is kept, run the same command to resume"
-        print(f"drocox: interrupted{kept if argv[0] == 'sweep' else ''}", file=sys.stderr)
+        print(
+            f"drocox: interrupted{kept if argv[0] in ('sweep', 'verify') else ''}", file=sys.stderr
+        )
         return 130
     except BrokenPipeError:  # the reader has had enough, as in: drocox data | head -1
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

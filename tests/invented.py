@@ -22,12 +22,13 @@ def rows_of(stack):
 
 def runs(protocol="as_published", **which):
     """Runs of a protocol as they are read back; ``which`` restricts them as in ``stacks``."""
-    made = [store._csv(rows_of(stack)) for stack in stacks(protocol, **which)]
+    made = [store.to_csv(rows_of(stack)) for stack in stacks(protocol, **which)]
     header = made[0].partition(b"\n")[0] + b"\n"
-    return store._frame(header + b"".join(part.removeprefix(header) for part in made))
+    return store.from_csv(header + b"".join(part.removeprefix(header) for part in made))
 
 
 def save(out, protocol="as_published", **which):
     """An unfinished store: the parts of a protocol that ``which`` names."""
+    unfinished = store.Store(out, protocol)
     for stack in stacks(protocol, **which):
-        store.save_part(out, stack, rows_of(stack), cpu=1.0, peak=0.5, wall=0.5)
+        unfinished.save_part(stack, rows_of(stack), cpu=1.0, peak=0.5, wall=0.5)

@@ -15,6 +15,7 @@ import pandas as pd
 import pytest
 
 from drocox import __version__, cli
+from drocox.beyond import STUDIES
 from drocox.paper import claims, selection, store, sweep, tables
 from drocox.paper import cli as paper
 from drocox.paper.protocol import METHODS
@@ -97,7 +98,8 @@ def test_version_and_help_with_an_example(capsys, monkeypatch):
         (["sweep", "--jobs", "many"], "argument --jobs: invalid int value: 'many'"),
         (["sweep", "--jobs", "2", "--scheduler", "tcp://host:1"], "at once: drop --jobs"),
         (["sweep", "--protocol", "published"], "as_published, corrected, forensic"),
-        (["sweep", "--revalidate", "--jobs", "2"], "drop --jobs"),
+        (["verify", "--work", "here"], "drop --work"),
+        (["verify", "--jobs", "0"], "--jobs is 0; choose 1 or more"),
         (["sweep", "--method", "Cox", "rivals"], "as_published has no rivals; choose"),
         (["sweep", "--protocol", "beyond", "--method", "rivals", "Cox"], "beyond has no Cox"),
         (["sweep", "--protocol", "forensic", "--method", "Cox"], "forensic has no Cox"),
@@ -114,7 +116,7 @@ def test_a_usage_error_does_not_wait_for_slow_imports():
     code = (
         "import sys; from drocox import cli\n"
         "for argv in (['table', 't2', 'race'], ['sweep', '--method', 'x'], ['tabel'],"
-        " ['sweep', '--revalidate', '--jobs', '1'], ['sweep', '--method', 'rivals'],"
+        " ['verify', '--work', 'here'], ['sweep', '--method', 'rivals'],"
         " 'audit none.csv --time t --event e --groups g'.split(), ['--version']):\n"
         "    try: cli.main(argv)\n"
         "    except SystemExit as stop: print(stop.code)\n"
@@ -202,29 +204,28 @@ def test_sweep_passes_its_arguments_on(capsys, monkeypatch, tmp_path):
         assert "trained 7 models" in out
 
 
-def test_verify_and_revalidate_fail_on_problems(capsys, monkeypatch, tmp_path):
-    advice = "drocox sweep --protocol corrected --revalidate --out " + "a/long/path/" * 5
-    problem = "computed by other code or data, " * 4 + f"run: {advice}"
-    found = {"as_published": [], "corrected": [problem], "forensic": [], "beyond": []}
+def test_verify_fails_on_problems(capsys, monkeypatch, tmp_path):
+    advice = "drocox sweep --protocol corrected --out " + "a/long/path/" * 5
+    problem = "corrected.csv.gz is truncated or was edited; " * 3 + f"run: {advice}"
     asked = []
 
-    def verify(protocol, *, out):
-        asked.append((protocol, out))
-        return found[protocol]
+    def verify(plan, *, jobs, everything):
+        asked.append((plan.store.name, plan.store.folder, everything))
+        return sweep.Verdict(["stable: 9 rows"], [problem] * (plan.store.name == "corrected"))
 
-    monkeypatch.setattr(sweep, "verify", verify)
+    monkeypatch.setattr(sweep, "verify_plan", verify)
     assert cli.main(["verify"]) == 1
-    assert asked == [(name, None) for name in found]
+    studies = [f"beyond/{study}" for study in STUDIES]
+    assert [name for name, *_ in asked] == ["as_published", "corrected", "forensic", *studies]
     out = capsys.readouterr().out
-    assert "as_published: complete and unchanged" in out and "corrected: PROBLEMS" in out
-    *wrapped, command = out.partition("PROBLEMS\n")[2].partition("\nforensic")[0].splitlines()
-    assert len(wrapped) == 2 and max(map(len, wrapped)) <= 80
+    assert "as_published: complete and unchanged\n  stable: 9 rows" in out
+    text = out.partition("corrected: PROBLEMS\n")[2].partition("\n  stable")[0]
+    *wrapped, command = text.splitlines()
+    assert max(map(len, wrapped)) <= 80
     assert command.strip() == advice  # whole, to be copied
-    assert cli.main(["verify", "--protocol", "As Published", "--out", str(tmp_path)]) == 0
-    assert asked[-1] == ("as_published", tmp_path)
-    monkeypatch.setattr(sweep, "revalidate", lambda protocol, out: found[protocol])
-    assert cli.main(["sweep", "--revalidate"]) == 0
-    assert cli.main(["sweep", "--revalidate", "--protocol", "corrected"]) == 1
+    argv = ["verify", "--all", "--protocol", "As Published", "--out", str(tmp_path)]
+    assert cli.main([*argv, "--work", "again"]) == 0
+    assert asked[-1] == ("as_published", tmp_path, Path("again"))
 
 
 def test_data_describes_each_data_set_in_a_block(capsys):

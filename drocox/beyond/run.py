@@ -1,25 +1,37 @@
-"""Studies as lists of independent jobs, which the sweep runs and the store keeps.
+"""Studies as lists of independent jobs, which a sweep runs and stores keep.
 
 A study is a module of this folder with two functions: ``jobs()`` lists small dictionaries, the
 ``dataset`` among them unless patients are invented, and ``rows(**job)`` does one of them and
 returns a frame of numbers and strings. A frame may say of its rows how far they ``moved``, as in
-:mod:`drocox.paper.run`: what is not known to be stable is not compared when the store is verified.
+:mod:`drocox.paper.run`; a missing value means that their last digits depend on the platform.
 
 ``drocox sweep --protocol beyond`` runs all studies, with ``--method`` some of them.
 """
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType
 
-import numpy as np
 import pandas as pd
 
 from drocox import _checks
 from drocox.beyond import STUDIES
-from drocox.paper import provenance
+from drocox.beyond.methods import METHODS
+from drocox.paper.store import DEFAULT, Store
+from drocox.paper.sweep import Plan, train_missing, verify_plan, writable
+
+# Jobs to train again in order to verify a study: the cheapest that have all its methods.
+SAMPLE = {
+    "protection": ["seer-1"],
+    "groups": ["opposite-0.2-1000-1.0-1", "opposite-0.2-4000-3.0-1", "seer-1"],
+    "censoring": ["opposite-1.0-1"],
+    "rivals": [f"seer-{method}" for method in METHODS],
+    "many": ["cancer"],
+    "controls": ["permuted-cancer-0", "coverage-small-0"],
+}
 
 
 @dataclass(frozen=True)
@@ -34,24 +46,9 @@ class Job:
     dataset: str | None = None  # None: invented patients
 
     @property
-    def protocol(self) -> str:
-        """Name of the store."""
-        return "beyond"
-
-    @property
-    def model(self) -> str:
-        """Kind of score function: the studies that are compared are of linear ones."""
-        return "linear"
-
-    @property
-    def code(self) -> str:
-        """Whose code decides its rows: that of its study."""
-        return self.study
-
-    @property
     def name(self) -> str:
         """A file name."""
-        return f"{self.study}_{self.job}"
+        return self.job
 
     @property
     def method(self) -> str:
@@ -59,27 +56,12 @@ class Job:
         return self.study
 
     def keys(self) -> list[dict]:
-        """What identifies the rows.
-
-        Returns
-        -------
-        list of dict
-            One for all of them.
-        """
+        """What identifies the rows: one dictionary for all of them."""
         return [{"study": self.study, "job": self.job}]
 
 
 def study(name: str) -> ModuleType:
-    """Module of a study.
-
-    Parameters
-    ----------
-    name : {"protection", "groups", "censoring", "rivals", "many", "controls"}
-
-    Returns
-    -------
-    module
-    """
+    """Module of a study."""
     return import_module(f"drocox.beyond.{name}")
 
 
@@ -89,41 +71,20 @@ def _settings(name: str) -> dict[str, dict]:
     return {"-".join(map(str, job.values())): job for job in study(name).jobs()}
 
 
-def stacks(protocol: str, datasets=None, methods=None, repeats=None) -> Iterator[Job]:
-    """The jobs of all studies.
-
-    Parameters
-    ----------
-    protocol : {"beyond"}
-    datasets, methods, repeats : sequences, optional
-        Restrict the jobs to some data sets, studies and repeats. An unknown study is refused.
-
-    Returns
-    -------
-    iterator of Job
-    """
-    studies = STUDIES if methods is None else methods
-    for name in studies:
-        _checks.one_of(name, f"method of {protocol}", STUDIES)
-        for job, setting in _settings(name).items():
-            of_dataset = datasets is None or setting.get("dataset") in datasets
-            of_repeat = repeats is None or setting.get("repeat") in repeats
-            if of_dataset and of_repeat:
-                yield Job(name, job, setting.get("dataset"))
+def jobs_of(
+    name: str, datasets: Sequence[str] | None = None, repeats: Sequence[int] | None = None
+) -> list[Job]:
+    """The jobs of a study, or those on some data sets and repeats."""
+    return [
+        Job(name, job, setting.get("dataset"))
+        for job, setting in _settings(name).items()
+        if datasets is None or setting.get("dataset") in datasets
+        if repeats is None or setting.get("repeat") in repeats
+    ]
 
 
-def run_stack(job: Job) -> pd.DataFrame:
-    """Do one job.
-
-    Parameters
-    ----------
-    job : Job
-
-    Returns
-    -------
-    DataFrame
-        The rows of the study, with the fields of the job before them.
-    """
+def run_job(job: Job) -> pd.DataFrame:
+    """Do one job: the rows of the study, with the fields of the job before them."""
     rows = study(job.study).rows(**_settings(job.study)[job.job])
     for key, value in reversed(vars(job).items()):
         if key not in rows:
@@ -131,36 +92,67 @@ def run_stack(job: Job) -> pd.DataFrame:
     return (rows if "moved" in rows else rows.assign(moved=0.0)).dropna(axis=1, how="all")
 
 
-def cost(job: Job) -> float:
-    """Rough cost of a job, for the time left.
+def plan(name: str, out: Path | None = None) -> Plan:
+    """The jobs of a study and its store.
 
     Parameters
     ----------
-    job : Job
+    name : {"protection", "groups", "censoring", "rivals", "many", "controls"}
+    out : path, optional
+        Folder of the stores, by default the book's.
 
     Returns
     -------
-    float
-        The same for all.
+    Plan
     """
-    return 1.0
+    _checks.one_of(name, "method of beyond", STUDIES)
+    jobs = jobs_of(name)
+    sample = [job for job in jobs if job.job in SAMPLE[name]]
+    return Plan(Store(Path(out or DEFAULT), f"beyond/{name}"), jobs, run_job, sample)
 
 
-def drawn(runs: pd.DataFrame, protocol: str) -> list[Job]:
-    """Stored jobs with rows to compare, in an order that follows from the code's hash.
+def sweep(
+    *,
+    jobs: int = -1,
+    scheduler: str | None = None,
+    out: Path | None = None,
+    progress: bool = True,
+    methods: Sequence[str] | None = None,
+    datasets: Sequence[str] | None = None,
+    repeats: Sequence[int] | None = None,
+) -> int:
+    """Run the jobs of studies that the stores lack; arguments as in `drocox.paper.sweep.sweep`.
 
     Parameters
     ----------
-    runs : DataFrame
-        Stored rows.
-    protocol : {"beyond"}
+    jobs, scheduler, out, progress
+        See :func:`drocox.paper.sweep.sweep`.
+    methods : sequence of str, optional
+        Names of studies, by default all.
+    datasets, repeats : sequences, optional
+        Restrict the jobs.
 
     Returns
     -------
-    list of Job
+    int
+        Number of jobs done.
     """
-    stable = runs[runs["moved"].notna()]
-    names = set(zip(stable["study"], stable["job"], strict=True))
-    pool = [job for job in stacks(protocol) if (job.study, job.job) in names]
-    draw = np.random.default_rng(int(provenance.code_hash(protocol), 16)).permutation(len(pool))
-    return [pool[i] for i in draw]
+    studies = STUDIES if methods is None else methods
+    for name in studies:
+        _checks.one_of(name, "method of beyond", STUDIES)
+    wanted = {name: jobs_of(name, datasets, repeats) for name in studies}
+    if not any(wanted.values()):
+        raise ValueError("beyond has none of these datasets, methods and repeats together")
+    folder = writable(out)
+    how = {"jobs": jobs, "scheduler": scheduler, "progress": progress}
+    return sum(
+        train_missing(plan(name, folder), some, **how) for name, some in wanted.items() if some
+    )
+
+
+def verify(
+    *, out: Path | None = None, jobs: int = -1, methods: Sequence[str] = STUDIES
+) -> list[str]:
+    """Problems of the stores of studies, see :func:`drocox.paper.sweep.verify`."""
+    verdicts = {name: verify_plan(plan(name, out), jobs=jobs) for name in methods}
+    return [f"{name}: {line}" for name, verdict in verdicts.items() for line in verdict.problems]

@@ -11,11 +11,11 @@ import textwrap
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from drocox.paper.protocol import ATTRIBUTES, METHODS, PROTOCOLS, REPEATS
-from drocox.paper.stores import known_stores
-from drocox.paper.work import WORK
+from drocox.beyond import STUDIES
+from drocox.paper.protocol import ATTRIBUTES, METHODS, METHODS_OF, PROTOCOLS, REPEATS
 from drocox.terminal import fill
 
+METHODS_BY_STORE = METHODS_OF | {"beyond": STUDIES}
 TABLE_NAMES = [f"t{i}" for i in range(1, 18)]
 SELECTION_WORDS = {
     "stated": "the paper's rule, repeat by repeat",
@@ -75,10 +75,7 @@ def _data(args) -> None:
 
 def _sweep(args) -> bool | None:
     """Train what is missing of a protocol; interrupt and resume at will."""
-    if args.revalidate:
-        whole = "--revalidate checks the whole store"
-        _drop(args, whole, "dataset", "method", "repeats", "jobs", "scheduler")
-    known = WORK[args.protocol].methods
+    known = METHODS_BY_STORE[args.protocol]
     lacking = [name for name in args.method or () if name not in known]
     if lacking:
         what = f"{args.protocol} has no {', '.join(lacking)}"
@@ -87,32 +84,53 @@ def _sweep(args) -> bool | None:
         args.usage(f"--jobs is {args.jobs}; choose 1 or more")
     if args.scheduler:
         _drop(args, "the workers of the cluster decide how many stacks run at once", "jobs")
+    parts = {"datasets": args.dataset, "methods": args.method, "repeats": args.repeats}
+    how = parts | {"jobs": args.jobs or -1, "scheduler": args.scheduler, "out": args.out}
+    if args.protocol == "beyond":
+        from drocox.beyond import run
+
+        print(f"did {run.sweep(**how)} jobs; nothing of this is missing now")
+        return
     from drocox.paper import sweep
 
-    if args.revalidate:
-        problems = sweep.revalidate(args.protocol, out=args.out)
-        print("\n".join(map(fill, problems)) or "the sample agrees; runs are stamped as today's")
-        return bool(problems)
-    parts = {"datasets": args.dataset, "methods": args.method, "repeats": args.repeats}
-    workers = {"jobs": args.jobs or -1, "scheduler": args.scheduler}
-    trained = sweep.sweep(args.protocol, **parts, **workers, out=args.out)
+    trained = sweep.sweep(args.protocol, **how)
     print(f"trained {trained} models; nothing of this is missing now")
 
 
-def _verify(args) -> bool:
-    """Check stored runs: completeness, hashes, a recomputed sample."""
-    from drocox.paper.store import load_provenance
-    from drocox.paper.sweep import verify
+def _plans(protocol: str, out: Path | None) -> list:
+    """The stores of a protocol as plans of :mod:`drocox.paper.sweep`."""
+    if protocol == "beyond":
+        from drocox.beyond import run
 
-    # of one's own store those protocols that are in it
-    there = known_stores() if args.out is None else list(load_provenance(args.out)) or PROTOCOLS
+        return [run.plan(study, out) for study in STUDIES]
+    from drocox.paper import sweep
+
+    return [sweep.plan(protocol, out)]
+
+
+def _verify(args) -> bool:
+    """Train a fixed sample of the stored runs again, or all of them, and compare."""
+    if args.jobs is not None and args.jobs < 1:
+        args.usage(f"--jobs is {args.jobs}; choose 1 or more")
+    if not args.all:
+        _drop(args, "only --all keeps what it trains", "work")
+    from drocox.paper.store import load_provenance
+    from drocox.paper.sweep import verify_plan
+
+    # of one's own folder those protocols that are in it
+    there = list(load_provenance(args.out)) if args.out else list(METHODS_BY_STORE)
+    everything = (args.work or Path("_build/verified")) if args.all else None
     any_problem = False
-    for name in args.protocol or there:
-        problems = verify(name, out=args.out)
-        any_problem |= bool(problems)
-        print(f"{name}: " + ("PROBLEMS" if problems else "complete and unchanged"))
-        for problem in problems:
-            print(fill(problem, "  ", "    "))
+    for protocol in args.protocol or there or PROTOCOLS:
+        for plan in _plans(protocol, args.out):
+            verdict = verify_plan(plan, jobs=args.jobs or -1, everything=everything)
+            any_problem |= bool(verdict.problems)
+            word = "PROBLEMS" if verdict.problems else "complete and unchanged"
+            print(f"{plan.store.name}: {word}")
+            for line in [*verdict.problems, *verdict.lines]:
+                print(fill(line, "  ", "    "), flush=True)
+    if everything:
+        print(f"what was trained is in {everything}; delete it before the next --all")
     return any_problem
 
 
@@ -254,25 +272,25 @@ def add_commands(command: Callable[..., argparse.ArgumentParser]) -> None:
 
     example = "drocox sweep --dataset seer --method Cox DRO-COX --out try"
     add = command("sweep", _sweep, example).add_argument
-    add("--protocol", default="as_published", **names("protocol", known_stores(), "as_published"))
+    add("--protocol", default="as_published", **names("protocol", METHODS_BY_STORE, "as_published"))
     add("--dataset", **datasets)
-    studies = [name for work in WORK.values() for name in work.methods if name not in METHODS]
     add(
         "--method",
         nargs="+",
-        **names("method", [*METHODS, *studies], f"all; last {len(studies)} with beyond"),
+        **names("method", [*METHODS, *STUDIES], f"all; last {len(STUDIES)} with beyond"),
     )
     add("--repeats", nargs="+", choices=REPEATS, help="from 1 to 10 (default: all)", **number)
     add("--jobs", help="worker processes (default: one per core)", **number)
     add("--scheduler", metavar="ADDRESS", help="dask scheduler, e.g. tcp://host:8786")
     add("--out", **store)
-    stamp = "train nothing: recompute a sample of linear runs and, if it agrees to 1e-6, stamp "
-    stamp += "the stored runs as made by today's code"
-    add("--revalidate", action="store_true", help=stamp)
 
     add = command("verify", _verify, "drocox verify --protocol corrected").add_argument
-    add("--protocol", nargs="+", **names("protocol", known_stores(), "all"))
+    add("--protocol", nargs="+", **names("protocol", METHODS_BY_STORE, "all"))
     add("--out", **store)
+    add("--jobs", help="worker processes (default: one per core)", **number)
+    add("--all", action="store_true", help="all runs (hours); interrupt and resume at will")
+    kept = "for what --all trains (default: _build/verified)"
+    add("--work", type=Path, metavar="DIR", help=kept)
 
     add = command("table", _table, "drocox table flc age; drocox table T16").add_argument
     known = _name("table", [*ATTRIBUTES, *TABLE_NAMES])

@@ -134,11 +134,6 @@ class Stack:
         """Kind of score function, linear or nonlinear."""
         return METHODS[self.method].model
 
-    @property
-    def code(self) -> str:
-        """Whose code decides its rows: that of its protocol."""
-        return self.protocol
-
     def grid(self) -> list[Setting]:
         """Hyperparameters of the models.
 

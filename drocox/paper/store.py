@@ -1,88 +1,78 @@
-"""The store of finished runs: its files, written whole, and read only if they are today's.
+"""Stores of finished runs: plain files that are whole or absent, with facts beside them.
 
-A store is a folder. While a protocol runs, every finished stack is one file
-``parts/<protocol>/<stack>.csv`` whose first line carries the hash of its rows and of the code and
-data that made them (see :mod:`drocox.paper.provenance`); it is written under another name and
-renamed, so a file is whole or absent. A finished protocol is one file ``<protocol>.csv.gz`` with
-one row per trained model, described in ``provenance.json``. Plain text throughout: nothing in a
-store can run code.
+A folder of stores has one file ``<name>.csv.gz`` for each protocol of the paper
+(``as_published``, ``corrected``, ``forensic``) and for each study (``beyond/rivals`` and so on),
+with one row per trained model. ``provenance.json`` says of each protocol what it cost, on which
+machine and with which versions, and has the hashes of its files. While a sweep runs, every finished
+job is a file ``parts/<name>/<job>.csv`` whose first line says what it cost. Plain text throughout:
+nothing in a store can run code.
 
-The stores of the book come with the package, in :data:`DEFAULT`, and are read from there. Runs are
-written there only in a source checkout; an installed package writes into the current folder.
+The book's stores come with the package, in :data:`DEFAULT`. Runs are written there only in a source
+checkout; an installed package writes into the current folder.
 """
 
 import gzip
+import hashlib
 import io
 import json
 import shlex
 import shutil
 import zlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Protocol
 
+import numpy as np
 import pandas as pd
 
 from drocox import _checks
-from drocox.paper import provenance
-from drocox.paper.stores import known_stores
-from drocox.paper.work import WORK, StoreError, Unit, runner_of
+from drocox.paper import StoreError
+from drocox.paper.protocol import PROCEDURES, stacks
 
 DEFAULT = Path(__file__).with_name("results")
-SPENT = ("cpu", "wall", "peak")  # what a stack cost: seconds of one thread, seconds, GB
+KNOWN = (*PROCEDURES, "beyond")  # the last is a folder with a file per study
 
-Part = tuple[dict, pd.DataFrame]  # of a finished stack: what its file begins with, and rows
+Part = tuple[dict, pd.DataFrame]  # of a finished job: what it cost, and its rows
+
+
+class Job(Protocol):
+    """One job of a sweep, such as a stack of models: its rows are one part of a store."""
+
+    @property
+    def name(self) -> str:
+        """The name of its file."""
+
+    @property
+    def method(self) -> str:
+        """What costs are summed by."""
+
+    def keys(self) -> list[dict]:
+        """The columns that identify its rows."""
 
 
 class DamagedError(StoreError):
     """A file of a store is truncated or was edited."""
 
 
-def _today(unit: Unit) -> dict:
-    """What decides the numbers of a unit of work by now."""
-    return provenance.today(unit.code, unit.dataset)
-
-
 def own_folder() -> Path:
-    """Folder that runs are written to unless one is given.
-
-    Returns
-    -------
-    Path
-        :data:`DEFAULT` in a source checkout, else ``results`` in the current folder: what is
-        installed stays as it is.
-    """
+    """Folder that runs are written to unless one is given: the book's in a source checkout."""
     checkout = Path(__file__).parents[2] / "pyproject.toml"
     return DEFAULT if checkout.exists() else Path("results")
 
 
-def command(protocol: str, out: Path | None = None, *flags: str) -> str:
-    """The sweep to advise, with ``--out`` where a folder other than the default was given.
-
-    Parameters
-    ----------
-    protocol : str
-    out : path, optional
-    *flags : str
-        Further arguments.
-
-    Returns
-    -------
-    str
-    """
+def command(name: str, out: Path | None = None) -> str:
+    """The sweep to advise, with ``--out`` where a folder other than the default was given."""
+    protocol, _, study = name.partition("/")
+    method = ["--method", study] if study else []
     folder = [] if out is None or Path(out) == DEFAULT else ["--out", shlex.quote(str(out))]
-    return " ".join(["drocox sweep --protocol", protocol, *flags, *folder])
+    return " ".join(["drocox sweep --protocol", protocol, *method, *folder])
 
 
-def _damaged(path: Path, protocol: str, out: Path) -> DamagedError:
-    advice = f"restore it, or delete it and run: {command(protocol, out)}"
-    return DamagedError(f"{path} is truncated or was edited; {advice}")
-
-
-def _stale(path: Path, protocol: str, out: Path) -> StoreError:
-    what = f"{path} was made by other code or data; give another folder with --out"
-    again = "or delete it and run the command below without --revalidate"
-    keep = command(protocol, out, "--revalidate")
-    return StoreError(f"{what}; {again}; or keep it if a recomputed sample agrees: {keep}")
+def sha256(content: bytes) -> str:
+    """Hash of a content, 64 hexadecimal digits."""
+    return hashlib.sha256(content).hexdigest()
 
 
 def _write(path: Path, content: bytes) -> None:
@@ -93,161 +83,185 @@ def _write(path: Path, content: bytes) -> None:
     temporary.replace(path)
 
 
-def _csv(rows: pd.DataFrame) -> bytes:
+def to_csv(rows: pd.DataFrame) -> bytes:
+    """Rows as they are stored: nine significant digits."""
     return rows.to_csv(index=False, float_format="%.9g", lineterminator="\n").encode()
 
 
-def _frame(content: bytes) -> pd.DataFrame:
-    # all rows at once: a column of one study is empty in the first rows of another
+def from_csv(content: bytes) -> pd.DataFrame:
+    """Rows as they are read back."""
+    # all rows at once: a column may be empty in the first rows
     rows = pd.read_csv(io.BytesIO(content), dtype={"attribute": str}, low_memory=False)
     return rows.fillna({"attribute": ""})
 
 
-def part_path(out: Path, stack: Unit) -> Path:
-    """File of a finished stack.
-
-    Parameters
-    ----------
-    out : path
-        Folder of the store.
-    stack : Stack, or another unit of work
-
-    Returns
-    -------
-    Path
-    """
-    return Path(out) / "parts" / stack.protocol / f"{stack.name}.csv"
+def lines(rows: pd.DataFrame, keys: Sequence[str]) -> list[str]:
+    """The keys of each row as text, in which 2, 2.0 and "2" are the same."""
+    text = rows.reindex(columns=keys).to_csv(index=False, header=False, float_format="%g")
+    return text.splitlines()
 
 
-def save_part(out: Path, stack: Unit, rows: pd.DataFrame, **spent: float | None) -> None:
-    """Store the rows of a finished stack.
-
-    Parameters
-    ----------
-    out : path
-        Folder of the store.
-    stack : Stack, or another unit of work
-    rows : DataFrame
-        From :func:`drocox.paper.run.run_stack`.
-    **spent : float
-        What it cost, by :data:`SPENT`: ``cpu`` and ``wall`` in seconds, ``peak`` in GB (None where
-        not known).
-    """
-    body = _csv(rows)
-    facts = {"rows": len(rows), "sha256": provenance.sha256(body), **spent}
-    header = _today(stack) | facts
-    _write(part_path(out, stack), b"# " + json.dumps(header).encode() + b"\n" + body)
+def job_lines(jobs: Iterable[Job]) -> tuple[list[str], pd.DataFrame]:
+    """What should be stored: the columns of the keys, and every key with the number of its job."""
+    keys = [key | {"_job": i} for i, job in enumerate(jobs) for key in job.keys()]
+    wanted = pd.DataFrame(keys)
+    columns = [name for name in wanted if name != "_job"]
+    return columns, pd.DataFrame({"line": lines(wanted, columns), "job": wanted["_job"]})
 
 
-def load_part(out: Path, stack: Unit, *, any_code: bool = False) -> Part:
-    """Header and rows of a finished stack; a damaged file is refused by name.
+@dataclass(frozen=True)
+class Store:
+    """One store: a file in a folder, its parts while it is unfinished, and its facts."""
 
-    Parameters
-    ----------
-    out : path
-        Folder of the store.
-    stack : Stack, or another unit of work
-    any_code : bool
-        Whether to accept rows that other code made, or other data.
+    folder: Path
+    name: str  # "corrected", "beyond/rivals"
 
-    Returns
-    -------
-    header : dict
-    rows : DataFrame
-    """
-    path = part_path(out, stack)
-    first, _, body = path.read_bytes().partition(b"\n")
+    @property
+    def file(self) -> Path:
+        """The file of all rows."""
+        return self.folder / f"{self.name}.csv.gz"
+
+    @property
+    def parts(self) -> Path:
+        """The folder of finished jobs while the store is unfinished."""
+        return self.folder / "parts" / self.name
+
+    @property
+    def protocol(self) -> str:
+        """The record in ``provenance.json``."""
+        return self.name.partition("/")[0]
+
+    def _damaged(self, path: Path) -> DamagedError:
+        advice = f"restore it, or delete it and run: {command(self.name, self.folder)}"
+        return DamagedError(f"{path} is truncated or was edited; {advice}")
+
+    def is_finished(self) -> bool:
+        """Whether the file of all rows is there and recorded."""
+        record = load_provenance(self.folder).get(self.protocol, {"sha256": {}})
+        return self.name in record["sha256"] and self.file.exists()
+
+    def read(self) -> pd.DataFrame:
+        """All rows of a finished store; a damaged file is refused by name."""
+        digest = load_provenance(self.folder)[self.protocol]["sha256"][self.name]
+        rows = _read(self.file, self.file.stat().st_mtime_ns, digest)
+        if rows is None:
+            raise self._damaged(self.file)
+        return rows.copy()
+
+    def save_part(self, job: Job, rows: pd.DataFrame, **spent: float | None) -> None:
+        """Store the rows of a finished job, and what it cost: ``cpu``, ``wall`` (s), ``peak``."""
+        body = to_csv(rows)
+        header = {"rows": len(rows), "sha256": sha256(body), "method": job.method, **spent}
+        content = b"# " + json.dumps(header).encode() + b"\n" + body
+        _write(self.parts / f"{job.name}.csv", content)
+
+    def load_part(self, job_name: str) -> Part:
+        """Header and rows of a finished job; a damaged file is refused by name."""
+        path = self.parts / f"{job_name}.csv"
+        first, _, body = path.read_bytes().partition(b"\n")
+        try:
+            header = json.loads(first.removeprefix(b"# "))
+            whole = sha256(body) == header["sha256"]
+        except (ValueError, TypeError, KeyError):
+            whole = False
+        if not whole:
+            raise self._damaged(path)
+        return header, from_csv(body)
+
+    def part_names(self) -> list[str]:
+        """Names of finished jobs in an unfinished store, in the order of the protocol."""
+        names = sorted(path.stem for path in self.parts.glob("*.csv"))
+        if self.name not in PROCEDURES:
+            return names
+        place = {stack.name: i for i, stack in enumerate(stacks(self.name))}
+        return sorted(names, key=lambda name: place.get(name, len(place)))
+
+    def finish(self, jobs: Sequence[Job], facts: dict) -> None:
+        """Join finished rows and parts into one file in the order of the jobs, and describe it.
+
+        Rows of a part replace those that the file had of this job. Costs are added to those that
+        are recorded.
+        """
+        columns, wanted = job_lines(jobs)
+        place = dict(zip(wanted["line"], wanted["job"], strict=True))
+        parts = [self.load_part(name) for name in self.part_names()]
+        frames = [rows for _, rows in parts]
+        new = {place.get(lines(rows, columns)[0]) for rows in frames}
+        extended = self.is_finished()
+        if extended:
+            old = self.read()
+            kept = [place.get(line) not in new for line in lines(old, columns)]
+            frames.insert(0, old[kept])
+        rows = pd.concat(frames, ignore_index=True)
+        order = [place.get(line, len(place)) for line in lines(rows, columns)]
+        rows = rows.iloc[np.argsort(order, kind="stable")]
+        content = to_csv(rows)
+        _write(self.file, gzip.compress(content, mtime=0))
+        spent = pd.DataFrame([header for header, _ in parts])
+        self._describe(len(rows), sha256(content), spent, facts, extended)
+        shutil.rmtree(self.parts)
+
+    def _describe(
+        self, rows: int, digest: str, spent: pd.DataFrame, facts: dict, extended: bool
+    ) -> None:
+        """Write what is known of a finished store into ``provenance.json``."""
+        known = load_provenance(self.folder)
+        record = known.get(self.protocol, {})
+        others = {n: h for n, h in record.get("sha256", {}).items() if n != self.name}
+        if not (extended or others):
+            record = {}
+        minutes = record.get("core_minutes", {})
+        for method, seconds in spent.groupby("method", sort=False)["cpu"].sum().items():
+            before = minutes.get(method, 0) if extended else 0
+            minutes = minutes | {method: round(before + seconds / 60, 1)}
+        by_store = {name: n for name, n in record.get("stored", {}).items() if name in others}
+        by_store[self.name] = rows
+        peaks = [*spent["peak"].dropna(), record.get("peak_gb_per_worker")]
+        record |= facts | {
+            "rows": sum(by_store.values()),
+            "stored": by_store,
+            "sha256": record.get("sha256", {}) | {self.name: digest},
+            "command": command(self.protocol),
+            "wall_minutes": round(record.get("wall_minutes", 0) + spent["wall"].sum() / 60, 1),
+            "core_hours": round(sum(minutes.values()) / 60, 2),
+            "core_minutes": minutes,
+            "peak_gb_per_worker": max((peak for peak in peaks if peak is not None), default=None),
+        }
+        records = dict(sorted((known | {self.protocol: record}).items()))
+        text = json.dumps(records, indent=1) + "\n"
+        _write(self.folder / "provenance.json", text.encode())
+
+
+@lru_cache(maxsize=16)
+def _read(file: Path, changed: int, digest: str) -> pd.DataFrame | None:
+    """Rows of a file, kept in memory until it changes (when: ``changed``); None if damaged."""
     try:
-        header = json.loads(first.removeprefix(b"# "))
-        whole = provenance.sha256(body) == header["sha256"]
-    except (ValueError, TypeError, KeyError):
-        whole = False
-    if not whole:
-        raise _damaged(path, stack.protocol, out)
-    return header, _frame(body)
-
-
-def load_parts(protocol: str, out: Path, *, any_code: bool = False) -> dict[Unit, Part]:
-    """Headers and rows of the finished stacks of an unfinished protocol.
-
-    Parameters
-    ----------
-    protocol : str
-    out : path
-        Folder of the store.
-    any_code : bool
-        Whether to accept rows that other code made, or other data.
-
-    Returns
-    -------
-    dict
-        In the order of the protocol; empty if there are none.
-    """
-    there = [
-        stack for stack in runner_of(protocol).stacks(protocol) if part_path(out, stack).exists()
-    ]
-    return {stack: load_part(out, stack, any_code=any_code) for stack in there}
-
-
-def _join(parts: dict[Unit, Part]) -> pd.DataFrame:
-    return pd.concat([rows for _, rows in parts.values()], ignore_index=True)
-
-
-def finish(out: Path, protocol: str, machine: dict) -> None:
-    """Join the parts of a complete protocol into one file, describe it, and drop the parts.
-
-    Parameters
-    ----------
-    out : path
-        Folder of the store.
-    protocol : str
-    machine : dict
-        Facts about the machine, for the provenance.
-    """
-    parts = load_parts(protocol, out)
-    wanted = runner_of(protocol).stacks(protocol)
-    missing = [stack.name for stack in wanted if stack not in parts]
-    if missing:
-        what = f"{len(missing)} stacks of {protocol!r} are missing in {out}, for example"
-        raise StoreError(f"{what} {missing[0]}; run: {command(protocol, out)}")
-    content = _csv(_join(parts))
-    _write(Path(out) / f"{protocol}.csv.gz", gzip.compress(content, mtime=0))
-    spent = pd.DataFrame([header | {"method": s.method} for s, (header, _) in parts.items()])
-    of_method = spent.groupby("method", sort=False)[["cpu", "rows"]].sum()
-    facts = {
-        "rows": int(spent["rows"].sum()),
-        "sha256": provenance.sha256(content),
-        "command": command(protocol),
-        "wall_minutes": round(spent["wall"].sum() / 60, 1),
-        "core_hours": round(spent["cpu"].sum() / 3600, 2),
-        "core_minutes": (of_method["cpu"] / 60).round(1).to_dict(),
-        "seconds_per_model": (of_method["cpu"] / of_method["rows"]).round(2).to_dict(),
-        "peak_gb_per_worker": max(spent["peak"].dropna(), default=None),
-    }
-    _describe(out, protocol, facts | machine)
-    shutil.rmtree(Path(out) / "parts" / protocol)
+        content = gzip.decompress(file.read_bytes())
+    except (OSError, EOFError, zlib.error):
+        return None
+    return from_csv(content) if sha256(content) == digest else None
 
 
 def load_provenance(out: Path | None = None) -> dict:
-    """What is known about the finished protocols of a store.
+    """What is known about the finished protocols in a folder.
 
     Parameters
     ----------
     out : path, optional
-        Folder of the store, by default the book's.
+        Folder of the stores, by default the book's.
 
     Returns
     -------
     dict
-        One record per finished protocol; empty if there is none.
+        One record per protocol with finished files; empty if there is none.
     """
     path = Path(out or DEFAULT) / "provenance.json"
     if not path.exists():
         return {}
     try:
         records = json.loads(path.read_text(encoding="utf-8"))
-        whole = all("sha256" in record for record in records.values())
-    except (ValueError, TypeError, AttributeError):
+        whole = all(isinstance(record["sha256"], dict) for record in records.values())
+    except (ValueError, TypeError, AttributeError, KeyError):
         whole = False
     if not whole:
         advice = "restore it, or delete it with the runs beside it and sweep again"
@@ -255,94 +269,48 @@ def load_provenance(out: Path | None = None) -> dict:
     return records
 
 
-def is_finished(protocol: str, out: Path | None = None) -> bool:
-    """Whether a store holds a whole protocol: its file and what is known about it.
-
-    Parameters
-    ----------
-    protocol : str
-    out : path, optional
-        Folder of the store, by default the book's.
-
-    Returns
-    -------
-    bool
-    """
-    file = Path(out or DEFAULT) / f"{protocol}.csv.gz"
-    return protocol in load_provenance(out) and file.exists()
-
-
-def is_current(protocol: str, out: Path | None = None) -> bool:
-    """Whether today's code and data are those of the finished runs.
-
-    Parameters
-    ----------
-    protocol : str
-    out : path, optional
-        Folder of the store, by default the book's.
-
-    Returns
-    -------
-    bool
-    """
-    record = load_provenance(out).get(protocol, {})
-    return record | provenance.today(protocol) == record
-
-
-def _describe(out: Path, protocol: str, facts: dict) -> None:
-    """Add facts to the record of a finished protocol, and that today's code and data give it."""
-    known = load_provenance(out)
-    known[protocol] = known.get(protocol, {}) | facts | provenance.today(protocol)
-    _write(Path(out) / "provenance.json", json.dumps(known, indent=1, sort_keys=True).encode())
-
-
-def stamp(out: Path, protocol: str) -> None:
-    """Record that today's code and data give the stored runs, finished or in parts.
-
-    Parameters
-    ----------
-    out : path
-        Folder of the store.
-    protocol : str
-    """
-    if is_finished(protocol, out):
-        _describe(out, protocol, {})
-        return
-    for stack, (header, rows) in load_parts(protocol, out, any_code=True).items():
-        save_part(out, stack, rows, **{name: header[name] for name in SPENT})
-
-
-@lru_cache(maxsize=8)
-def _load(protocol: str, out: Path, changed: int) -> pd.DataFrame:
-    """Finished runs, kept in memory until their file changes (``changed``: when it last did)."""
-    path = out / f"{protocol}.csv.gz"
-    try:
-        content = gzip.decompress(path.read_bytes())
-        whole = provenance.sha256(content) == load_provenance(out)[protocol]["sha256"]
-    except (OSError, EOFError, zlib.error):
-        whole = False
-    if not whole:
-        raise _damaged(path, protocol, out)
-    return _frame(content)
-
-
-def load_runs(
-    protocol: str = "as_published", *, out: Path | None = None, any_code: bool = False
-) -> pd.DataFrame:
-    """Load stored runs: one row per trained model.
-
-    Results are refused if a file is damaged, or if the code or data that decide numbers have
-    changed since they were computed and nobody has revalidated them.
+def stores_of(protocol: str, out: Path | None = None) -> list[Store]:
+    """The stores of a protocol in a folder, those of unfinished sweeps after the others.
 
     Parameters
     ----------
     protocol : {"as_published", "corrected", "forensic", "beyond"}
     out : path, optional
-        Folder of the store, by default the book's, which must hold the whole protocol. Where a
+        Folder of the stores, by default the book's, where nothing may be unfinished.
+
+    Returns
+    -------
+    list of Store
+        One for a protocol of the paper, one for each study of the last.
+    """
+    folder = Path(out or DEFAULT)
+    names = list(load_provenance(folder).get(protocol, {"sha256": {}})["sha256"])
+    if protocol == "beyond" and out is not None:
+        names += sorted(f"beyond/{path.name}" for path in (folder / "parts/beyond").glob("*"))
+    names = names if protocol == "beyond" else [protocol]
+    return [Store(folder, name) for name in dict.fromkeys(names)]
+
+
+def is_finished(protocol: str, out: Path | None = None) -> bool:
+    """Whether a folder holds a whole protocol: its files and what is known about them."""
+    stores = stores_of(protocol, out)
+    return bool(stores) and all(store.is_finished() for store in stores)
+
+
+def load_runs(protocol: str = "as_published", *, out: Path | None = None) -> pd.DataFrame:
+    """Load stored runs: one row per trained model.
+
+    A damaged file is refused. Whether today's code still gives these rows is what
+    ``drocox verify`` finds out, by training again.
+
+    Parameters
+    ----------
+    protocol : {"as_published", "corrected", "forensic", "beyond"}
+        The last is all studies, one after the other.
+    out : path, optional
+        Folder of the stores, by default the book's, which must hold the whole protocol. Where a
         sweep into a folder that is given is not finished, or was restricted to some data sets,
         methods or repeats, the rows that are there are returned.
-    any_code : bool
-        Whether to accept rows that other code made, or other data.
 
     Returns
     -------
@@ -350,16 +318,26 @@ def load_runs(
         Keys, ``val_...`` and ``test_...`` metrics, ``moved`` and ``unstable``; the caller's own
         copy.
     """
-    _checks.one_of(protocol, "protocol", known_stores())
-    folder = Path(out or DEFAULT)
-    path = folder / f"{protocol}.csv.gz"
-    if is_finished(protocol, folder):
-        return _load(protocol, folder, path.stat().st_mtime_ns).copy()
-    parts = {} if out is None else load_parts(protocol, folder, any_code=any_code)
-    if not parts:
-        what = f"{folder} holds no finished {protocol!r} runs"
-        raise StoreError(f"{what}; run: {command(protocol, folder)}")
-    return _join(parts)
+    _checks.one_of(protocol, "protocol", KNOWN)
+    frames = []
+    for store in stores_of(protocol, out):
+        parts = [] if out is None else store.part_names()
+        if store.is_finished():
+            frames.append(store.read())
+        elif parts:
+            frames += [store.load_part(name)[1] for name in parts]
+        else:
+            raise absent(store.name, store.folder)
+    if not frames:
+        raise absent(protocol, Path(out or DEFAULT))
+    runs = pd.concat(frames, ignore_index=True) if len(frames) > 1 else frames[0]
+    return runs.fillna({"attribute": ""})
+
+
+def absent(name: str, folder: Path) -> StoreError:
+    """The error for a store that is not there, with the command that makes it."""
+    what = f"{folder} holds no finished {name!r} runs"
+    return StoreError(f"{what}; run: {command(name, folder)}")
 
 
 def version(protocol: str, out: Path | None = None) -> tuple | None:
@@ -369,7 +347,7 @@ def version(protocol: str, out: Path | None = None) -> tuple | None:
     ----------
     protocol : str
     out : path, optional
-        Folder of the store, by default the book's.
+        Folder of the stores, by default the book's.
 
     Returns
     -------
@@ -384,22 +362,18 @@ def version(protocol: str, out: Path | None = None) -> tuple | None:
     return folder, *(file.stat().st_mtime_ns for file in files if file.exists())
 
 
-def rows_of(runs: pd.DataFrame, stack: Unit) -> pd.DataFrame:
-    """Rows of one stack, in the order in which they are stored.
+def rows_of(runs: pd.DataFrame, job: Job) -> pd.DataFrame:
+    """Rows of one stack or job of a study, in the order in which they are stored.
 
     Parameters
     ----------
     runs : DataFrame
-    stack : Stack, or another unit of work
+    job : Stack, or a job of a study
 
     Returns
     -------
     DataFrame
-        Without rows if the stack is not stored.
+        Without rows if the job is not stored.
     """
-    keys = pd.Series({k: v for k, v in vars(stack).items() if v is not None})
-    rows = runs[(runs[keys.index] == keys).all(axis=1)].reset_index(drop=True)
-    if WORK[stack.protocol].uniform:
-        return rows
-    empty = rows.isna() | (rows == "")  # columns of other studies
-    return rows.loc[:, ~empty.all()]
+    keys = pd.Series({k: v for k, v in vars(job).items() if v is not None})
+    return runs[(runs[keys.index] == keys).all(axis=1)].reset_index(drop=True)

@@ -1,20 +1,21 @@
-"""Running a protocol: parallel, with progress, resumable; and checking what is stored.
+"""Training what a store lacks, and verifying it by training again.
 
-Stacks go to worker processes through joblib: loky on one machine, a dask cluster with an address.
-Every stack is computed on one thread, whose CPU time is what provenance counts. This process alone
-writes. A finished stack is on disk before the next is taken, so an interrupted sweep loses the
-stacks in flight and nothing else.
+Jobs go to worker processes through joblib: loky on one machine, a dask cluster with an address.
+Every job is computed on one thread, whose CPU time is what its facts count. This process alone
+writes. A finished job is on disk before the next is taken, so an interrupted sweep loses the jobs
+in flight and nothing else.
 """
 
 import os
 import platform
+import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from importlib.metadata import version
-from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -26,15 +27,63 @@ from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
 from drocox import _checks
-from drocox.paper import provenance, store
-from drocox.paper.run import TWICE
-from drocox.paper.store import DamagedError
-from drocox.paper.stores import known_stores
-from drocox.paper.work import WORK, StoreError, Unit, runner_of
+from drocox.paper import StoreError, store
+from drocox.paper.datasets import load_dataset
+from drocox.paper.protocol import ATTRIBUTES, METHODS, PROCEDURES, Stack, stacks
+from drocox.paper.run import TWICE, run_stack
+from drocox.paper.store import DamagedError, Job, Store
 
 HELD = 1e-9  # movement of a run's test scores up to which it gives the same digits elsewhere
+COARSE = 1e-3  # where stability was not measured, on the kind of machine that made the store
+NEAR = 1e-6  # difference up to which recomputed metrics agree; relative where they exceed 1
 BAR = "{desc} {percentage:3.0f}%|{bar}| {elapsed} passed, {remaining} left"
 PACKAGES = ("numpy", "pandas", "scikit-learn", "scikit-survival", "survivors", "torch", "numba")
+PATIENTS = {"flc": 5.0, "support": 5.8, "seer": 2.6}  # in a training part, in thousands
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a store should hold, and how to make it."""
+
+    store: Store
+    jobs: Sequence[Job]
+    run: Callable[[Job], pd.DataFrame]  # in a worker
+    sample: Sequence[Job]  # to train again in order to verify the store
+    cost: Callable[[Job], float] = lambda job: 1.0  # for the order of work and the time left
+
+
+def stack_cost(stack: Stack) -> float:
+    """Rough cost of a stack, in no particular unit."""
+    method = METHODS[stack.method]
+    n = PATIENTS[stack.dataset]
+    deep = method.model == "nonlinear"
+    pairs = n * (2.0 if deep else 0.5) if method.penalty == "keya_i" else 0.0
+    step = n * (1 + 2 * deep + (method.loss == "split") + pairs)
+    return len(stack.grid()) * step * (2 if stack.repeat in TWICE else 1)
+
+
+def plan(protocol: str, out: Path | None = None) -> Plan:
+    """The stacks of a protocol of the paper.
+
+    The sample for verification has every method once, on the smallest data set and in the first
+    repeat, in which the stability of every run was measured.
+
+    Parameters
+    ----------
+    protocol : {"as_published", "corrected", "forensic"}
+    out : path, optional
+        Folder of the store, by default the book's.
+
+    Returns
+    -------
+    Plan
+    """
+    _checks.one_of(protocol, "protocol", PROCEDURES)
+    sample: dict[str, Stack] = {}
+    for stack in stacks(protocol, datasets=["seer"], repeats=TWICE[:1]):
+        sample.setdefault(stack.method, stack)
+    of_protocol = Store(Path(out or store.DEFAULT), protocol)
+    return Plan(of_protocol, list(stacks(protocol)), run_stack, list(sample.values()), stack_cost)
 
 
 def _peak_gb() -> float | None:
@@ -47,41 +96,47 @@ def _peak_gb() -> float | None:
     return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e9, 3)
 
 
-def _timed(stack: Unit) -> tuple[Unit, pd.DataFrame, dict]:
-    """Run a stack in a worker, with its CPU seconds and the worker's peak memory.
+def _timed(run: Callable[[Job], pd.DataFrame], job: Job) -> tuple[Job, pd.DataFrame, dict]:
+    """Run a job in a worker, with its CPU seconds and the worker's peak memory.
 
-    A worker of a dask cluster may run several stacks at once, each in a thread of its own. None of
-    them starts further threads, so the CPU time of its thread is what a stack costs.
+    A worker of a dask cluster may run several jobs at once, each in a thread of its own. None of
+    them starts further threads, so the CPU time of its thread is what a job costs.
     """
     torch.set_num_threads(1)
     threadpool_limits(1)
     start = time.thread_time()
-    rows = runner_of(stack.protocol).run_stack(stack)
-    return stack, rows, {"cpu": round(time.thread_time() - start, 2), "peak": _peak_gb()}
+    rows = run(job)
+    return job, rows, {"cpu": round(time.thread_time() - start, 2), "peak": _peak_gb()}
 
 
-def machine() -> dict:
-    """Kind of machine and versions, for the provenance.
+def _commit() -> str | None:
+    """The commit of a source checkout, marked if files have been changed since."""
+    command = ["git", "-C", Path(__file__).parent, "describe", "--always", "--dirty", "--abbrev=40"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True)
+    except OSError:  # no git
+        return None
+    return done.stdout.strip() or None
 
-    Returns
-    -------
-    dict
-    """
-    kind = f"{platform.system()} {platform.machine()}"
+
+def machine() -> str:
+    """The kind of machine: system and processor."""
+    return f"{platform.system()} {platform.machine()}"
+
+
+def facts() -> dict:
+    """Commit, machine, versions and hashes of the data, to be kept beside a store."""
     versions = {"python": platform.python_version(), "packages": {p: version(p) for p in PACKAGES}}
-    return {"cores": os.cpu_count(), "machine": kind, **versions}
+    data = {name: load_dataset(name).sha256[:16] for name in ATTRIBUTES}
+    where = {"cores": os.cpu_count(), "machine": machine()}
+    return {"commit": _commit(), **where, **versions, "data": data}
 
 
 @contextmanager
 def only_writer(out: Path) -> Iterator[None]:
-    """Hold the lock of a store, or refuse.
+    """Hold the lock of a folder of stores, or refuse.
 
     The system ends the lock however the process ends.
-
-    Parameters
-    ----------
-    out : path
-        Folder of the store; made if it does not exist.
     """
     lock = FileLock(out / ".lock", timeout=0)
     try:
@@ -96,16 +151,82 @@ def only_writer(out: Path) -> Iterator[None]:
         lock.release()
 
 
-def _is_done(out: Path, stack: Unit) -> bool:
-    """Whether a stack is stored; one of other code is refused, a damaged file named and redone."""
-    try:
-        store.load_part(out, stack)
-    except FileNotFoundError:
-        return False
-    except DamagedError as error:
-        print(f"recomputing: {error}", file=sys.stderr)
-        return False
-    return True
+def _stored_rows(of: Store) -> pd.DataFrame:
+    """Rows that need no training: finished ones and those of parts; damaged parts are named."""
+    frames = [of.read()] if of.is_finished() else []
+    for name in of.part_names():
+        try:
+            frames.append(of.load_part(name)[1])
+        except DamagedError as error:
+            print(f"recomputing: {error}", file=sys.stderr)
+    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
+
+
+def missing(jobs: Sequence[Job], rows: pd.DataFrame) -> list[Job]:
+    """Jobs of which some row is not stored."""
+    columns, wanted = store.job_lines(jobs)
+    absent = wanted.loc[~wanted["line"].isin(store.lines(rows, columns)), "job"]
+    return [jobs[i] for i in absent.unique()]
+
+
+def _results(
+    what: Plan, todo: Sequence[Job], jobs: int, scheduler: str | None, progress: bool
+) -> Iterator[tuple[Job, pd.DataFrame, dict]]:
+    """Run jobs in parallel with a progress bar; each comes as soon as it is finished."""
+    todo = sorted(todo, key=what.cost, reverse=True)  # so that no worker ends long after others
+    total = sum(map(what.cost, todo))
+    bar = tqdm(total=total, disable=not progress, smoothing=0.05, bar_format=BAR)
+    backend = {"backend": "loky"}
+    if scheduler:
+        backend = {"backend": "dask", "scheduler_host": scheduler}
+    with parallel_config(**backend), bar:
+        parallel = Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1)
+        for done in parallel(delayed(_timed)(what.run, job) for job in todo):
+            yield done
+            bar.set_description(f"{what.store.name} {done[0].name[:40]:40s}")
+            bar.update(what.cost(done[0]))
+
+
+def train_missing(
+    what: Plan,
+    some: Sequence[Job] | None = None,
+    *,
+    jobs: int = -1,
+    scheduler: str | None = None,
+    progress: bool = True,
+) -> int:
+    """Run the jobs of a plan that the store lacks, and keep their rows.
+
+    When no job is missing any more, the parts are joined into one file.
+
+    Parameters
+    ----------
+    what : Plan
+    some : sequence of jobs, optional
+        Those to run now, by default all.
+    jobs : int
+        Number of worker processes; -1: one per core.
+    scheduler : str, optional
+        Address of a dask scheduler to use instead; its workers decide how many jobs run at once.
+    progress : bool
+        Whether to show a progress bar.
+
+    Returns
+    -------
+    int
+        Number of models trained, or of jobs of a study.
+    """
+    of = what.store
+    with only_writer(of.folder):
+        todo = missing(what.jobs if some is None else some, _stored_rows(of))
+        before = time.monotonic()
+        for job, rows, spent in _results(what, todo, jobs, scheduler, progress):
+            now = time.monotonic()
+            of.save_part(job, rows, **spent, wall=round(now - before, 2))
+            before = now
+        if of.part_names() and not missing(what.jobs, _stored_rows(of)):
+            of.finish(what.jobs, facts())
+    return sum(len(job.keys()) for job in todo)
 
 
 def sweep(
@@ -117,13 +238,14 @@ def sweep(
     progress: bool = True,
     **some: Sequence | None,
 ) -> int:
-    """Run what is missing of a protocol and store it.
+    """Train the models of a protocol that the store lacks, and keep their rows.
 
     When the whole protocol is there, ``<protocol>.csv.gz`` and ``provenance.json`` are written too.
 
     Parameters
     ----------
-    protocol : {"as_published", "corrected", "forensic", "beyond"}
+    protocol : {"as_published", "corrected", "forensic"}
+        Studies have :func:`drocox.beyond.run.sweep`.
     jobs : int
         Number of worker processes; -1: one per core.
     scheduler : str, optional
@@ -142,148 +264,233 @@ def sweep(
     int
         Number of models trained.
     """
-    if out is None and (out := store.own_folder()) != store.DEFAULT:
-        print(f"writing to {out}/; read it with --out {out}", file=sys.stderr)
-    out = Path(out)
-    _checks.one_of(protocol, "protocol", known_stores())
-    runner = runner_of(protocol)
-    wanted = list(runner.stacks(protocol, **some))
+    what = plan(protocol, writable(out))
+    wanted = list(stacks(protocol, **some))
     if not wanted:
         raise ValueError(f"{protocol} has none of these datasets, methods and repeats together")
-    with only_writer(out):
-        if store.is_finished(protocol, out):
-            store.load_runs(protocol, out=out)  # refuses those of other code, and a damaged file
-            return 0
-        # dearest first, so that no worker ends long after others
-        todo = sorted((s for s in wanted if not _is_done(out, s)), key=runner.cost, reverse=True)
-        total = sum(runner.cost(stack) for stack in todo)
-        bar = tqdm(total=total, disable=not progress, smoothing=0.05, bar_format=BAR)
-        provenance.code_hash(protocol)  # of the code as it is now: an edit meanwhile is not run
-        backend = {"backend": "loky"}
-        if scheduler:
-            backend = {"backend": "dask", "scheduler_host": scheduler}
-        before = time.monotonic()
-        with parallel_config(**backend), bar:
-            run = Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1)
-            for stack, rows, spent in run(delayed(_timed)(stack) for stack in todo):
-                now = time.monotonic()
-                store.save_part(out, stack, rows, **spent, wall=round(now - before, 2))
-                before = now
-                bar.set_description(f"{protocol} {stack.name[:40]:40s}")
-                bar.update(runner.cost(stack))
-        if all(store.part_path(out, stack).exists() for stack in runner.stacks(protocol)):
-            store.finish(out, protocol, machine())
-    return sum(len(stack.keys()) for stack in todo)
+    return train_missing(what, wanted, jobs=jobs, scheduler=scheduler, progress=progress)
+
+
+def writable(out: Path | None) -> Path:
+    """The folder to write to; the default of an installed package is named."""
+    if out is None and (out := store.own_folder()) != store.DEFAULT:
+        print(f"writing to {out}/; read it with --out {out}", file=sys.stderr)
+    return Path(out)
+
+
+# Verification: training again, and comparing.
+
+
+def apart(stored: pd.DataFrame, new: pd.DataFrame) -> pd.DataFrame:
+    """How far recomputed rows are from stored ones, column by column.
+
+    Parameters
+    ----------
+    stored, new : DataFrame
+        The same number of rows, in the same order.
+
+    Returns
+    -------
+    DataFrame
+        Absolute differences, relative where values exceed 1; infinity where words differ or one
+        value is missing. Without ``moved``, which is noise.
+    """
+    columns = [name for name in dict.fromkeys([*stored, *new]) if name != "moved"]
+    a = stored.reset_index(drop=True).reindex(columns=columns)
+    b = new.reset_index(drop=True).reindex(columns=columns)
+    gaps = {}
+    for name in columns:
+        if pd.api.types.is_numeric_dtype(a[name]) and pd.api.types.is_numeric_dtype(b[name]):
+            x, y = a[name].to_numpy(float), b[name].to_numpy(float)
+            with np.errstate(invalid="ignore"):
+                gap = np.abs(x - y) / np.maximum(1, np.abs(y))
+            same = (x == y) | (np.isnan(x) & np.isnan(y))
+        else:
+            gap = np.full(len(a), np.inf)
+            same = (a[name].fillna("") == b[name].fillna("")).to_numpy()
+        gaps[name] = np.where(same, 0.0, np.where(np.isnan(gap), np.inf, gap))
+    return pd.DataFrame(gaps)
+
+
+def stability(stored: pd.DataFrame, new: pd.DataFrame) -> np.ndarray:
+    """For each row "stable", "unstable", or "unknown" where it was not measured.
+
+    A run is stable if rounding in its initial weights moved no test score by more than
+    :data:`HELD`, neither when it was stored nor now.
+    """
+    if "moved" not in stored or "moved" not in new:
+        return np.full(len(stored), "unknown")
+    moved = np.maximum(stored["moved"].to_numpy(float), new["moved"].to_numpy(float))
+    return np.select([np.isnan(moved), moved <= HELD], ["unknown", "stable"], "unstable")
 
 
 def differences(stored: pd.DataFrame, new: pd.DataFrame) -> list[str]:
     """What differs by more than 1e-6 between stored and recomputed rows of one stack.
 
-    Only rows that have just ``moved`` by at most 1e-9 are compared: the c-index of another run may
-    be stable, but its digits depend on the platform. Nor is a row compared whose stability was not
-    measured.
+    Only stable rows are compared, see :func:`stability`: the c-index of another run may be stable,
+    but its digits depend on the platform.
 
     Parameters
     ----------
     stored, new : DataFrame
-        Rows of the same stack; numeric columns are compared, values above 1 by relative difference.
+        Rows of the same stack; values above 1 are compared by relative difference.
 
     Returns
     -------
     list of str
         One line per column that differs.
     """
-    if set(stored) != set(new) or len(stored) != len(new):
-        return [f"other rows or columns: {stored.shape} stored, {new.shape} computed"]
-    held = new["moved"] <= HELD  # not where it is NaN
-    if not held.any():
+    if len(stored) != len(new):
+        return [f"{len(stored)} rows stored, {len(new)} computed"]
+    stable = stability(stored, new) == "stable"
+    if not stable.any():
         return ["no row is stable enough to be compared"]
+    return _listed(apart(stored, new)[stable], NEAR)
+
+
+def _listed(gaps: pd.DataFrame, limit: float) -> list[str]:
+    """The largest difference of each column that differs by more than a limit."""
+    worst = gaps.max()
+    return [f"{name}: {gap:.2g} apart" for name, gap in worst[worst > limit].items()]
+
+
+def _completeness(what: Plan, runs: pd.DataFrame) -> list[str]:
+    """Missing and surplus rows of a store."""
+    columns, wanted = store.job_lines(what.jobs)
+    lines = store.lines(runs, columns)
+    one_each = len(wanted) > len(what.jobs)  # a job of a study has many rows with one key
+    stored = Counter(lines if one_each else set(lines))
+    there = Counter(wanted["line"])
+    unit = "models" if one_each else "jobs"
+    return [
+        f"{which.total()} {unit} {word}, for example {next(iter(which))}"
+        for which, word in ((there - stored, "missing"), (stored - there, "too many"))
+        if which
+    ]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What training again has shown of a store."""
+
+    lines: list[str]  # how many rows were compared, and how well they agree
+    problems: list[str]  # damage, missing rows, stable rows that differ
+
+
+def _counted(label: str, gaps: pd.DataFrame) -> str:
+    """How many rows agree, and which metrics differ by how much at most."""
+    agree = int((gaps.max(axis=1) <= NEAR).sum())
+    worst = gaps.max().sort_values(ascending=False)
+    text = f"{label}: {agree} of {len(gaps)} rows agree to {NEAR:g}, largest difference "
+    text += f"{worst.iloc[0]:.2g}"
+    beyond = worst[worst > NEAR]
+    if beyond.empty:
+        return text
+    return text + "; by metric " + ", ".join(f"{name} {gap:.2g}" for name, gap in beyond.items())
+
+
+def _summary(stored: pd.DataFrame, new: pd.DataFrame) -> list[str]:
+    """Agreement of recomputed rows by what is known of their stability."""
+    how = stability(stored, new)
+    gaps = apart(stored, new)
     lines = []
-    for column in new.select_dtypes("number").columns.drop("moved"):
-        a = stored.loc[held, column].to_numpy(float)
-        b = new.loc[held, column].to_numpy(float)
-        near = np.isclose(a, b, rtol=0, atol=1e-6, equal_nan=True)
-        apart = ~(near | np.isclose(a, b, rtol=1e-6, atol=0))
-        if apart.any():
-            lines.append(f"{column}: {np.abs(a[apart] - b[apart]).max():.2g} apart")
+    if (how == "stable").any():
+        lines.append(_counted("stable", gaps[how == "stable"]))
+    if (how == "unstable").any():
+        lines.append(f"unstable: {(how == 'unstable').sum()} rows, whose digits nobody promises")
+    if (how == "unknown").any():
+        lines.append(_counted("stability not measured", gaps[how == "unknown"]))
     return lines
 
 
-def _recompute(runs: pd.DataFrame, protocol: str, size: int) -> list[str]:
-    """Differences of a recomputed sample of the stored stacks; of networks, one stack is enough.
+def _same_machine(of: Store) -> bool:
+    """Whether this is the kind of machine that made a store."""
+    return store.load_provenance(of.folder)[of.protocol].get("machine") == machine()
 
-    A stack without a row that is stable enough to be compared is passed over for the next.
+
+def verify_plan(
+    what: Plan, *, jobs: int = -1, progress: bool = True, everything: Path | None = None
+) -> Verdict:
+    """Train a fixed sample of a store again, or all of it, and compare.
+
+    Rows that are stable, see :func:`stability`, have to agree to 1e-6. Of the others, those of the
+    sample have to agree to 1e-3 if their stability was not measured and this is the kind of machine
+    that made the store; more is reported and is no problem.
+
+    Parameters
+    ----------
+    what : Plan
+    jobs : int
+        Number of worker processes; -1: one per core.
+    progress : bool
+        Whether to show a progress bar.
+    everything : path, optional
+        Train all jobs again, into this folder; what is there already is not trained a second time.
+
+    Returns
+    -------
+    Verdict
     """
-    pool = runner_of(protocol).drawn(runs, protocol)
-    size = size if any(stack.model == "linear" for stack in pool) else 1
-    again = ((stack, runner_of(protocol).run_stack(stack)) for stack in pool)
-    comparable = ((stack, new) for stack, new in again if (new["moved"] <= HELD).any())
-    # None: a bar where somebody looks
-    sample = list(tqdm(islice(comparable, size), desc="recomputing", total=size, disable=None))
-    if not sample:
-        what = f"no stable runs of repeats {TWICE[0]} to {TWICE[-1]} of {protocol!r} are stored"
-        return [f"{what}, and only such can be compared; sweep these repeats first"]
-    problems = []
-    for stack, new in sample:
-        lines = differences(store.rows_of(runs, stack), new)
-        problems += [f"{stack.name}: {line}" for line in lines]
-    return problems
+    of = what.store
+    try:
+        if not of.is_finished():
+            raise store.absent(of.name, of.folder)
+        runs = of.read()
+    except StoreError as error:
+        return Verdict([], [str(error)])
+    if problems := _completeness(what, runs):
+        return Verdict([], problems)
+    if everything is not None:
+        return _verify_all(what, runs, Store(everything, of.name), jobs, progress)
+    pairs = []
+    for job, rows, _ in _results(what, what.sample, jobs, None, progress):
+        stored = store.rows_of(runs, job)
+        if len(stored) != len(rows):
+            return Verdict([], [f"{job.name}: {len(stored)} rows stored, {len(rows)} computed"])
+        pairs.append((job.name, stored, rows))
+    lines = _summary(*(pd.concat([pair[i] for pair in pairs], ignore_index=True) for i in (1, 2)))
+    same = _same_machine(of)
+    for name, stored, rows in sorted(pairs, key=lambda pair: pair[0]):
+        how = stability(stored, rows)
+        gaps = apart(stored, rows)
+        problems += [f"{name}: {line}" for line in _listed(gaps[how == "stable"], NEAR)]
+        if same:
+            problems += [f"{name}: {line}" for line in _listed(gaps[how == "unknown"], COARSE)]
+        if not (how == "stable").any():
+            lines.append(f"no stable row to compare: {name}")
+    return Verdict(lines, problems)
 
 
-def verify(protocol: str, *, out: Path | None = None, size: int = 4) -> list[str]:
+def _verify_all(what: Plan, runs: pd.DataFrame, again: Store, jobs: int, progress: bool) -> Verdict:
+    """Train all jobs of a plan again into another store, and compare with these runs."""
+    before = again.part_names()
+    if before or again.is_finished():
+        said = f"{len(before)} of {len(what.jobs)} jobs" if before else "all jobs"
+        print(f"{again.name}: {said} were trained before; delete {again.folder} to start over")
+    train_missing(replace(what, store=again), jobs=jobs, progress=progress)
+    new = again.read()
+    if len(new) != len(runs):
+        return Verdict([], [f"{len(runs)} rows stored, {len(new)} computed"])
+    stable = stability(runs, new) == "stable"
+    return Verdict(_summary(runs, new), _listed(apart(runs, new)[stable], NEAR))
+
+
+def verify(protocol: str, *, out: Path | None = None, jobs: int = -1) -> list[str]:
     """Problems of a finished protocol: damage, missing or surplus rows, numbers that changed.
 
     Parameters
     ----------
-    protocol : {"as_published", "corrected", "forensic", "beyond"}
+    protocol : {"as_published", "corrected", "forensic"}
+        Studies have :func:`drocox.beyond.run.verify`.
     out : path, optional
         Folder of the store, by default the book's.
-    size : int
-        Number of linear stacks to recompute; of a store without them, one stack is.
+    jobs : int
+        Number of worker processes; -1: one per core.
 
     Returns
     -------
     list of str
         Empty if the file is whole, holds every model of the protocol once, and the stable runs of a
-        recomputed sample agree to 1e-6 (see :func:`differences`): linear ones, or networks where a
-        store has no others.
+        sample with every method agree to 1e-6 when they are trained again.
     """
-    try:
-        runs = store.load_runs(protocol, out=out)
-    except StoreError as error:
-        return [str(error)]
-    keys = pd.DataFrame([k for s in runner_of(protocol).stacks(protocol) for k in s.keys()])
-    by = [name for name in runs if name in keys]
-    known = runs if WORK[protocol].uniform else runs.drop_duplicates(by)
-    wanted = Counter(keys[by].to_csv(index=False, float_format="%g").splitlines())
-    stored = Counter(known[by].to_csv(index=False, float_format="%g").splitlines())
-    problems = []
-    for which, what in ((wanted - stored, "missing"), (stored - wanted, "too many")):
-        if which:
-            problems.append(f"{which.total()} models {what}, for example {next(iter(which))}")
-    return problems or _recompute(runs, protocol, size)
-
-
-def revalidate(protocol: str, *, out: Path | None = None, size: int = 8) -> list[str]:
-    """Stamp stored runs as made by today's code if a recomputed sample agrees, as in `verify`.
-
-    Parameters
-    ----------
-    protocol : {"as_published", "corrected", "forensic", "beyond"}
-    out : path, optional
-        Folder of the store, by default the one that :func:`sweep` writes to.
-    size : int
-        Number of linear stacks to recompute; of a store without them, one stack is.
-
-    Returns
-    -------
-    list of str
-        What differs; nothing is stamped then.
-    """
-    out = Path(out or store.own_folder())
-    with only_writer(out):
-        runs = store.load_runs(protocol, out=out, any_code=True)
-        problems = _recompute(runs, protocol, size)
-        if not problems:
-            store.stamp(out, protocol)
-    return problems
+    return verify_plan(plan(protocol, out), jobs=jobs).problems
