@@ -139,7 +139,7 @@ def cumulative_auc(train_time, train_event, scores, time, event) -> float:
 
 
 def log_partial_likelihood(scores, time, event=None, ties: str = "breslow") -> float:
-    r"""Log partial likelihood per event, :math:`-\sum_i \ell_i / \sum_i \delta_i` with eq. (3).
+    r"""Log partial likelihood per event, :math:`-\sum_i \ell_i / \sum_i \delta_i`, paper's (3).
 
     Parameters
     ----------

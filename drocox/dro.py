@@ -182,7 +182,7 @@ def optimal_eta(losses, c: float) -> torch.Tensor:
 
 
 def dro_risk(losses, alpha: float, *, rule: str = "sharp", weights=None) -> torch.Tensor:
-    r"""Worst-case mean loss, equation (7) at the optimal :math:`\eta`; differentiable.
+    r"""Worst-case mean loss, the paper's (7) at the optimal :math:`\eta`; differentiable.
 
     .. math:: R = \min_\eta \Big\{ C \sqrt{\tfrac1n \sum_i [\ell_i - \eta]_+^2} + \eta \Big\},
               \qquad \frac{\partial R}{\partial \ell_i} = q_i^*.

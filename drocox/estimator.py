@@ -190,7 +190,7 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
               + \tfrac\lambda2 \lVert\theta\rVert^2, \qquad C = 1/\sqrt\alpha,
 
     with :math:`\ell_i` the Cox loss of patient :math:`i` (Breslow's ties, 0 if censored). With
-    ``split=True`` (DRO-COX (SPLIT), equations (8) and (9)) a random half :math:`D_1` is compared
+    ``split=True`` (DRO-COX (SPLIT), its (8) and (9)) a random half :math:`D_1` is compared
     with the rest, :math:`D_2`, and the reverse, and the two risks are added.
 
     Linear models are solved to a certified optimum by :func:`drocox.solver.minimise`, whatever the

@@ -148,7 +148,7 @@ class _ValueWithGradient(torch.autograd.Function):
 class RiskObjective:
     r"""Worst-case mean Cox loss of every model of a stack, with its gradient.
 
-    With the sums :math:`T_i = \sum_{j \in R_i} w_j e^{f_j}` of equation (3), or those of a split
+    With the sums :math:`T_i = \sum_{j \in R_i} w_j e^{f_j}` of the paper's (3), or those of a split
     (8), :math:`T_i = e^{f_i} + \sum_{j \in D' \cap R_i} e^{f_j}`, and the adversary's worst case
     :math:`q` in each part of the patients,
 
@@ -331,7 +331,7 @@ def cox_objective(risk: RiskSets, ties: str = "breslow", penalty=None, lam=None)
 
 
 def dro_objective(risk: RiskSets, c, ties: str = "breslow") -> Objective:
-    """DRO risk of the Cox losses of all patients, equation (7).
+    """DRO risk of the Cox losses of all patients, the paper's (7).
 
     Parameters
     ----------
@@ -365,7 +365,7 @@ def split_objective(
         Dual constant of each model.
     sides : {1, 2}
     reference_gradient : bool
-        Whether the logarithm of the sum in equation (8) passes a gradient. It does; False is for
+        Whether the logarithm of the sum in the paper's (8) passes a gradient. It does; False is for
         finding out what happens when it does not.
 
     Returns

@@ -14,11 +14,11 @@ validation, D1/D2   seed r                                          seed r
 scaling of SPLIT    by D1                                           by the whole training part
 initial weights     seed 1                                          seed r
 score of an MLP     with its free constant                          centred on the training mean
-ties                by position                                     as in equation (3)
+ties                by position                                     as in the paper's (3)
 ==================  ==============================================  ===========================
 
 A third set of runs, ``forensic``, is nonlinear SPLIT as published but for one thing: the logarithm
-of the reference sum in equation (8) passes no gradient. It exists to explain published rows.
+of the reference sum in the paper's (8) passes no gradient. It exists to explain published rows.
 """
 
 from collections.abc import Iterator
@@ -60,7 +60,7 @@ class Procedure:
     split_scaled_by_first: bool = True  # whether SPLIT scales features by D1 instead of by all
     centred: bool = False  # whether the score of an MLP is centred on the training mean
     ties: str = "order"  # in the Cox loss and the log partial likelihood
-    reference_gradient: bool = True  # whether the log-sum of equation (8) passes a gradient
+    reference_gradient: bool = True  # whether the log-sum of the paper's (8) passes a gradient
 
 
 PROCEDURES = {
