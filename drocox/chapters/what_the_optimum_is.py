@@ -245,8 +245,8 @@ def shown_adam(adam: pd.DataFrame, best: Mapping[float, Solution]) -> pd.DataFra
     for rate in RATES:
         excess["risk − bound", f"{rate:g}"] = wide["excess", rate]
         norms["‖θ‖", f"{rate:g}"] = wide["norm", rate]
-    text = pd.DataFrame(excess).map(lambda x: f"{x:.0e}" if x > 1e-9 else "< 1e-9")
-    text = text.join(pd.DataFrame(norms).map("{:.3f}".format))
+    text = pd.DataFrame(excess).map(lambda x: f"{x:.0e}" if x > 1e-3 else "< 1e-3")
+    text = text.join(pd.DataFrame(norms).map("{:.2f}".format))
     text.index = [f"α = {alpha:g}" for alpha in text.index]
     return text
 
