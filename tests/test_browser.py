@@ -7,7 +7,6 @@ from pathlib import Path
 from urllib.parse import quote, unquote, urlsplit
 
 import axe_playwright_python
-import nbformat
 import pytest
 from pages import CHROMIUM, PACKED
 
@@ -19,9 +18,8 @@ import plain  # noqa: E402
 DESK = {"width": 1280, "height": 900}
 PHONE = {"width": 390, "height": 844}
 PAPER = {"width": 718, "height": 1047}  # A4 in pixels, without margins of 1 cm
-PAGES = [page.relative_to(ROOT).with_suffix(".html").as_posix() for page in golden.pages()]
+PAGES = [page.relative_to(ROOT).with_suffix(".html").as_posix() for page in plain.pages()]
 AXE = (Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text(encoding="utf8")
-LAID_OUT = "() => !document.querySelector('.bd-article > section > section:not(.laid-out)')"
 AT_ONCE = """const sheet = new CSSStyleSheet();
 sheet.replaceSync("* { transition: none !important }");
 document.adoptedStyleSheets = [sheet];"""  # colours do not fade from light to dark
@@ -72,7 +70,6 @@ def visit(screen, site):
     def go(address):
         screen.goto(site + address)
         screen.evaluate("() => document.fonts.ready.then(() => null)")
-        screen.wait_for_function(LAID_OUT)
         return screen
 
     go.trouble = trouble
@@ -219,6 +216,29 @@ def test_the_landing_page_is_light(visit, built, size):
     assert 100_000 < weight < 600_000
 
 
+LOWEST = """() => {
+  const shown = [...document.querySelectorAll("article :is(p, li, tr)")]
+    .filter((e) => e.checkVisibility());
+  return Math.max(...shown.map((e) => e.getBoundingClientRect().bottom));
+}"""
+
+
+def test_how_to_use_fits_one_screen(visit):
+    page = visit("book/how-to-use.html")
+    assert 300 < page.evaluate(LOWEST) < DESK["height"]
+
+
+@pytest.mark.parametrize("address", ["index", "verdict/claims", "beyond/rivals"])
+def test_small_tables_fit_a_phone(visit, screen, address):
+    screen.set_viewport_size(PHONE)
+    boxes = (
+        visit(f"book/{address}.html")
+        .locator(".pst-scrollable-table-container")
+        .evaluate_all("boxes => boxes.map((box) => [box.scrollWidth, box.clientWidth])")
+    )
+    assert boxes and all(width <= room + 1 for width, room in boxes)
+
+
 def test_a_first_visit_has_its_colours_before_any_script_of_the_theme(chromium, site):
     context = chromium.new_context(color_scheme="dark")
     page = context.new_page()
@@ -270,7 +290,7 @@ def test_search_finds_what_readers_ask_for(visit, words, address):
 
 
 def test_notebooks_number_formulas_and_boxes_as_the_site_does(built):
-    for page in golden.pages():
+    for page in plain.pages():
         html = (built / page.relative_to(ROOT)).with_suffix(".html").read_text(encoding="utf8")
         shown = re.findall(r'class="caption-number">([^<]*)<', html)
         shown += re.findall(r'class="eqno">\(([\d.]+)\)', html)
@@ -286,7 +306,4 @@ def test_launch_and_download_buttons_give_the_twin(built):
         assert f"/blob/main/{address}.ipynb" in html  # Colab
         assert f"lab/tree/{address}.ipynb" in html  # Binder
         download = built / "_sources" / f"{address}.ipynb"
-        assert golden.problems(chapter, twin=download) == []
-        twin = chapter.with_suffix(".ipynb")
-        if golden.made_on(nbformat.read(twin, as_version=4)) == golden.here():
-            assert download.read_bytes() == twin.read_bytes()
+        assert download.read_bytes() == chapter.with_suffix(".ipynb").read_bytes()

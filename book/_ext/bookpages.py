@@ -19,7 +19,6 @@ from pathlib import Path
 from bs4 import BeautifulSoup
 from docutils import nodes
 from sphinx import addnodes
-from sphinx.errors import ExtensionError
 from sphinx.search.en import SearchEnglish
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -47,6 +46,11 @@ SEARCHED = {
     },
 }
 TABLES = "_downloads/tables"
+SITEMAP = """<?xml version="1.0" encoding="UTF-8"?>
+<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">
+{}
+</urlset>
+"""
 NO_BREAK = "\N{NO-BREAK SPACE}"
 CODE = (nodes.literal, nodes.literal_block, nodes.math, nodes.math_block, nodes.raw, nodes.comment)
 EMPTY_HEADING = re.compile(r"<th\b([^>]*)>(?:\s|&nbsp;|&#160;|<p>\s*</p>)*</th>")
@@ -127,8 +131,8 @@ def describe(app, pagename, templatename, context, doctree):
     }
     if about:
         tags["og:description"] = about
-    if app.config.html_baseurl:
-        tags["og:url"] = app.config.html_baseurl + pagename + ".html"
+    if base := app.config.html_baseurl:
+        tags |= {"og:url": f"{base}{pagename}.html", "og:image": f"{base}_static/preview.png"}
     if about and 'name="description"' not in context["metatags"]:  # a page may bring its own
         context["metatags"] += f'\n<meta name="description" content="{html.escape(about)}" />'
     for key, text in tags.items():
@@ -301,32 +305,17 @@ if (document.documentElement.dataset.theme === "auto")
 """
 
 
-# Boxes that the theme measures when a page has loaded, as its script names them.
-MEASURED = (
-    '["pre",".nboutput > .output_area",".cell_output > .output",".jp-RenderedHTMLCommon",'
-    '".pst-scrollable-table-container"]'
-)
-NOTHING = '["no-box"]'
+def finish(app, error):
+    """On build-finished. An icon script of 1.5 MB goes; a map of the site for search engines.
 
-
-def lighten(app, error):
-    """On build-finished. Drop what pages would load or do in vain.
-
-    The theme draws its icons with a font; its script of 1.5 MB is for icons that pages add. It also
-    measures all boxes that may scroll, for which a browser has to lay the whole page out at once:
-    seconds on a phone. ``reading.js`` measures a box when it is laid out.
+    The theme draws its icons with a font; the script is for icons that pages would add.
     """
-    scripts = Path(app.outdir, "_static", "scripts")
-    if error is not None or not scripts.exists():
+    if error is not None or app.builder.name != "html":
         return
-    (scripts / "fontawesome.js").write_text("", encoding="utf8")
-    for source_map in scripts.glob("*.map"):
-        source_map.unlink()
-    theme = scripts / "pydata-sphinx-theme.js"
-    script = theme.read_text(encoding="utf8")
-    if MEASURED not in script and NOTHING not in script:
-        raise ExtensionError(f"{theme.name} has changed: what does it measure now? See MEASURED")
-    theme.write_text(script.replace(MEASURED, NOTHING), encoding="utf8")
+    Path(app.outdir, "_static", "scripts", "fontawesome.js").write_text("", encoding="utf8")
+    pages = [f"{app.config.html_baseurl}{name}.html" for name in sorted(app.env.found_docs)]
+    entries = "\n".join(f"<url><loc>{html.escape(page)}</loc></url>" for page in pages)
+    Path(app.outdir, "sitemap.xml").write_text(SITEMAP.format(entries), encoding="utf8")
 
 
 def configure(app, config):
@@ -342,7 +331,7 @@ def setup(app):
     app.add_search_language(SearchWithGreek)
     app.add_js_file(None, body=COLOURS, priority=0)
     app.connect("config-inited", configure)
-    app.connect("build-finished", lighten)
+    app.connect("build-finished", finish)
     app.connect("doctree-resolved", mark, priority=900)
     app.connect("html-page-context", describe, priority=900)
     app.connect("html-page-context", mend, priority=900)

@@ -1,6 +1,5 @@
 // What a style sheet cannot do for reading: boxes that scroll can be reached by keyboard and show where there is more,
-// a page is printed in dark ink on white, buttons have the names that one sees on them, and on a phone the sections below
-// the first screen are laid out after it.
+// a page is printed in dark ink on white, and buttons have the names that one sees on them.
 (() => {
   const BOXES =
     ".output.text_html:has(table), .pst-scrollable-table-container, .wide-picture, .bd-article pre, .katex-display";
@@ -41,21 +40,9 @@
       .forEach((button) => button.setAttribute("aria-label", "Color mode: Light, Dark or System Settings"));
   }
 
-  // See content-visibility in custom.css. A section at a time, so that the reader's thumb does not have to wait.
-  function layOut() {
-    const sections = [...document.querySelectorAll(".bd-article > section > section")];
-    const idle = window.requestIdleCallback ?? setTimeout;
-    const next = () => {
-      sections.shift()?.classList.add("laid-out");
-      if (sections.length) idle(next);
-    };
-    idle(next);
-  }
-
   let theme;
   const root = document.documentElement;
   window.addEventListener("beforeprint", () => ([theme, root.dataset.theme] = [root.dataset.theme, "light"]));
   window.addEventListener("afterprint", () => (root.dataset.theme = theme));
   document.addEventListener("DOMContentLoaded", start);
-  window.addEventListener("load", layOut);
 })();
