@@ -12,7 +12,7 @@ JOBS   ?= 2
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest  # a core for each test, not all for all
 
 # tests of pages and of what builds them
-OF_THE_BOOK := book bookstyle browser course explorables first_screen narrow
+OF_THE_BOOK := book bookstyle browser course explorables narrow
 
 # Compiled modules are kept: many processes import them.
 unexport PYTHONDONTWRITEBYTECODE
@@ -21,14 +21,14 @@ unexport PYTHONDONTWRITEBYTECODE
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup book check test lab lint format sweep golden course exhibits bench serve clean
+.PHONY: help setup book check test lab lint format sweep course exhibits bench serve clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(READY)  ## Install everything into .venv/ (the other targets do this by themselves)
 
-book: $(READY)  ## Execute all chapters and build the book into _build/html/
+book: $(READY)  ## Execute what has changed, refresh its notebooks, build _build/html/
 	$(BIN)/jupyter-book build . -W --keep-going
 
 check: lint  ## Lint, then run the quick tests of the package: for people at work on it
@@ -53,10 +53,6 @@ format: $(READY)  ## Lay the code out as `make lint` wants it
 
 sweep: $(READY)  ## Train the models that a store lacks (ARGS="--out mine": all; "--help" for parts)
 	$(BIN)/drocox sweep $(ARGS)
-
-golden: book  ## Refresh the executed notebooks beside the chapters, and the map of the package
-	$(BIN)/python book/_ext/golden.py
-	$(BIN)/python book/_ext/house.py
 
 course: book  ## Write notebooks, sheets, slides and a PDF of the book into _build/course/
 	$(BIN)/python book/_ext/course.py

@@ -1,7 +1,7 @@
-"""How nbval runs the twins: in the environment of the build, compared where they were made.
+"""How nbval runs the twins: in the environment of the build, and what it compares.
 
-Outputs hold to the last printed digit on one platform. On another one every cell is executed and an
-error fails, but outputs are not compared.
+What a cell prints or shows as a table is compared on every platform, to the last digit. Figures
+hold byte for byte on the platform that made the twin, and are compared there.
 """
 
 import os
@@ -9,42 +9,47 @@ import sys
 from pathlib import Path
 from unittest import mock
 
-import nbformat
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent / "_ext"))
-from cache_key import here, kernel_environment, made_on
+import golden
+from bookbuild import kernel_environment
 
-TWINS = sorted(Path(__file__).parent.rglob("*.ipynb"))
+KINDS = ("cells", "figures")
 
 
-def is_foreign(path):
-    """Whether a twin was made on another platform than this one."""
-    return made_on(nbformat.read(path, as_version=4)) != here()
+def compared(item):
+    """How many cells with output, one or none, and how many figures of it are compared."""
+    data = [output.get("data", {"text": ""}) for output in item.cell.outputs]
+    kinds = [kind for each in data for kind in each if kind not in item.parent.skip_compare]
+    return bool(kinds), kinds.count(golden.SVG)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collect_file(file_path, parent):
     collectors = yield
     for collector in collectors:
-        # nbval's collector of notebooks; the attribute is what --nbval-lax sets for all of them
-        if hasattr(collector, "compare_outputs") and is_foreign(file_path):
-            collector.compare_outputs = False
+        # nbval's collector of notebooks, which has a list of what it leaves out
+        if hasattr(collector, "skip_compare") and file_path.suffix == ".ipynb":
+            if golden.made_on(golden.load(file_path)) != golden.here():
+                collector.skip_compare += (golden.SVG,)
     return collectors
-
-
-def pytest_report_header(config):
-    if config.getoption("nbval", False):
-        foreign = sum(map(is_foreign, TWINS))
-        if foreign:
-            return (
-                f"book: {foreign} of {len(TWINS)} notebooks were not made on {here()}: "
-                "executed, outputs not compared"
-            )
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_setup(item):
+    if item.path.suffix == ".ipynb":
+        item.user_properties += zip(KINDS, compared(item), strict=True)
     # nbval compares no metadata, where variants of figures for phones are: none are drawn
     with mock.patch.dict(os.environ, kernel_environment() | {"DROCOX_NARROW": ""}):
         return (yield)
+
+
+def pytest_terminal_summary(terminalreporter):
+    passed = [dict(report.user_properties) for report in terminalreporter.getreports("passed")]
+    cells, figures = (sum(each.get(kind, 0) for each in passed) for kind in KINDS)
+    if cells:
+        terminalreporter.line(
+            f"book: the output of {cells} cells is as printed, {figures} figures byte for byte "
+            f"({golden.here()})"
+        )

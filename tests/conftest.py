@@ -22,39 +22,8 @@ settings.load_profile("repeatable")
 
 
 JUPYTER_BOOK = "from jupyter_book.cli.main import main; main()"  # as its command does
-
-# What takes longest comes first, so that at the end no worker is left alone with a long file: the
-# build of the book, stores and sweeps, long chapters; browser and course when the book is built.
-LONGEST_FIRST = (
-    "tests/test_book.py",
-    "tests/paper/test_store.py",
-    "book/verdict/differences.ipynb",
-    "tests/paper/test_sweep.py",
-    "tests/test_solver.py",
-    "book/method/dro-cox.ipynb",
-    "book/experiments/split-experiments.ipynb",
-    "book/experiments/tuned-by-fa.ipynb",
-    "tests/test_browser.py",
-    "book/method/split.ipynb",
-    "book/method/split-training.ipynb",
-    "tests/test_course.py",
-    "book/verdict/claims.ipynb",
-    "book/verdict/uncertainty.ipynb",
-    "book/foundations/fair-baselines.ipynb",
-    "book/method/who-gets-the-weight.ipynb",
-    "book/foundations/deep-cox.ipynb",
-    "tests/paper/test_claims.py",
-    "tests/test_estimator.py",
-    "tests/paper/test_reproduction.py",
-    "tests/paper/test_wheel.py",
-    "tests/chapters/test_uncertainty.py",
-    "tests/chapters/test_differences.py",
-    "book/experiments/other-attributes.ipynb",
-    "book/verdict/should-you-use-it.ipynb",
-    "book/experiments/main-tables.ipynb",
-    "book/experiments/alpha.ipynb",
-    "book/experiments/protocol.ipynb",
-)
+# Workers take files in order: the long ones first, then those that need the built book.
+LONGEST_FIRST = ("test_book.py", "test_sweep.py", "test_store.py", "test_solver.py", ".ipynb")
 
 
 def pytest_configure(config):
@@ -72,9 +41,8 @@ def pytest_generate_tests(metafunc):
 
 
 def pytest_collection_modifyitems(items):
-    """Long files first; workers take files in this order."""
-    place = {name: number for number, name in enumerate(LONGEST_FIRST)}
-    items.sort(key=lambda item: place.get(item.nodeid.split("::")[0], len(place)))
+    """Long files first, so that at the end no worker is left alone with one."""
+    items.sort(key=lambda item: not item.path.name.endswith(LONGEST_FIRST))
 
 
 @pytest.fixture(scope="session")

@@ -20,6 +20,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "book" / "_ext"))
 import figures  # noqa: E402
 import golden  # noqa: E402
+import plain  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -188,7 +189,7 @@ def test_the_build_finds_the_narrow_variant_of_a_figure(tmp_path):
     twin = ROOT / "book" / "method" / "dual.md"
     source.write_text(twin.read_text(encoding="utf8"), encoding="utf8")
     wide, about = narrow.svg_and_narrow(forest(3)[0])
-    notebook = golden.read(source)
+    notebook = plain.read(source)
     output = nbformat.v4.new_output(
         "display_data", data={figures.SVG: wide}, metadata={figures.SVG: about}
     )

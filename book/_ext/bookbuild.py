@@ -1,20 +1,20 @@
-"""Sphinx extension: never show a number that today's code would not compute.
+"""Sphinx extension: run the chapters whose outputs are not known, on all cores; refresh twins.
 
-It chooses the execution cache by :mod:`cache_key`, runs the chapters on all cores, lets launch and
-download buttons give the executed notebook, and makes a page with a warning fail again until the
-warning is gone.
+Jupyter Book keeps outputs in a cache that looks only at a chapter's own cells: a change in the
+package, in stored results or in NumPy would leave old numbers on the pages. So the folder of the
+cache is named after all of these. Launch and download buttons give the executed twin.
 
-`make test` executes every chapter once, too, and there it is nbval that does it: it runs the twins
-and compares what comes out with what they hold. The pages that the other tests look at are built
-from the outputs of the twins, in a folder of their own (``DROCOX_OUTPUTS=twins``, which is set by
-``tests/conftest.py``). `make book` never looks at a twin.
+With ``DROCOX_OUTPUTS=twins`` the pages show the outputs of the twins. Tests of pages do so: that
+these are today's outputs is checked by nbval, and a chapter is run once in `make test`.
 """
 
-import gc
+import hashlib
 import os
+import platform
 import shutil
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from importlib import metadata
 from pathlib import Path
 
 from jupyter_cache import get_cache
@@ -23,89 +23,163 @@ from jupyter_cache.executors.utils import single_nb_execution
 from sphinx.util import logging
 
 sys.path.insert(0, str(Path(__file__).parent))
-import cache_key
 import golden
+from plain import ROOT
 
 logger = logging.getLogger(__name__)
 KEPT = 3  # caches on disk: switching between two branches stays fast
+UNFINISHED = "parts"  # a folder of a sweep under way, which no chapter reads
+PACKAGES = (
+    "ipykernel",
+    "lifelines",
+    "matplotlib",
+    "matplotlib-inline",
+    "numba",
+    "numpy",
+    "pandas",
+    "scikit-learn",
+    "scikit-survival",
+    "scipy",
+    "survivors",
+    "torch",
+)
+# One thread and one hash seed, so that sums and the order of sets are the same on every run.
+KERNEL_ENVIRONMENT = {
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "NUMBA_NUM_THREADS": "1",
+    "PYTHONHASHSEED": "0",
+    "DROCOX_STRICT": "1",  # guards of sentences stop the build
+    "DROCOX_NARROW": "1",  # figures have a variant for phones
+    "MPLBACKEND": "module://matplotlib_inline.backend_inline",
+}
+
+
+def kernel_environment():
+    """What kernels inherit, for the build here and for nbval in ``book/conftest.py``.
+
+    Their IPython has a profile of its own: a reader's start-up files change nothing in the book.
+    """
+    profile = ROOT / "_build" / ".ipython" / "profile_default"
+    profile.mkdir(parents=True, exist_ok=True)
+    (profile / "ipython_kernel_config.py").write_text(
+        "c.IPKernelApp.log_level = 40\nc.HistoryManager.enabled = False\n"
+    )
+    return KERNEL_ENVIRONMENT | {"IPYTHONDIR": str(profile.parent)}
+
+
+def digest_of(files):
+    """A hash of files and of where they are."""
+    digest = hashlib.sha256()
+    for file in sorted(files):
+        digest.update(f"{file} {hashlib.sha256(file.read_bytes()).hexdigest()}\n".encode())
+    return digest.hexdigest()[:16]
+
+
+def cache_key(package=ROOT / "drocox"):
+    """Hash of everything that decides the outputs, except the cells themselves."""
+    files = [
+        file
+        for file in package.rglob("*")
+        if file.is_file()
+        and file.suffix not in {".pyc", ".nbc", ".nbi", ".lock"}
+        and UNFINISHED not in file.parts
+    ]
+    versions = {name: metadata.version(name) for name in PACKAGES}
+    rest = (platform.python_version(), golden.here(), versions, KERNEL_ENVIRONMENT)
+    return hashlib.sha256(f"{digest_of(files)} {rest}".encode()).hexdigest()[:16]
 
 
 def from_twins():
-    """Whether pages show the outputs of the twins, which nbval compares with today's."""
+    """Whether pages show the outputs of the twins."""
     return os.environ.get("DROCOX_OUTPUTS") == "twins"
 
 
 def choose_cache(app, config):
-    """On config-inited. Sphinx sees a changed setting and reads every chapter again."""
-    root = Path(app.srcdir)
-    path = cache_key.twins_path(root) if from_twins() else cache_key.cache_path(root)
-    path.mkdir(parents=True, exist_ok=True)
-    os.utime(path)
-    others = [p for p in path.parent.iterdir() if p.is_dir() and p != path]
-    others.sort(key=lambda p: p.stat().st_mtime, reverse=True)
-    for old in others[KEPT - 1 :]:
+    """On config-inited. Sphinx sees a changed setting and reads every page again."""
+    caches = ROOT / "_build" / ".jupyter_cache"
+    key = cache_key()
+    if from_twins():
+        key = f"twins-{digest_of((ROOT / 'book').rglob('*.ipynb'))}"
+    elif caches.exists() and not (caches / key).exists():
+        logger.info("The package, its results or a library changed: all chapters are executed.")
+    config.nb_execution_cache_path = str(caches / key)
+    config.book_extensions = digest_of(Path(__file__).parent.glob("*.py"))
+    (caches / key).mkdir(parents=True, exist_ok=True)
+    os.utime(caches / key)
+    by_age = sorted(filter(Path.is_dir, caches.iterdir()), key=lambda path: path.stat().st_mtime)
+    for old in by_age[:-KEPT]:
         shutil.rmtree(old, ignore_errors=True)
-    config.nb_execution_cache_path = str(path)
 
 
-def copy_twins(app):
-    """On builder-inited. Put the outputs of the twins into the cache, where that is asked for.
+def merge_streams(notebook):
+    """Join neighbouring pieces of what a cell printed: where it was cut depends on timing."""
+    for cell in golden.code_cells(notebook):
+        merged = []
+        for output in cell.outputs:
+            if merged and output.output_type == "stream" and output.name == merged[-1].get("name"):
+                merged[-1].text += output.text
+            else:
+                merged.append(output)
+        cell.outputs = merged
 
-    A chapter whose cells are not those of its twin is left to :func:`fill_cache`.
-    """
-    if not from_twins():
-        return
-    cache = get_cache(app.config.nb_execution_cache_path)
-    for source in golden.chapters(Path(app.srcdir)):
-        notebook = golden.read(source)
-        cells = golden.code_cells(notebook)
-        of_twin = golden.twin_cells(source)
-        if [cell.source for cell in cells] != [cell.source for cell in of_twin]:
-            continue
-        for count, (cell, twin) in enumerate(zip(cells, of_twin, strict=True), start=1):
-            cell.outputs = twin.outputs
-            cell.execution_count = count
-        bundle = CacheBundleIn(notebook, str(source), data={"execution_seconds": 0.0})
-        cache.cache_notebook_bundle(bundle, overwrite=True)
+
+def execute(source, timeout):
+    """A chapter with its outputs, and how long it took; a message if a cell failed."""
+    notebook = golden.read(source)
+    result = single_nb_execution(
+        notebook, cwd=str(source.parent), timeout=timeout, allow_errors=False, meta_override=True
+    )
+    merge_streams(notebook)
+    return notebook, result.time, result.exc_string
+
+
+def executed(source, cache):
+    """A chapter with the outputs that a cache has, or None."""
+    try:
+        return cache.merge_match_into_notebook(golden.read(source))[1]
+    except KeyError:
+        return None
+
+
+def with_outputs_of_twin(source):
+    """A chapter with the outputs of its twin, or None if the twin has other code."""
+    outputs = golden.outputs(source)
+    if outputs is None:
+        return None
+    notebook = golden.read(source)
+    for count, cell in enumerate(golden.code_cells(notebook), start=1):
+        cell.update(outputs=outputs[count - 1], execution_count=count)
+    return notebook
 
 
 def fill_cache(app):
     """On builder-inited. Run the chapters that the cache does not know, on all cores.
 
-    Left to itself the build runs them one by one. A chapter that fails stays out of the cache: the
-    build runs it again and says what is wrong.
+    A chapter that fails stays out of the cache: the build runs it again and says what is wrong.
     """
-    root = Path(app.srcdir)
     cache = get_cache(app.config.nb_execution_cache_path)
-    missing = []
-    for source in golden.chapters(root):
-        notebook = golden.read(source)
-        try:
-            cache.match_cache_notebook(notebook)
-        except KeyError:
-            missing.append((source, notebook))
-    if len(missing) < 2:
-        return
-    logger.info(f"running {len(missing)} chapters")
 
-    def run(job):
-        source, notebook = job
-        result = single_nb_execution(
-            notebook,
-            cwd=str(source.parent),
-            timeout=app.config.nb_execution_timeout,
-            allow_errors=False,
-            meta_override=True,
-        )
-        return source, notebook, result
+    def keep(source, notebook, seconds=0.0):
+        bundle = CacheBundleIn(notebook, str(source), data={"execution_seconds": seconds})
+        cache.cache_notebook_bundle(bundle, check_validity=False, overwrite=True)
 
+    chapters = golden.chapters()
+    missing = [source for source in chapters if executed(source, cache) is None]
+    if from_twins():
+        for source, notebook in [(each, with_outputs_of_twin(each)) for each in missing]:
+            if notebook is not None:
+                keep(source, notebook)
+                missing.remove(source)
+    if missing:
+        logger.info(f"executing {len(missing)} of {len(chapters)} chapters")
     with ThreadPoolExecutor(min(os.cpu_count(), 8)) as pool:
-        for source, notebook, result in pool.map(run, missing):
-            if result.err is None:
-                data = {"execution_seconds": result.time}
-                bundle = CacheBundleIn(notebook, str(source), data=data)
-                cache.cache_notebook_bundle(bundle, check_validity=False, overwrite=True)
-                logger.info(f"{source.relative_to(root)}: {result.time:.1f} s")
+        done = pool.map(lambda source: execute(source, app.config.nb_execution_timeout), missing)
+        for source, (notebook, seconds, error) in zip(missing, done, strict=True):
+            if error is None:
+                keep(source, notebook, seconds)
+                logger.info(f"{source.relative_to(ROOT)}: {seconds:.1f} s")
 
 
 def point_at_twins(app, pagename, templatename, context, doctree):
@@ -115,19 +189,25 @@ def point_at_twins(app, pagename, templatename, context, doctree):
             launch["url"] = launch["url"].replace(f"{pagename}.md", f"{pagename}.ipynb")
 
 
-def write_downloads(app, exception):
-    """On build-finished. Put outputs into the notebooks behind the download buttons.
-
-    On a cache hit myst-nb writes them without.
-    """
+def refresh_twins(app, exception):
+    """On build-finished. Refresh the twins, and put them behind the download buttons."""
     if exception is not None or app.builder.name != "html":
         return
-    root = Path(app.srcdir)
-    for source in golden.chapters(root):
-        target = Path(app.outdir, "_sources", source.relative_to(root)).with_suffix(".ipynb")
-        if target.exists():
-            cache = app.config.nb_execution_cache_path
-            golden.write(golden.executed_notebook(source, root, cache), target)
+    cache = get_cache(app.config.nb_execution_cache_path)
+    for source in golden.chapters():
+        twin = source.with_suffix(".ipynb")
+        notebook = executed(source, cache)
+        if notebook is None:  # it failed
+            continue
+        if not from_twins() and golden.refresh(source, notebook):
+            logger.info(f"{twin.relative_to(ROOT)}: refreshed, it belongs into the same commit")
+        target = Path(app.outdir, "_sources", twin.relative_to(ROOT))
+        if target.parent.exists():
+            shutil.copy(twin, target)
+    if not from_twins():
+        golden.PICTURE.write_text(golden.front_picture(), encoding="utf8")
+    for path in golden.orphans():
+        logger.warning(f"{path.relative_to(ROOT)}: no chapter of this name, delete it")
 
 
 def forget_faulty_pages(app, exception):
@@ -138,12 +218,11 @@ def forget_faulty_pages(app, exception):
 
 def setup(app):
     """Called by Sphinx."""
-    gc.set_threshold(50_000, 20, 100)  # seldom: a build keeps most of what it makes
-    os.environ.update(cache_key.kernel_environment())
+    os.environ.update(kernel_environment())
+    app.add_config_value("book_extensions", "", "env")  # all pages are read again when one changes
     app.connect("config-inited", choose_cache)
-    app.connect("builder-inited", copy_twins)
     app.connect("builder-inited", fill_cache)
     app.connect("html-page-context", point_at_twins, priority=900)
-    app.connect("build-finished", write_downloads)
+    app.connect("build-finished", refresh_twins)
     app.connect("build-finished", forget_faulty_pages)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

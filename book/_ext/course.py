@@ -14,7 +14,7 @@ What the folder then holds:
     slides.zip             the same in one file, for a room without a network
     book.pdf               the whole book
 
-Run it after `make book` and `make golden`: it computes nothing but the numbers of the six patients.
+Run it after `make book`: it computes nothing but the numbers of the six patients.
 """
 
 import argparse
@@ -42,7 +42,7 @@ import quoted
 import sheets
 import slides
 
-ROOT = golden.ROOT
+ROOT = plain.ROOT
 SOLUTION = re.compile(r"^```\{solution-start\}.*?^```\{solution-end\}\s*^```$", re.M | re.S)
 EXERCISE = re.compile(r"### (Exercise [\d.]+): (.*)")
 LINK = re.compile(r"(?<!!)\[([^][]*)\]\(([^()\s:#]+)(#[^()\s]*)?\)")
@@ -69,9 +69,9 @@ if importlib.util.find_spec("drocox") is None:
 
 
 @functools.cache
-def with_exercises(root=ROOT):
+def with_exercises():
     """The chapters that have exercises."""
-    texts = {page: page.read_text(encoding="utf8") for page in golden.chapters(root)}
+    texts = {page: page.read_text(encoding="utf8") for page in golden.chapters()}
     return [page for page, text in texts.items() if "{exercise-start}" in text]
 
 
@@ -183,10 +183,9 @@ def write_notebooks(out):
     """Both editions of all chapters with exercises."""
     for source in with_exercises():
         path = source.with_suffix(".ipynb")
-        wrong = golden.problems(source)
-        if wrong:
-            raise SystemExit("\n".join([*wrong, "`make golden` brings the notebooks up to date"]))
-        twin = nbformat.read(path, as_version=4)
+        if wrong := golden.problem(source):
+            raise SystemExit(wrong)
+        twin = golden.load(path)
         for edition, notebook in (
             ("student", student(source, twin)),
             ("solutions", portable(twin, source)),

@@ -6,7 +6,6 @@ solutions headings, theorems, formulas and figures carry the numbers that the si
 references and citations are links. What has no translation is an error, so that nothing is left.
 """
 
-import base64
 import collections
 import copy
 import functools
@@ -14,10 +13,10 @@ import os
 import re
 from pathlib import Path
 
-import jupytext
 import nbformat
 import yaml
 from markdown_it.renderer import RendererHTML
+from myst_nb.core.read import read_myst_markdown_notebook
 from myst_nb.core.variables import format_plain_text
 from myst_parser.config.main import MdParserConfig
 from myst_parser.parsers.mdit import create_md_parser
@@ -43,11 +42,16 @@ class Untranslated(ValueError):
 
 
 @functools.lru_cache
-def parser(root=ROOT):
+def syntax():
+    """The build's own settings of Markdown."""
+    config = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf8"))
+    return MdParserConfig(enable_extensions=set(config["parse"]["myst_enable_extensions"]))
+
+
+@functools.lru_cache
+def parser():
     """The build's own Markdown parser, for blocks only."""
-    config = yaml.safe_load((root / "_config.yml").read_text(encoding="utf8"))
-    extensions = set(config["parse"]["myst_enable_extensions"])
-    markdown = create_md_parser(MdParserConfig(enable_extensions=extensions), RendererHTML)
+    markdown = create_md_parser(syntax(), RendererHTML)
     markdown.core.ruler.enableOnly(["normalize", "block"])
     return markdown
 
@@ -55,11 +59,11 @@ def parser(root=ROOT):
 @functools.lru_cache
 def parsed(text):
     """The text of a page as a notebook; a build looks at the same text many times."""
-    return jupytext.reads(text, fmt="md:myst")
+    return read_myst_markdown_notebook(text, syntax())
 
 
 def read(source):
-    """A page as a notebook of the caller's own, with the cells that the build's reader finds."""
+    """A page as a notebook of the caller's own, read as the build does it."""
     return copy.deepcopy(parsed(source.read_text(encoding="utf8")))
 
 
@@ -111,7 +115,7 @@ def numbered(text):
         elif token.type == "myst_target":
             title = re.search(rf"\({token.content}\)=\s*\n#+ (.*)", text)
             yield "", token.content, CLASSED.sub("", title[1]).strip() if title else token.content
-        elif box is not None and box.name != "raw":
+        elif box is not None:
             kind = KINDS.get(box.name, box.name.partition("prf:")[2].capitalize())
             if kind and kind != "Proof":
                 yield kind, box.options.get("label", box.options.get("name")), None
@@ -140,11 +144,11 @@ def citations(root=ROOT):
     """``{key: (authors, year, address)}`` of the bibliography."""
     found = {}
     for key, entry in parse_file(str(root / "book" / "references.bib")).entries.items():
-        names = [" ".join(person.last_names) for person in entry.persons["author"]]
+        names = [" ".join(map(str, each.rich_last_names)) for each in entry.persons["author"]]
         authors = f"{names[0]} et al." if len(names) > 2 else " and ".join(names)
         fields = entry.fields
         link = f"https://doi.org/{fields['doi']}" if "doi" in fields else fields.get("url", "")
-        found[key] = (re.sub(r"[{}]", "", authors), fields["year"], link)
+        found[key] = (authors, fields["year"], link)
     return found
 
 
@@ -167,7 +171,6 @@ class Page:
         self.source = source
         self.values = values
         self.root = root
-        self.figures = []  # pictures that the text shows, for the end of its cell
 
     def markdown(self, text):
         """Plain Markdown for a piece of the page."""
@@ -200,11 +203,8 @@ class Page:
         kind = box.name.removeprefix("prf:")
         if box.name == "glue":
             return self.glued(box.argument)
-        if box.name in {"figure", "image", "glue:figure"}:
+        if box.name in {"figure", "glue:figure"}:
             return self.picture(box)
-        if box.name == "raw":
-            title = re.search(r"<title[^>]*>(.*?)</title>", box.body)
-            return f"*A picture on the site: {title[1]}*" if title else ""
         if box.name in {"exercise-end", "solution-end"}:
             return ""
         if box.name == "quiz":
@@ -222,7 +222,7 @@ class Page:
             return f"*Proof.* {body} ∎"
         if box.name.startswith("prf:"):
             name, _ = self.label(box.options.get("label"))
-            return f"**{name}**{f' ({title})' if title else ''}**.** {body}"
+            return f"**{name}** ({title})**.** {body}" if title else f"**{name}.** {body}"
         if box.name == "tab-item":
             return f"**{title}**\n\n{body}"
         if box.name == "card":
@@ -232,10 +232,8 @@ class Page:
         raise Untranslated(f"{self.source.name}: no plain form of the directive {{{box.name}}}")
 
     def glued(self, name):
-        """A table as HTML with its marks written out, a figure as a picture, else text."""
+        """A table as HTML with its marks written out, else text."""
         data = self.value(name)
-        if "image/svg+xml" in data:
-            return self.drawn(name, name)
         if "text/html" not in data:
             return self.text(name)
         table = re.sub(r"<style.*?</style>\s*", "", data["text/html"], flags=re.DOTALL)
@@ -244,19 +242,11 @@ class Page:
         return re.sub(r'(<td class="[^"]*win[^"]*")', rf"\1{mark}", table).strip()
 
     def picture(self, box):
-        """Picture and caption; one that code has drawn comes with the text."""
-        alt = box.options.get("alt", "")
-        drawn = box.name == "glue:figure"
-        shown = self.drawn(box.argument, alt) if drawn else f"![{alt}]({box.argument})"
-        if box.name == "image":
-            return shown
-        return shown + "\n\n" + self.caption(box.options.get("name"), box.body)
-
-    def drawn(self, name, alt):
-        """A picture inside the text: JupyterLab attaches no SVG to a cell, and Colab nothing."""
-        svg = base64.b64encode(self.value(name)["image/svg+xml"].encode()).decode()
-        self.figures.append(f"[{name}]: data:image/svg+xml;base64,{svg}")
-        return f"![{alt}][{name}]"
+        """Picture and caption; one that a cell has glued stands below that cell already."""
+        caption = self.caption(box.options.get("name"), box.body)
+        if box.name == "glue:figure":
+            return caption
+        return f"![{box.options.get('alt', '')}]({box.argument})\n\n{caption}"
 
     def caption(self, label, text):
         """Number and caption of a figure."""
@@ -389,8 +379,7 @@ def cells(notebook, source, values, root=ROOT):
             continue
         starts = re.split(r"^(?=```\{(?:exercise|solution)-start\})", cell.source, flags=re.M)
         for piece in starts:
-            page = Page(source, values, root)
-            text = "\n\n".join([page.markdown(piece), *page.figures])
+            text = Page(source, values, root).markdown(piece)
             if LEFT.search(re.sub(r"```.*?```|`[^`]*`", "`code`", text, flags=re.DOTALL)):
                 raise Untranslated(f"{source.name}: markup of the book is left in\n{text}")
             if text.startswith(SOLUTION):

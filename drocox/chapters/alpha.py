@@ -57,7 +57,7 @@ def keep_figures() -> None:
             for panel in figure.axes:
                 if panel.get_yscale() == "log":
                     plain_log(panel.yaxis)
-            keep(f"f1-{dataset}-{name.replace('_', '-')}", figure)
+            keep(f"f1-{dataset}-{name.replace('_', '-')}", figure, display=True)
             plt.close(figure)
 
 

@@ -27,7 +27,7 @@ WRITTEN = {"flc": "FLC", "support": "SUPPORT", "seer": "SEER"}
 VERDICTS = {"not": "not reproduced", "partly": "partly reproduced"}
 
 
-def keep(name: str, shown: object) -> None:
+def keep(name: str, shown: object, display: bool = False) -> None:
     """Keep a table or a figure for the page, where ``{glue}`` shows it.
 
     Without the book's builder there is nothing to keep it for.
@@ -37,12 +37,14 @@ def keep(name: str, shown: object) -> None:
     name : str
     shown : object
         Anything that a notebook can display.
+    display : bool
+        Whether a notebook shows it below the cell, too.
     """
     try:
         from myst_nb import glue
     except ImportError:
         return
-    glue(name, shown, display=False)
+    glue(name, shown, display=display)
 
 
 def dashed(view: str) -> str:
