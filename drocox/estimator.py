@@ -76,17 +76,7 @@ class Sample:
         return np.stack([self.first, ~self.first]).astype(float)
 
     def rows(self, rows: np.ndarray) -> "Sample":
-        """Some patients, or all in another order.
-
-        Parameters
-        ----------
-        rows : array
-            Positions, or a mask.
-
-        Returns
-        -------
-        Sample
-        """
+        """Some patients, by positions or a mask, or all in another order."""
         return Sample(
             self.X[rows],
             self.time[rows],
@@ -97,34 +87,14 @@ class Sample:
         )
 
     def losses(self, scores: torch.Tensor) -> torch.Tensor:
-        """Cox losses, or split ones.
-
-        Parameters
-        ----------
-        scores : tensor of shape (n,)
-
-        Returns
-        -------
-        tensor of shape (n,)
-        """
+        """Cox losses, or split ones."""
         if self.first is not None:
             return split_cox_losses(scores, self.risk, first=self.first)
         return cox_losses(scores, self.risk, weights=self.weights)
 
 
 def outcomes_of(X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Times and events of ``y``, as many as rows of ``X``.
-
-    Parameters
-    ----------
-    X : array of n rows
-    y : structured array of shape (n,)
-        Events and times, as ``sksurv.util.Surv`` makes it.
-
-    Returns
-    -------
-    time, event : arrays of shape (n,)
-    """
+    """Times and events of ``y``, as many as rows of ``X``."""
     _refuse_other_designs(y)
     try:
         event, time = check_array_survival(X, y, allow_all_censored=True)
@@ -155,17 +125,7 @@ def _refuse_other_designs(y) -> None:
 
 
 def random_half(event: np.ndarray, seed: int) -> np.ndarray:
-    """Mask of D1, a random half, stratified by event where there are enough of both kinds.
-
-    Parameters
-    ----------
-    event : bool array of shape (n,)
-    seed : int
-
-    Returns
-    -------
-    bool array of shape (n,)
-    """
+    """Mask of D1, a random half, stratified by event where there are enough of both kinds."""
     strata = event if min(event.sum(), (~event).sum()) > 1 else None
     rows = np.arange(len(event))
     chosen, _ = train_test_split(rows, test_size=0.5, stratify=strata, random_state=seed)
@@ -665,21 +625,7 @@ class Baseline:
     def cumulative_hazards(
         self, scores: np.ndarray, stratum: np.ndarray, times: np.ndarray
     ) -> np.ndarray:
-        """Cumulative hazards of patients.
-
-        Parameters
-        ----------
-        scores : array of shape (n,)
-        stratum : int array of shape (n,)
-            Number of each patient's stratum.
-        times : array of shape (k,)
-            From 0 to the last training time.
-
-        Returns
-        -------
-        array of shape (n, k)
-            Made in the memory that it takes, and no more.
-        """
+        """Cumulative hazards (n, k) of patients, made in the memory that they take."""
         times = _checks.numbers(times, "times", 1)
         last = self.grid[-1]
         if times.min() < 0 or times.max() > last:
@@ -719,20 +665,7 @@ def breslow_baseline(scores: np.ndarray, losses: np.ndarray, sample: Sample) -> 
 def coefficient_table(
     names: list[str], coef: np.ndarray, errors: np.ndarray | None = None
 ) -> pd.DataFrame:
-    """Coefficients and hazard ratios, a row for each feature.
-
-    Parameters
-    ----------
-    names : list of str
-        Of the features.
-    coef : array of shape (n_features,)
-    errors : array of shape (n_features,), optional
-        Standard errors, for tests against 0 and 95 % intervals.
-
-    Returns
-    -------
-    DataFrame
-    """
+    """Coefficients and hazard ratios, with tests and 95 % intervals where errors are known."""
     with np.errstate(over="ignore"):
         ratios = np.exp(coef)
     columns = {"coefficient": coef, "hazard_ratio": ratios}
@@ -748,21 +681,10 @@ def coefficient_table(
 
 
 def cross_fitted_slope(model: BaseEstimator, sample: Sample) -> float:
-    """Coefficient of the held-out scores of five folds in a Cox regression.
+    """Coefficient of the held-out scores of five folds in a Cox regression, at least 0.
 
     Folds are dealt out in order of event, time and features, so the slope depends on no seed and
     not on the order of the rows.
-
-    Parameters
-    ----------
-    model : DROCox
-        What to fit to four folds each, without recalibration.
-    sample : Sample
-
-    Returns
-    -------
-    float
-        At least 0: less would say that the scores do not rank.
     """
     present = sample.weights > 0
     if (sample.event & present).sum() < FOLDS:

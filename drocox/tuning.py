@@ -34,16 +34,7 @@ class Criterion(NamedTuple):
     worse: str
 
     def text(self, value: float) -> str:
-        """The value as a sentence has it.
-
-        Parameters
-        ----------
-        value : float
-
-        Returns
-        -------
-        str
-        """
+        """The value as a sentence has it."""
         return f"{value:.1f} %" if self.short == "ci" else f"{value:.3f}"
 
 
@@ -59,18 +50,7 @@ CURVE_TIMES = 100  # at which survival curves are asked for
 
 
 def most_accurate(c_index: ArrayLike) -> int:
-    """Choose the candidate with the largest c-index.
-
-    Parameters
-    ----------
-    c_index : array of shape (k,)
-        Of each candidate; NaN never wins.
-
-    Returns
-    -------
-    int
-        Position of the choice, of equal ones the first.
-    """
+    """Choose the candidate with the largest c-index, of equal ones the first; NaN never wins."""
     c_index = np.asarray(c_index, dtype=float)
     if np.isnan(c_index).all():
         raise ValueError("c_index holds no number; pass the c-index of at least one candidate")

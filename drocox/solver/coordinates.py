@@ -60,21 +60,9 @@ def uncorrelated(X: np.ndarray, risk: RiskSets, weights: np.ndarray, penalty: fl
     """Features of mean 0 and unit covariance, and the matrix that takes coefficients back.
 
     Means and variances are those of patients who count, who are in the risk set of some event.
-
-    Parameters
-    ----------
-    X : array of shape (n, d)
-        In the order in which patients were given to ``risk``.
-    risk : RiskSets
-    weights : array of shape (n,)
-        In the order of ``risk``; a patient of weight 0 is nobody.
-    penalty : float
-        Of the ridge: if above 0, coefficients are the smallest with their scores, and covariance
-        and penalty together have unit size.
-
-    Returns
-    -------
-    Coordinates
+    ``X`` is in the order in which patients were given to ``risk``, ``weights`` in that of ``risk``.
+    With a penalty, coefficients are the smallest with their scores, and covariance and penalty
+    together have unit size.
     """
     n, d = X.shape
     nothing = Coordinates(np.zeros((n, 1)), np.zeros((d, 1)))

@@ -123,16 +123,7 @@ def _all_on_top(f, event, stop, enters, meets, begin):
 class Problem:
     """Patients, penalty and adversary: what does not change from point to point.
 
-    Parameters
-    ----------
-    coordinates : Coordinates
-    risk : RiskSets
-    weights, first
-        Case weights and :math:`D_1`, or None, in the order of ``risk``.
-    alpha, rule
-        The adversary.
-    penalty : float
-        :math:`\\lambda`.
+    Case weights and the mask of :math:`D_1` are in the order of the risk sets.
     """
 
     def __init__(
@@ -182,16 +173,7 @@ class Problem:
             self.cap = self.c**2
 
     def thinned(self, step: int) -> "Problem":
-        """The same problem for every ``step``-th patient.
-
-        Parameters
-        ----------
-        step : int
-
-        Returns
-        -------
-        Problem
-        """
+        """The same problem for every ``step``-th patient."""
         risk = self.risk_sets
         time = risk.time[:, ::step]
         event = risk.event[:, ::step]
@@ -209,41 +191,18 @@ class Problem:
         )
 
     def farthest(self, step: np.ndarray) -> float:
-        """How far apart a step moves two scores at most; if that is little, a bound of it.
-
-        Parameters
-        ----------
-        step : array of shape (r,)
-
-        Returns
-        -------
-        float
-        """
+        """How far apart a step moves two scores at most; if that is little, a bound of it."""
         most = 2 * self.radius * np.linalg.norm(step)
         return most if most < SMALL_MOVE else np.ptp(self.Z @ step)
 
     def at(self, point: np.ndarray) -> "Losses | None":
-        """The losses at a point; None where hazards leave the range of floating-point numbers.
-
-        Parameters
-        ----------
-        point : array of shape (r,)
-
-        Returns
-        -------
-        Losses or None
-        """
+        """The losses at a point; None where hazards leave the range of floating-point numbers."""
         f = self.Z @ point
         f -= f.max()
         return Losses(self, point, f) if f.min() > -kernels.SAFE_SPREAD else None
 
     def at_null(self) -> "Losses":
-        """The losses of the null model, whose scores are all 0.
-
-        Returns
-        -------
-        Losses
-        """
+        """The losses of the null model, whose scores are all 0."""
         n, r = self.Z.shape
         return Losses(self, np.zeros(r), np.zeros(n))
 
@@ -261,11 +220,6 @@ class Problem:
         """A number that no risk is below, whatever the features, and the q that proves it.
 
         A loss is at least log w, which it is where nobody else at risk has a hazard.
-
-        Returns
-        -------
-        bound : float
-        q : array of shape (n,)
         """
         least = np.log(np.where(self.event, self.weights, 1.0))
         q = self.mass.copy()
@@ -319,19 +273,7 @@ class Losses:
         return bool(_all_on_top(f, problem.event, *problem.sets) and np.ptp(f) > 0)
 
     def means(self, rows: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Mean features in the risk sets of some events, block by block.
-
-        Parameters
-        ----------
-        rows : int array of shape (k,)
-            Positions of the events, in ascending order.
-
-        Yields
-        ------
-        rows : int array
-            Those of a block.
-        means : array of shape (rows of the block, r)
-        """
+        """Mean features in the risk sets of events at ascending positions, block by block."""
         problem = self.problem
         Z = problem.Z
         stop, half, _, begin = problem.sets
@@ -380,16 +322,7 @@ class Weighted:
         return self.hessians([])[0]
 
     def hessians(self, answers: list[Answer]) -> tuple[np.ndarray, np.ndarray]:
-        """Hessian of F_q, and what the responses of q to the losses add to it.
-
-        Parameters
-        ----------
-        answers : list of Answer
-
-        Returns
-        -------
-        tuple of arrays of shape (r, r)
-        """
+        """Hessian of F_q, and what the responses of q to the losses add to it."""
         at = self.at
         problem = at.problem
         n, d = problem.Z.shape
@@ -428,12 +361,7 @@ class Weighted:
         return fixed, added
 
     def bound(self) -> float:
-        """The certificate, a number that no risk is below; -inf if a slope is too large for it.
-
-        Returns
-        -------
-        float
-        """
+        """The certificate, a number that no risk is below; -inf if a slope is too large for it."""
         radius = self.at.problem.radius
         curvature, vectors = np.linalg.eigh(self.hessian)
         slope = vectors.T @ self.gradient
@@ -454,13 +382,7 @@ class Weighted:
 
 
 class Priced(Weighted):
-    """The worst case at a point, for an adversary who pays ``mu`` where it is not unique.
-
-    Parameters
-    ----------
-    at : Losses
-    mu : float
-    """
+    """The worst case at a point, for an adversary who pays ``mu`` where it is not unique."""
 
     def __init__(self, at: Losses, mu: float):
         problem = at.problem
@@ -514,19 +436,8 @@ def priced_worst_case(losses, mass, mu: float, cap: float) -> tuple[np.ndarray, 
 
     .. math:: q_i / p_i = \min\big((\ell_i - \eta)_+ / \mu,\ \text{cap}\big)
 
-    with the :math:`\eta` for which it sums to 1.
-
-    Parameters
-    ----------
-    losses, mass : arrays of shape (n,)
-    mu, cap : float
-
-    Returns
-    -------
-    ratio : array of shape (n,)
-        :math:`q_i / p_i`.
-    inside : bool array of shape (n,)
-        Whose ratio follows its loss, being neither 0 nor ``cap``.
+    with the :math:`\eta` for which q sums to 1. Returns these ratios, and who has one that follows
+    its loss, being neither 0 nor ``cap``.
     """
     below = losses - losses.max()  # relative to the largest: nearly tied losses keep their digits
     eta = kernels.priced_level(below, mass, mu, cap)

@@ -27,17 +27,7 @@ ROUNDING = 1e-9  # of a literal risk, relative to its size
 
 
 def draw_problem(seed: int) -> dict:
-    """A random problem, by its seed.
-
-    Parameters
-    ----------
-    seed : int
-
-    Returns
-    -------
-    dict
-        The arguments of ``literal_objective`` but for the coefficients.
-    """
+    """A random problem, by its seed."""
     rng = np.random.default_rng(seed)
     n = int(rng.integers(3, 60))
     d = int(rng.integers(1, 6))
@@ -85,17 +75,7 @@ def draw_problem(seed: int) -> dict:
 
 
 def literal_losses(X, time, event, theta, first, weights, strata) -> np.ndarray:
-    """Equations (3) and (8), patient by patient.
-
-    Parameters
-    ----------
-    X, time, event, theta, first, weights, strata
-        A problem and coefficients.
-
-    Returns
-    -------
-    array of shape (n,)
-    """
+    """Equations (3) and (8), patient by patient."""
     f = X @ theta
     at_risk = time[None, :] >= time[:, None]
     if strata is not None:
@@ -114,19 +94,7 @@ def literal_losses(X, time, event, theta, first, weights, strata) -> np.ndarray:
 
 
 def literal_worst(losses, mass, alpha: float, rule: str) -> tuple[float, np.ndarray]:
-    """The adversary's largest mean of losses and its weights, by sorting and by bisection.
-
-    Parameters
-    ----------
-    losses, mass : arrays of shape (n,)
-    alpha : float
-    rule : str
-
-    Returns
-    -------
-    risk : float
-    q : array of shape (n,)
-    """
+    """The adversary's largest mean of losses and its weights, by sorting and by bisection."""
     if alpha == 1:
         return mass @ losses, mass
     if rule == "cvar":
@@ -166,17 +134,7 @@ def literal_worst(losses, mass, alpha: float, rule: str) -> tuple[float, np.ndar
 def literal_objective(
     theta, X, time, event, alpha, rule, first=None, weights=None, strata=None, penalty=0.0
 ) -> float:
-    """What the solver is to minimise, patient by patient.
-
-    Parameters
-    ----------
-    theta, X, time, event, alpha, rule, first, weights, strata, penalty
-        Coefficients and a problem.
-
-    Returns
-    -------
-    float
-    """
+    """What the solver is to minimise, patient by patient."""
     losses = literal_losses(X, time, event, theta, first, weights, strata)
     counts = np.ones(len(X)) if weights is None else weights
     halves = [np.full(len(X), True)] if first is None else [first, ~first]
@@ -188,36 +146,14 @@ def literal_objective(
 
 
 def solve(problem: dict) -> Solution:
-    """The solver's answer.
-
-    Parameters
-    ----------
-    problem : dict
-
-    Returns
-    -------
-    Solution
-    """
+    """The solver's answer."""
     names = ("alpha", "rule", "first", "weights", "penalty")
     risk = drocox.risk_sets(problem["time"], problem["event"], strata=problem["strata"])
     return minimise(problem["X"], risk, **{name: problem[name] for name in names})
 
 
 def smallest_found(problem: dict, found: Solution, rng, others: bool = True) -> float:
-    """The smallest risk that anyone else finds.
-
-    Parameters
-    ----------
-    problem : dict
-    found : Solution
-    rng : numpy.random.Generator
-    others : bool
-        Whether SciPy is asked, too.
-
-    Returns
-    -------
-    float
-    """
+    """The smallest risk that anyone else finds."""
     unit = problem["X"].std(axis=0)
     unit[unit <= 1e-12 * np.abs(problem["X"]).max(axis=0)] = np.inf  # constant: nothing to find
 
@@ -238,20 +174,7 @@ def smallest_found(problem: dict, found: Solution, rng, others: bool = True) -> 
 
 
 def judge(seed: int, others: bool = True) -> str:
-    """A word for what the solver makes of a problem.
-
-    Parameters
-    ----------
-    seed : int
-    others : bool
-        As in ``smallest_found``.
-
-    Returns
-    -------
-    str
-        "certified", "separated", "refused", or a failure: "open", "wrong risk", "false
-        certificate", "beaten".
-    """
+    """A word for what the solver makes of a problem."""
     problem = draw_problem(seed)
     try:
         found = solve(problem)
@@ -272,13 +195,7 @@ def judge(seed: int, others: bool = True) -> str:
 
 
 def main(n: int, first: int = 0) -> None:
-    """Judge ``n`` problems and print counts.
-
-    Parameters
-    ----------
-    n, first : int
-        How many, and the first seed.
-    """
+    """Judge ``n`` problems and print counts."""
     counts = Counter()
     for seed in range(first, first + n):
         verdict = judge(seed)

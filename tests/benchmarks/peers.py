@@ -50,19 +50,7 @@ SAME = ("Cox, minimise", "Cox", *MODULES)  # the same optimum
 
 
 def cohort(n: int, tied: bool) -> dict[str, np.ndarray]:
-    """Features, times, events and five strata of a Cox model with exponential censoring.
-
-    Parameters
-    ----------
-    n : int
-    tied : bool
-        Whether times are rounded up to about 100 values.
-
-    Returns
-    -------
-    dict
-        X, time, event, strata.
-    """
+    """Features, times, events and five strata of a Cox model with exponential censoring."""
     rng = np.random.default_rng(n)
     X = rng.standard_normal((n, FEATURES))
     hazard = np.exp(X @ (0.3 * rng.standard_normal(FEATURES)))
@@ -78,18 +66,7 @@ def cohort(n: int, tied: bool) -> dict[str, np.ndarray]:
 
 
 def fit_ours(name: str, X, time, event, strata) -> np.ndarray:
-    """Ours, by the name of the model.
-
-    Parameters
-    ----------
-    name : str
-        One of ``OURS``.
-    X, time, event, strata : arrays
-
-    Returns
-    -------
-    array of shape (d,)
-    """
+    """Ours, by the name of the model."""
     from sksurv.util import Surv
 
     from drocox import DROCox, risk_sets
@@ -110,16 +87,7 @@ def fit_ours(name: str, X, time, event, strata) -> np.ndarray:
 
 
 def fit_coxnet(X, time, event, strata) -> np.ndarray:
-    """scikit-survival's Coxnet without baseline.
-
-    Parameters
-    ----------
-    X, time, event, strata : arrays
-
-    Returns
-    -------
-    array of shape (d,)
-    """
+    """scikit-survival's Coxnet without baseline."""
     from sksurv.linear_model import CoxnetSurvivalAnalysis
     from sksurv.util import Surv
 
@@ -128,16 +96,7 @@ def fit_coxnet(X, time, event, strata) -> np.ndarray:
 
 
 def fit_lifelines(X, time, event, strata) -> np.ndarray:
-    """lifelines' CoxPHFitter.
-
-    Parameters
-    ----------
-    X, time, event, strata : arrays
-
-    Returns
-    -------
-    array of shape (d,)
-    """
+    """lifelines' CoxPHFitter."""
     import pandas as pd
     from lifelines import CoxPHFitter
 
@@ -146,16 +105,7 @@ def fit_lifelines(X, time, event, strata) -> np.ndarray:
 
 
 def fit_coxdev(X, time, event, strata) -> np.ndarray:
-    """coxdev's deviance with its information matrix, in Newton steps until they are below 1e-6.
-
-    Parameters
-    ----------
-    X, time, event, strata : arrays
-
-    Returns
-    -------
-    array of shape (d,)
-    """
+    """coxdev's deviance with its information matrix, in Newton steps until they are below 1e-6."""
     from coxdev import CoxDeviance
 
     deviance = CoxDeviance(time, event.astype(int), tie_breaking="breslow")
@@ -171,16 +121,7 @@ def fit_coxdev(X, time, event, strata) -> np.ndarray:
 
 
 def fit_skglm(X, time, event, strata) -> np.ndarray:
-    """skglm's CoxEstimator with a ridge penalty of next to nothing.
-
-    Parameters
-    ----------
-    X, time, event, strata : arrays
-
-    Returns
-    -------
-    array of shape (d,)
-    """
+    """skglm's CoxEstimator with a ridge penalty of next to nothing."""
     from skglm import CoxEstimator
 
     y = np.column_stack([time, event.astype(float)])
@@ -189,16 +130,7 @@ def fit_skglm(X, time, event, strata) -> np.ndarray:
 
 
 def fit_adelie(X, time, event, strata) -> np.ndarray:
-    """adelie's group elastic net at one penalty of next to nothing.
-
-    Parameters
-    ----------
-    X, time, event, strata : arrays
-
-    Returns
-    -------
-    array of shape (d,)
-    """
+    """adelie's group elastic net at one penalty of next to nothing."""
     import adelie
 
     model = adelie.glm.cox(
@@ -225,20 +157,7 @@ FITS: dict[str, Callable] = {
 
 
 def measure(name: str, file: str) -> dict:
-    """Fit one model several times, in this process.
-
-    Parameters
-    ----------
-    name : str
-        One of ``OURS`` or ``FITS``.
-    file : str
-        Where :func:`cohort` was stored.
-
-    Returns
-    -------
-    dict
-        seconds, the best of several, and coef.
-    """
+    """Fit one model several times, in this process."""
     warnings.simplefilter("ignore")
     data = dict(np.load(file))
     few = {key: values[:500] for key, values in data.items()}
@@ -256,17 +175,7 @@ def measure(name: str, file: str) -> dict:
 
 
 def interpreter(name: str, pythons: list[str]) -> str | None:
-    """The first Python that can import what a model needs.
-
-    Parameters
-    ----------
-    name : str
-    pythons : list of str
-
-    Returns
-    -------
-    str or None
-    """
+    """The first Python that can import what a model needs."""
     module = MODULES.get(name, "drocox")
     for python in pythons:
         done = subprocess.run([python, "-c", f"import {module}"], capture_output=True)
@@ -276,25 +185,7 @@ def interpreter(name: str, pythons: list[str]) -> str | None:
 
 
 def show(name: str, python: str, file: str, reference: np.ndarray | None, same: bool) -> tuple:
-    """Measure one model in a process of its own and print its row.
-
-    Parameters
-    ----------
-    name : str
-    python : str
-        The interpreter.
-    file : str
-        The cohort.
-    reference : array of shape (d,), optional
-        Coefficients of the Cox model.
-    same : bool
-        Whether they are to be the same.
-
-    Returns
-    -------
-    coef : array of shape (d,), or None
-    agrees : bool
-    """
+    """Measure one model in a process of its own and print its row."""
     command = [python, __file__, "--one", name, file]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
@@ -314,20 +205,7 @@ def show(name: str, python: str, file: str, reference: np.ndarray | None, same: 
 
 
 def compare(n: int, tied: bool, interpreters: dict[str, str]) -> bool:
-    """Measure all models on one cohort.
-
-    Parameters
-    ----------
-    n : int
-    tied : bool
-    interpreters : dict
-        Which Python runs which model.
-
-    Returns
-    -------
-    bool
-        Whether all that should agree do.
-    """
+    """Measure all models on one cohort."""
     times = "about 100 distinct times" if tied else "no ties"
     print(f"\nn = {n:,} x {FEATURES}, {times}")
     agree = []
