@@ -10,7 +10,6 @@ letters by name and lists chapters in their order. The footer tells version and 
 import csv
 import html
 import re
-import tomllib
 import unicodedata
 from collections import defaultdict
 from functools import cache
@@ -20,6 +19,8 @@ from bs4 import BeautifulSoup
 from docutils import nodes
 from sphinx import addnodes
 from sphinx.search.en import SearchEnglish
+
+from drocox import __version__
 
 ROOT = Path(__file__).resolve().parents[2]
 LENGTH = 200  # characters of a description; search engines show about 160, previews up to 200
@@ -321,9 +322,8 @@ def finish(app, error):
 def configure(app, config):
     """On config-inited. The order of search results, and the version in the footer."""
     config.html_search_scorer = str(ROOT / "book" / "_static" / "scorer.js")
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf8"))["project"]
     options = config.html_theme_options
-    options["extra_footer"] = options.get("extra_footer", "").format(version=project["version"])
+    options["extra_footer"] = options.get("extra_footer", "").format(version=__version__)
 
 
 def setup(app):

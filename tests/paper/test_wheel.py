@@ -13,6 +13,8 @@ import fresh
 import invented
 import pytest
 
+from drocox import __version__
+
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -65,10 +67,7 @@ def drocox(installed, tmp_path):
 def test_the_wheel_has_the_data_and_nothing_else(wheel):
     names = zipfile.ZipFile(wheel).namelist()
     package = {name for name in names if name.startswith("drocox/")}
-    assert {Path(name).parts[0] for name in names} == {
-        "drocox",
-        f"drocox-{PROJECT['version']}.dist-info",
-    }
+    assert {Path(name).parts[0] for name in names} == {"drocox", f"drocox-{__version__}.dist-info"}
     sources = {p.relative_to(ROOT).as_posix() for p in (ROOT / "drocox").rglob("*.py")}
     results = ROOT / "drocox" / "paper" / "results"
     data = {
@@ -76,7 +75,7 @@ def test_the_wheel_has_the_data_and_nothing_else(wheel):
         for pattern in ("*.csv.gz", "*.json", "*.toml", "*.yml", "published/*.csv")
         for p in results.glob(pattern)
     }
-    data |= {"drocox/paper/seer_order.txt", "drocox/page.html", "drocox/py.typed"}
+    data |= {"drocox/paper/seer_order.txt", "drocox/auditing/page.html", "drocox/py.typed"}
     data |= {"drocox/chapters/audit_coverage.csv"}
     for name in ("hints", "quiz_foundations", "quiz_method"):
         data.add(f"drocox/exercises/{name}.toml")
@@ -93,7 +92,7 @@ def test_what_runs_is_the_wheel(installed, tmp_path):
 
 
 def test_version_and_data(drocox):
-    assert drocox("--version").stdout.strip() == f"drocox {PROJECT['version']}"
+    assert drocox("--version").stdout.strip() == f"drocox {__version__}"
     done = drocox("data")
     assert done.returncode == 0, done.stderr
     assert "support" in done.stdout.lower()
