@@ -23,7 +23,7 @@ settings.load_profile("repeatable")
 
 JUPYTER_BOOK = "from jupyter_book.cli.main import main; main()"  # as its command does
 # Workers take files in order: the long ones first, then those that need the built book.
-LONGEST_FIRST = ("test_book.py", "test_sweep.py", "test_store.py", "test_solver.py", ".ipynb")
+LONGEST_FIRST = ("test_book.py", "test_sweep.py", "test_store.py", "test_newton.py", ".ipynb")
 
 
 def pytest_configure(config):

@@ -11,14 +11,14 @@ from lifelines import CoxPHFitter
 from scipy.optimize import minimize
 from sksurv.linear_model import CoxPHSurvivalAnalysis
 from sksurv.util import Surv
-from test_solver import EVENT, RISK, RULES, TIME, X, literal_losses
+from test_newton import EVENT, RISK, RULES, TIME, X, literal_losses
 
 import drocox
 from drocox.solver import minimise, objective
 from drocox.solver import newton as solver
 from drocox.solver.coordinates import Coordinates, uncorrelated
 
-sys.path.insert(0, str(Path(__file__).parent / "benchmarks"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 import fuzz_solver
 
 
