@@ -340,28 +340,6 @@ def absent(name: str, folder: Path) -> StoreError:
     return StoreError(f"{what}; run: {command(name, folder)}")
 
 
-def version(protocol: str, out: Path | None = None) -> tuple | None:
-    """What changes whenever the finished runs of a protocol do.
-
-    Parameters
-    ----------
-    protocol : str
-    out : path, optional
-        Folder of the stores, by default the book's.
-
-    Returns
-    -------
-    tuple or None
-        The folder, and when its runs and those of the forensic store last changed; None if the
-        protocol is not finished.
-    """
-    if not is_finished(protocol, out):
-        return None
-    folder = Path(out or DEFAULT)
-    files = [folder / f"{name}.csv.gz" for name in (protocol, "forensic")]
-    return folder, *(file.stat().st_mtime_ns for file in files if file.exists())
-
-
 def rows_of(runs: pd.DataFrame, job: Job) -> pd.DataFrame:
     """Rows of one stack or job of a study, in the order in which they are stored.
 

@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -75,14 +76,13 @@ def test_facts_say_what_it_cost(protocol):
     assert sum(minutes.values()) / 60 == pytest.approx(record["core_hours"], abs=0.02)
 
 
-@pytest.mark.parametrize("protocol", ["as_published", "corrected"])
-def test_a_part_of_the_sample_trained_again_gives_the_stored_rows(protocol, runs):
+@pytest.mark.parametrize("name", ["as_published", "corrected"])
+def test_a_part_of_the_sample_trained_again_gives_the_stored_rows(name):
     """Linear and nonlinear; `drocox verify` trains all methods again."""
-    methods = ("Cox", "DRO-COX", "DeepSurv")
-    for stack in sweep.plan(protocol).sample:
-        if stack.method in methods:
-            new = sweep.run_stack(stack)
-            assert sweep.differences(store.rows_of(runs, stack), new) == []
+    plan = sweep.plan(name)
+    few = [stack for stack in plan.sample if stack.method in ("Cox", "DRO-COX", "DeepSurv")]
+    assert len(few) == 3
+    assert sweep.verify_plan(replace(plan, sample=few), jobs=1, progress=False).problems == []
 
 
 # Where runs are written, and what is advised.
