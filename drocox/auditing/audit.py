@@ -2,7 +2,7 @@ r"""The audit: how well a model serves each group of patients, with intervals, o
 
 Predictions of any kind of model come in by :mod:`drocox.auditing.predictions`; the figures of a
 group are made by :mod:`drocox.heldout`, judged and compared by :mod:`drocox.auditing.judging`, and
-put into words by :mod:`drocox.auditing.findings`; :mod:`drocox.auditing.page` lays all of it out,
+put into words by :mod:`drocox.auditing.findings`; :func:`page` lays all of it out,
 :mod:`drocox.auditing.plots` draws it. Their intervals (:mod:`drocox.heldout.intervals`,
 :mod:`drocox.auditing.contrasts`) speak of *this* model, or of these models where several were
 cross-fitted, and of other patients like these; that another sample would have given another model
@@ -11,8 +11,10 @@ is not in them. Groups that nobody named are searched for by :mod:`drocox.auditi
 
 import json
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date
+from itertools import count
 from pathlib import Path
 
 import jinja2
@@ -22,17 +24,17 @@ import pandas as pd
 from drocox import __version__, _checks
 from drocox.auditing.disclosure import hidden_groups
 from drocox.auditing.families import Family, families
-from drocox.auditing.findings import number_text, sentences
+from drocox.auditing.findings import digits_for, number_text, sentences
 from drocox.auditing.funnel import Funnel, funnel
 from drocox.auditing.judging import (
     COMPARISON_COLUMNS,
+    FEWEST_AT_HORIZON,
     MEASURES,
     MOST_PAIRED,
     group_estimates,
     judge,
 )
-from drocox.auditing.page import page
-from drocox.auditing.plots import draw_calibration, draw_funnels, draw_groups
+from drocox.auditing.plots import as_svg, draw_calibration, draw_funnels, draw_groups
 from drocox.auditing.predictions import Predictions, predictions
 from drocox.auditing.slices import find_slices
 from drocox.data import SurvivalData
@@ -42,6 +44,7 @@ from drocox.terminal import short_labels
 
 FEW_EVENTS = 30  # below which a group's intervals are rough
 MOST_NAMED = 12  # groups in a sentence of the page
+SHOWN_ROWS = 40  # of a table on the page; all of them are in to_csv
 FEW_EVENTS_NOTE = (
     "Few events, so that intervals are wide and rough, those of concordance a little short: {}."
 )
@@ -487,4 +490,55 @@ def audit(
         hidden,
         familywise,
         smallest,
+    )
+
+
+def page(
+    audits: Mapping[str, Audit],
+    facts: Mapping[str, str] | None = None,
+    warnings: Sequence[str] = (),
+) -> str:
+    """The audits of one or several models as a page, laid out by ``page.html`` beside this module.
+
+    Parameters
+    ----------
+    audits : mapping of str to Audit
+        By the name of the model, which may be empty. The second is compared with the first.
+    facts : mapping of str to str, optional
+        What else the page says about its making, such as the command.
+    warnings : sequence of str
+        What was said while the models were fitted, such as that a coefficient runs away.
+
+    Returns
+    -------
+    str
+        HTML without scripts, styles, fonts or pictures from elsewhere; names are escaped.
+    """
+    layout = Path(__file__).with_name("page.html").read_text(encoding="utf-8")
+    environment = jinja2.Environment(autoescape=True)
+    environment.filters["number_text"] = number_text
+    about = {"Made on": date.today().isoformat(), "With": f"drocox {__version__}"}
+    first = next(iter(audits.values()))
+    compared = []
+    for title, other in list(audits.items())[1:]:
+        compared.append((title, other.compare(first)))
+    numbers = count()
+
+    def drawn(draw: Callable, content: object) -> str:
+        return as_svg(draw, content, salt=f"drocox {next(numbers)}")
+
+    return environment.from_string(layout).render(
+        audits=audits,
+        facts=about | dict(facts or {}),
+        titles={name: measure.title for name, measure in MEASURES.items()},
+        compared=compared,
+        base=next(iter(audits)),
+        most=SHOWN_ROWS,
+        at_horizon=FEWEST_AT_HORIZON,
+        digits_for=digits_for,
+        warnings=warnings,
+        drawn=drawn,
+        draw_groups=draw_groups,
+        draw_funnels=draw_funnels,
+        draw_calibration=draw_calibration,
     )
