@@ -22,7 +22,6 @@ from drocox.bookstyle import SIX
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "book" / "_ext"))
-import audit_picture  # noqa: E402
 import bookbuild  # noqa: E402
 import bookpages  # noqa: E402
 import golden  # noqa: E402
@@ -279,19 +278,6 @@ def test_twin_tells_nothing_about_the_machine(chapter):
 def test_the_picture_of_the_readme_is_the_forest_plot_of_the_answer():
     assert golden.PICTURE.read_text(encoding="utf8") == golden.front_picture()
     assert f"({golden.PICTURE.relative_to(ROOT).as_posix()})" in (ROOT / "README.md").read_text()
-
-
-def test_the_picture_of_an_audit_is_what_the_audit_draws():
-    """To a tenth of a pixel: the last digits are those of the machine."""
-    kept = audit_picture.FILE.read_text(encoding="utf8")
-    now = audit_picture.drawn()
-    number = re.compile(r"\d+\.\d+")
-    assert number.sub("#", kept) == number.sub("#", now), "python book/_ext/audit_picture.py"
-    values = [np.array(number.findall(text), float) for text in (kept, now)]
-    np.testing.assert_allclose(*values, atol=0.11)
-    assert (
-        f"({audit_picture.FILE.relative_to(ROOT).as_posix()})" in (ROOT / "README.md").read_text()
-    )
 
 
 def test_cells_that_are_not_compared_say_why():

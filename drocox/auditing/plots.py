@@ -83,7 +83,7 @@ def draw_groups(figure: Figure, table: pd.DataFrame) -> None:
         ax.hlines(place, known[f"{name}_low"], known[f"{name}_high"], linewidth=2)
         ax.plot(known[name], place, "o")
         ax.set(xlabel=MEASURES[name].title, yticks=[], ylim=(0.6 - len(known), 0.8))
-        ax.spines["left"].set_visible(False)
+        ax.spines[["left", "right", "top"]].set_visible(False)
         ax.grid(False)
     names_of_groups = short_labels(known["group"], LABEL_WIDTH)
     for y, label in zip(place, names_of_groups, strict=True):  # above the interval, over both
