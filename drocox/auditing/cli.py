@@ -49,7 +49,7 @@ def add_audit(command: Callable) -> None:
     """
     example = "drocox audit patients.csv --time days --event died --groups 'sex,age>65'"
     add = command("audit", _audit, example).add_argument
-    add("file", help="CSV, Stata, Excel, … with a line of names, then one line for each patient")
+    add("file", help="CSV, Excel or Parquet: a line of names, then one line for each patient")
     add("--time", required=True, metavar="COLUMN", help="observed times")
     add(
         "--event",

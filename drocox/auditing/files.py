@@ -1,10 +1,9 @@
 """Somebody's file as a table, and no file written over another.
 
 A file is text with a line of names and a line for each patient; commas, semicolons, tabs or bars
-stand between the fields; it may be packed (.gz, .bz2, .xz, .zip). Tables of other programs (Stata,
-Excel, SAS, SPSS, parquet) are read by pandas, some of them with a package that must be installed.
-What cannot be read is refused with what to do. pandas is imported where it is needed, so that a
-wrong name is refused at once.
+stand between the fields; it may be packed (.gz, .bz2, .xz, .zip). Excel and Parquet are read by
+pandas, with a package that must be installed. Any other file is refused, with what to save it as.
+pandas is imported where it is needed, so that a wrong name is refused at once.
 """
 
 import bz2
@@ -15,7 +14,6 @@ import io
 import lzma
 import os
 import re
-import struct
 import warnings
 import zipfile
 from collections.abc import Callable, Sequence
@@ -30,32 +28,19 @@ UNPACKED_BY: dict[str, Callable] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": l
 
 
 class Format(NamedTuple):
-    """Files of another program: the function of pandas that reads them, and what it needs."""
+    """Files that are no text: the function of pandas that reads them, and the package it needs."""
 
     reader: str
-    module: str = ""  # that must be importable
-    package: str = ""  # that has it
+    package: str
 
 
 FORMATS = {
-    ".dta": Format("read_stata"),
-    ".sas7bdat": Format("read_sas"),
-    ".xlsx": Format("read_excel", "openpyxl", "openpyxl"),
-    ".xls": Format("read_excel", "xlrd", "xlrd"),
-    ".ods": Format("read_excel", "odf", "odfpy"),
-    ".parquet": Format("read_parquet", "pyarrow", "pyarrow"),
-    ".feather": Format("read_feather", "pyarrow", "pyarrow"),
-    ".sav": Format("read_spss", "pyreadstat", "pyreadstat"),
+    ".xlsx": Format("read_excel", "openpyxl"),
+    ".xls": Format("read_excel", "xlrd"),
+    ".parquet": Format("read_parquet", "pyarrow"),
 }
-READERS_COMPLAIN = (
-    OSError,
-    EOFError,
-    KeyError,
-    ValueError,
-    struct.error,
-    zipfile.BadZipFile,
-    lzma.LZMAError,
-)
+OTHERS = (".dta", ".feather", ".ods", ".rds", ".sas7bdat", ".sav", ".xpt")
+READERS_COMPLAIN = (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile, lzma.LZMAError)
 NAMELESS = re.compile(r"(Unnamed: \d+)?")  # what pandas calls a column of a sheet without a name
 
 
@@ -76,8 +61,14 @@ def check_source(name: str | Path) -> Path:
     path = Path(name)
     if not path.exists():
         raise ValueError(f"cannot read {path}: there is no such file; check its name")
-    needed = FORMATS.get(path.suffix.lower())
-    if needed and needed.module and importlib.util.find_spec(needed.module) is None:
+    suffix = path.suffix.lower()
+    if suffix in OTHERS:
+        raise ValueError(
+            f"cannot read {path}: {suffix} files are not supported; save it as CSV, Excel "
+            "(.xlsx) or Parquet"
+        )
+    needed = FORMATS.get(suffix)
+    if needed and importlib.util.find_spec(needed.package) is None:
         raise ValueError(
             f"cannot read {path}: a {path.suffix} file needs a package that is not here; run: pip "
             f"install {needed.package}; or save the file as CSV"
@@ -159,21 +150,12 @@ def _check_names(names: list[str], skip: Sequence[str], argument: str) -> None:
 
 
 def _read_other(path: Path, other: Format, skip: Sequence[str], argument: str) -> "pd.DataFrame":
-    """A table of another program."""
+    """A table in a sheet of Excel or in a Parquet file."""
     import pandas as pd
 
-    options: dict = {}
-    if other.reader == "read_sas":
-        options["encoding"] = "infer"
-    if other.reader == "read_stata":  # it can leave out columns, if it is told which it is to read
-        with pd.io.stata.StataReader(path) as file:
-            given = list(file.variable_labels())
-        _check_names([name.strip() for name in given], skip, argument)
-        options["columns"] = [name for name in given if name.strip() not in skip]
-    df = getattr(pd, other.reader)(path, **options)
+    df = getattr(pd, other.reader)(path)
     names = ["" if NAMELESS.fullmatch(str(name)) else str(name).strip() for name in df.columns]
-    if other.reader != "read_stata":
-        _check_names(names, skip, argument)
+    _check_names(names, skip, argument)
     df.columns = names
     df = df.loc[:, [name != "" and name not in skip for name in names]]
     df = df.dropna(how="all").reset_index(drop=True)  # sheets may end in empty rows
