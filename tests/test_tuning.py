@@ -3,12 +3,12 @@
 import literal
 import numpy as np
 import pytest
+from cohort import simulated
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import BaseEstimator
 from sksurv.ensemble import RandomSurvivalForest
 from sksurv.linear_model import CoxnetSurvivalAnalysis
-from test_report import simulated
 
 import drocox
 from drocox import accuracy, fairness, tuning

@@ -7,8 +7,8 @@ from html.parser import HTMLParser
 import literal
 import matplotlib.pyplot as plt
 import numpy as np
-import pandas as pd
 import pytest
+from cohort import simulated
 from scipy import stats
 from sksurv.linear_model import CoxPHSurvivalAnalysis
 
@@ -34,21 +34,6 @@ def tied(seed=1, n=40):
         rng.integers(0, 2, n),
         (rng.random(n) < 0.4),
     )
-
-
-def simulated(seed=0, n=300, minority=0.3, effects=(0.2, 0.3, 0.6), groups=2):
-    """Data whose last group has other effects than the scores say."""
-    rng = np.random.default_rng(seed)
-    score = np.array([0.8, 0.5, 0.0])
-    group = rng.choice(groups, n, p=[*[(1 - minority) / (groups - 1)] * (groups - 1), minority])
-    x = rng.standard_normal((n, 3))
-    hazard = np.exp(np.where(group == groups - 1, x @ np.array(effects), x @ score))
-    death = rng.exponential(1 / hazard)
-    leaves = rng.exponential(1.5, n)
-    X = pd.DataFrame(x, columns=list("abc")).assign(member=group == groups - 1)
-    data = drocox.SurvivalData("cohort", X, np.minimum(death, leaves), death <= leaves)
-    groups = {"group": group, "sex": rng.integers(0, 2, n)}
-    return replace(data, groups=groups), x @ score
 
 
 # Figures ------------------------------------------------------------------------------------

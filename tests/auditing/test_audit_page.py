@@ -6,7 +6,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from bs4 import BeautifulSoup
-from test_report import simulated
+from cohort import simulated
 
 import drocox
 from drocox.auditing import audit as report

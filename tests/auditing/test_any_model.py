@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from cohort import simulated
 from sksurv.ensemble import RandomSurvivalForest
-from test_report import simulated
 
 import drocox
 from drocox.auditing import audit as report

@@ -6,7 +6,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from test_report import Checked, load, simulated
+from cohort import simulated
+from test_report import Checked, load
 
 from drocox import cli, estimator
 from drocox.auditing import audit as report
