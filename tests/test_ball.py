@@ -37,15 +37,6 @@ def test_divergence_of_subsets_is_the_sharp_radius():
             assert ball.farthest_divergence(size / 3) == pytest.approx(divergence)
 
 
-def test_the_slider_shows_the_packages_bounds():
-    figure = ball.ball_slider("ball", LOSSES, "ACD", RADIUS)
-    start = ball.SHARES[7]
-    for rule in ("sharp", "definition", "paper", "cvar"):
-        value = drocox.dro_risk(torch.tensor(LOSSES), start, rule=rule).item()
-        assert f"{value:.3f}" in figure.markup
-    assert "C: loss 1.39" in figure.markup
-
-
 def test_the_ball_is_held_to_the_text(monkeypatch):
     monkeypatch.setenv("DROCOX_STRICT", "1")
     with pytest.raises(AssertionError, match="holds every group"):

@@ -1,10 +1,11 @@
 """Explorables: pictures of the chapters that readers change with a slider, a choice or a button.
 
-Python computes the data and draws the first state, which shows without scripts, on paper and in a
-notebook. In the page a small script of ``book/_static/explore`` computes and draws every other
-state by the same formulas; tests set the inputs and compare what is drawn with what Python draws.
+Python computes the data and draws one plain figure, which shows on paper, in notebooks and wherever
+no script runs. On a page of the book a script of ``book/_static/explore`` puts the explorable in
+its place and draws every state from the data.
 """
 
+from drocox.explorables.ball import ball_slider
 from drocox.explorables.cox_loss import who_is_next
 from drocox.explorables.dual import six_losses, water_level
 from drocox.explorables.results import Gathered, results_browser
@@ -13,6 +14,7 @@ from drocox.explorables.weights import losses_by_alpha, who_gets_the_weight
 
 __all__ = [
     "Gathered",
+    "ball_slider",
     "kaplan_meier",
     "losses_by_alpha",
     "results_browser",

@@ -1,16 +1,25 @@
-"""The element that every explorable is, and its inputs.
+"""The HTML of an explorable: its data as JSON, and plain pictures for where no script runs."""
 
-The element is a ``figure`` that holds a picture (of :mod:`drocox.explorables.svg`), the inputs
-(hidden until a script works them), a read-out and the data as JSON. ``book/_ext/explore.py`` gives
-a page the scripts it needs.
-"""
-
+import html
+import io
 import json
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 
-from drocox.explorables.svg import escape
+import matplotlib.style
+import numpy as np
+from matplotlib.figure import Figure
 
-MOST_DATA = 400_000  # characters of JSON in a page
+MINUS = "\N{MINUS SIGN}"
+DIGITS = re.compile(r"(\d+\.\d)\d+")  # a tenth of a point is enough for a place
+STYLE = {
+    "path.simplify": False,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "drocox",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.titlesize": "medium",
+}
 
 
 class Explorable:
@@ -28,174 +37,58 @@ class Explorable:
 
 
 def element(
-    kind: str,
-    name: str,
-    *,
-    title: str,
-    alt: str,
-    pictures: Sequence[str],
-    inputs: Sequence[str],
-    readout: str,
-    data: Mapping,
-    prompt: str = "",
+    kind: str, name: str, *, title: str, alt: str, pictures: Sequence[str], data: Mapping
 ) -> Explorable:
-    """Put the parts of an explorable together.
+    """An explorable that ``book/_static/explore/<kind>.js`` works, with the id ``explore-<name>``.
 
-    Parameters
-    ----------
-    kind : str
-        Name of its script in ``book/_static/explore``.
-    name : str
-        Unique in the chapter; the HTML id is ``explore-<name>``.
-    title : str
-        What the whole is called.
-    alt : str
-        What the picture shows, for those who do not see it.
-    pictures : sequence of str
-        Each an ``svg`` element, of :func:`drocox.explorables.svg.picture`.
-    inputs : sequence of str
-        HTML of the inputs, which only a script shows.
-    readout : str
-        HTML of the numbers below the picture, read aloud when they change.
-    data : mapping
-        What the script computes from.
-    prompt : str
-        HTML of what there is to do; only a script shows it.
-
-    Returns
-    -------
-    Explorable
-        Equal input gives equal bytes.
+    The pictures, from :func:`picture`, are shown until the script replaces them. Equal input gives
+    equal bytes.
     """
-    packed = json.dumps(data, separators=(",", ":"), ensure_ascii=False).replace("</", "<\\/")
-    if len(packed) > MOST_DATA:
-        raise ValueError(f"{len(packed)} characters of data: take fewer values or fewer points")
+    packed = json.dumps(data, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    packed = packed.replace("</", "<\\/")
     shown = "".join(f'<div class="explore-picture">{svg}</div>' for svg in pictures)
-    task = f'<p class="explore-prompt" hidden>{prompt}</p>' if prompt else ""
-    named = f'id="explore-{name}" data-explore="{kind}" aria-label="{escape(title)}"'
     markup = f"""\
-<figure class="explore" {named}>{task}
-<div class="explore-pictures" role="img" aria-label="{escape(alt)}">{shown}</div>
-<div class="explore-inputs" hidden>{"".join(inputs)}</div>
-<p class="explore-readout" aria-live="polite">{readout}</p>
+<figure class="explore" id="explore-{name}" data-explore="{kind}" aria-label="{html.escape(title)}">
+<div class="explore-pictures" role="img" aria-label="{html.escape(alt)}">{shown}</div>
 <script type="application/json">{packed}</script>
 </figure>"""
     return Explorable(markup, alt)
 
 
-def output(name: str, text: str) -> str:
-    """A place in the read-out that the script fills anew.
+def picture(draw: Callable[[Figure], None], width: float = 3.6, height: float = 3.1) -> str:
+    """What ``draw`` puts on an empty figure of this size in inches, as an inline SVG.
 
-    Parameters
-    ----------
-    name : str
-    text : str
-        What it shows at first.
-
-    Returns
-    -------
-    str
+    Black follows the colour of the page's text, so that the picture can be read on a dark ground.
     """
-    return f'<span class="explore-value" data-out="{name}">{escape(text)}</span>'
-
-
-def range_input(
-    figure: str,
-    name: str,
-    label: str,
-    low: float,
-    high: float,
-    step: float,
-    value: float,
-    text: str,
-) -> str:
-    """A slider with its label and the value that it shows.
-
-    Parameters
-    ----------
-    figure, name : str
-        Name of the explorable, and of the input within it.
-    label : str
-        HTML.
-    low, high, step, value : float
-    text : str
-        The value as text.
-
-    Returns
-    -------
-    str
-    """
-    key = f"explore-{figure}-{name}"
-    return (
-        f'<div class="explore-range"><label for="{key}">{label}</label>'
-        f'<input type="range" id="{key}" data-in="{name}" min="{low:g}" max="{high:g}"'
-        f' step="{step:g}" value="{value:g}" aria-valuetext="{escape(text)}">'
-        f'<span class="explore-value" aria-hidden="true" data-out="{name}">{escape(text)}</span>'
-        "</div>"
+    with matplotlib.style.context(["default", STYLE]):
+        figure = Figure(figsize=(width, height), layout="constrained", facecolor="none")
+        draw(figure)
+        for axes in figure.axes:
+            axes.set_facecolor("none")
+        written = io.StringIO()
+        about = {"Date": None, "Creator": None, "Format": None, "Type": None}
+        figure.savefig(written, format="svg", metadata=about)
+    svg = written.getvalue()
+    svg = re.sub(r"\s+", " ", svg[svg.index("<svg ") :])
+    # Only ids that something refers to: a page may hold several pictures.
+    used = set(re.findall(r"#(\w+)[\")]", svg))
+    svg = re.sub(r' id="(\w+)"', lambda found: found[0] if found[1] in used else "", svg)
+    svg = re.sub(r"<[^>]*>", lambda tag: DIGITS.sub(r"\1", tag[0]), svg)
+    svg = svg.replace("#000000", "currentColor").replace("> <", "><")
+    size = f'style="display:block;max-width:{100 * width:.0f}px" fill="currentColor"'
+    return re.sub(
+        r'<svg [^>]*?(viewBox="[^"]*")[^>]*>', rf'<svg \1 width="100%" {size}>', svg, count=1
     )
 
 
-def choice(figure: str, name: str, label: str, options: Mapping[str, str], chosen: str) -> str:
-    """A list to choose one option from, with its label.
-
-    Parameters
-    ----------
-    figure, name : str
-        Name of the explorable, and of the input within it.
-    label : str
-        HTML.
-    options : mapping of str to str
-        Value to what is shown.
-    chosen : str
-        The value chosen at first.
-
-    Returns
-    -------
-    str
-    """
-    key = f"explore-{figure}-{name}"
-    entries = ""
-    for value, shown in options.items():
-        mark = " selected" if value == chosen else ""
-        entries += f'<option value="{escape(value)}"{mark}>{escape(shown)}</option>'
-    return (
-        f'<div class="explore-choice"><label for="{key}">{label}</label>'
-        f'<select id="{key}" data-in="{name}">{entries}</select></div>'
-    )
+def rounded(values: np.ndarray | Sequence, digits: int = 6) -> list:
+    """Nested lists of numbers with so many significant digits."""
+    return [
+        rounded(value, digits) if np.ndim(value) else float(f"{value:.{digits}g}")
+        for value in values
+    ]
 
 
-def checkbox(figure: str, name: str, label: str, checked: bool) -> str:
-    """A box to tick, with its label.
-
-    Parameters
-    ----------
-    figure, name : str
-        Name of the explorable, and of the input within it.
-    label : str
-        HTML.
-    checked : bool
-
-    Returns
-    -------
-    str
-    """
-    key = f"explore-{figure}-{name}"
-    mark = " checked" if checked else ""
-    return (
-        f'<div class="explore-check"><input type="checkbox" id="{key}" data-in="{name}"{mark}>'
-        f'<label for="{key}">{label}</label></div>'
-    )
-
-
-def button(name: str, label: str) -> str:
-    """A button.
-
-    Parameters
-    ----------
-    name, label : str
-
-    Returns
-    -------
-    str
-    """
-    return f'<button type="button" data-do="{name}">{label}</button>'
+def number(value: float, digits: int) -> str:
+    """A number for readers, with a proper minus sign and without minus zero."""
+    return f"{value:z.{digits}f}".replace("-", MINUS)

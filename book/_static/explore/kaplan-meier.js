@@ -2,18 +2,12 @@
 "use strict";
 
 explore("kaplan-meier", function (box) {
-  const lives = explore.axes(box.data.lives);
-  const curve = explore.axes(box.data.curve);
-  const asked = box.data.asked;
-  const patients = box.data.time.map((_, i) => i);
-  const p = explore.pixels;
-
-  function now() {
-    return {
-      time: patients.map((i) => Number(box.inputs["time" + i].value)),
-      event: patients.map((i) => box.inputs["died" + i].checked),
-    };
-  }
+  const { names, end, asked } = box.data;
+  const { path, dot, text, number, colours } = explore;
+  const patients = names.map((_, i) => i);
+  const months = Array.from({ length: end / 2 + 1 }, (_, k) => [2 * k, String(2 * k)]);
+  const size = [340, 260];
+  let lives;
 
   function lifeTable(time, event) {
     const days = [...new Set(time.filter((_, i) => event[i]))].sort((a, b) => a - b);
@@ -35,55 +29,90 @@ explore("kaplan-meier", function (box) {
     const factors = table
       .filter((row) => row.day <= asked)
       .map((row) => row.atRisk - row.deaths + "/" + row.atRisk);
-    let text = "1, as nobody died before";
-    if (factors.length) text = factors.join(" · ") + " = " + explore.number(value, 3);
-    if (last < asked && value > 0) text += "; but nobody was watched beyond month " + last;
-    return text + ".";
+    let words = "1, as nobody died before";
+    if (factors.length) words = factors.join(" · ") + " = " + number(value, 3);
+    if (last < asked && value > 0) words += "; but nobody was watched beyond month " + last;
+    return words + ".";
   }
 
-  function staircase(table, last) {
-    let path = "M" + p(curve.x(0)) + " " + p(curve.y(1));
-    table.forEach(function (row) {
-      path += "H" + p(curve.x(row.day)) + "V" + p(curve.y(estimate(table, row.day)));
+  function drawLives(time, event, em) {
+    const place = { left: 2.2 * em, right: size[0] - 12, top: 12, bottom: size[1] - 3.3 * em };
+    lives = explore.axes([0, end], [names.length - 0.4, -0.6], place, em);
+    const rows = names.map((name, i) => [i, name]);
+    const drawn = patients.map(function (i) {
+      const [x, y] = [lives.x(time[i]), lives.y(i)];
+      const line = (from, to) => "M" + from.toFixed(1) + " " + y.toFixed(1) + "H" + to.toFixed(1);
+      const wide = { "stroke-width": "2.5" };
+      const fill = event[i] ? colours[1] : explore.paper;
+      const style = `stroke:${colours[1]};fill:${fill};stroke-width:2.5`;
+      return (
+        path(line(lives.left, x), wide) +
+        (event[i] ? "" : path(line(x, lives.right), { ...wide, "stroke-dasharray": "2 5" })) +
+        dot(x, y, 8, { style: style, "data-drag": i + "" })
+      );
     });
-    return path + "H" + p(curve.x(last));
+    box.show(0, lives.drawn("months since entry", "", months, rows) + drawn.join(""));
+  }
+
+  function drawCurve(time, event, table, em) {
+    const place = { left: 3.9 * em, right: size[0] - 12, top: 12, bottom: size[1] - 3.3 * em };
+    const axes = explore.axes([0, end], [0, 1.05], place, em);
+    function staircase(rows, last) {
+      const steps = rows.map(
+        (row) => "H" + axes.x(row.day).toFixed(1) + "V" + axes.y(estimate(rows, row.day)).toFixed(1)
+      );
+      return "M" + axes.x(0) + " " + axes.y(1) + steps.join("") + "H" + axes.x(last).toFixed(1);
+    }
+    const first = lifeTable(box.data.time, box.data.event);
+    const blue = { style: `stroke:${colours[0]};stroke-width:3` };
+    const left = patients.map(function (i) {
+      if (event[i]) return "";
+      const y = axes.y(estimate(table, time[i]));
+      return path("M" + axes.x(time[i]) + " " + (y - 7) + "V" + (y + 7), blue);
+    });
+    box.show(
+      1,
+      axes.drawn("months t", "alive, Ŝ(t)", months) +
+        path(staircase(first, end), { "stroke-dasharray": "2 4" }) +
+        path(axes.down(asked), { "stroke-dasharray": "2 4", opacity: "0.4" }) +
+        path(staircase(table, Math.max(...time)), blue) +
+        left.join("") +
+        table
+          .map((row) => text(axes.x(row.day), axes.bottom - 5, row.deaths + "/" + row.atRisk))
+          .join("") +
+        dot(axes.x(asked), axes.y(estimate(table, asked)), 6, { style: "fill:" + colours[1] })
+    );
   }
 
   function draw() {
-    const { time, event } = now();
+    const time = patients.map((i) => Number(box.inputs["time" + i].value));
+    const event = patients.map((i) => box.inputs["died" + i].checked);
     const table = lifeTable(time, event);
-    const last = Math.max(...time);
-    patients.forEach(function (i) {
-      const x = lives.x(time[i]);
-      const y = p(lives.y(i));
-      box.set("life" + i, { d: "M" + lives.left + " " + y + "H" + p(x) });
-      box.set("beyond" + i, { d: event[i] ? "" : "M" + p(x) + " " + y + "H" + lives.right });
-      box.set("end" + i, { cx: x });
-      const paper = "var(--pst-color-background,#fff)";
-      const inside = event[i] ? "var(--dc-1,#D55E00)" : paper;
-      box.set("end" + i, {
-        style: "stroke:var(--dc-1,#D55E00);fill:" + inside + ";stroke-width:2.5",
-      });
-      const height = curve.y(estimate(table, time[i]));
-      const tick = "M" + p(curve.x(time[i])) + " " + p(height - 7) + "V" + p(height + 7);
-      box.set("left" + i, { d: event[i] ? "" : tick });
-      const row = table[i];
-      box.set("step" + i, { x: curve.x(row ? row.day : 0) });
-      box.write("step" + i, row ? row.deaths + "/" + row.atRisk : "");
-      box.say("time" + i, String(time[i]));
-    });
-    box.set("curve", { d: staircase(table, last) });
-    box.set("asked", { cy: curve.y(estimate(table, asked)) });
-    box.say("answer", answer(table, last));
+    drawLives(time, event, box.em());
+    drawCurve(time, event, table, box.em());
+    patients.forEach((i) => box.say("time" + i, String(time[i])));
+    box.say("answer", answer(table, Math.max(...time)));
   }
 
+  const rows = names.map(function (name, i) {
+    const range = box.range("time" + i, "time of " + name, 1, end, 1, box.data.time[i]);
+    const died = box.tick("checkbox", "died" + i, name + " died", box.data.event[i]);
+    return `<div class="explore-row">${range}${died}</div>`;
+  });
+  box.build({
+    prompt: "Move a dot, or let somebody be censored instead of dying. Which steps move?",
+    sizes: [size, size],
+    inputs: `<div class="explore-rows">${rows.join("")}</div>${box.button("reset", "as they were")}`,
+    readout: `Alive at nine months: <i>Ŝ</i>(9) = ${box.out("answer")}`,
+    draw: draw,
+  });
   patients.forEach(function (i) {
     box.onInput("time" + i, draw);
     box.onInput("died" + i, draw);
-    box.onDrag("end" + i, function (x) {
-      box.inputs["time" + i].value = lives.valueOfX(x);
-      draw();
-    });
+  });
+  box.onDrag(0, function (i, x) {
+    box.inputs["time" + i].value = lives.valueOfX(x);
+    draw();
   });
   box.onButton("reset", function () {
     patients.forEach(function (i) {

@@ -1,91 +1,98 @@
-/* Who gets the weight: the dual's threshold and weights, from the losses, for each alpha. */
+/* Who gets the weight. Numbers come from Python for each position of the slider; losses only
+   place the dots. */
 "use strict";
 
 explore("weights", function (box) {
-  const data = box.data;
-  const cloud = explore.axes(data.cloud);
-  const bins = explore.axes(data.bins);
-  const years = data.years;
-  const deaths = years.map((_, i) => i);
-  const old = deaths.map((i) => data.old[i] === "1");
-  const early = deaths.map((i) => data.early[i] === "1");
-  const n = deaths.length + data.censored;
-  const last = bins.xlim[1];
-  const p = explore.pixels;
-  /* Two letters in base 36 are a loss in hundredths. */
-  const losses = data.losses.map((row) =>
-    deaths.map((i) => parseInt(row.slice(2 * i, 2 * i + 2), 36) / 100)
-  );
-  const cox = losses.length - 1;
+  const { alphas, patients, years, old, losses, curve, deaths, before, after } = box.data;
+  const { path, tag, text, dot, number, colours } = explore;
+  const [width, height] = [340, 320];
+  const cox = alphas.length - 1;
+  const groups = ["over 65", "65 or younger"];
+  const sorted = losses.flat().sort((a, b) => a - b);
+  const ylim = [Math.floor(sorted[0]), Math.ceil(sorted[sorted.length - 1])];
 
-  function sum(values) {
-    return values.reduce((a, b) => a + b, 0);
+  function placed(em) {
+    return { left: 3.5 * em, right: width - 12, top: 4 * em, bottom: height - 3.3 * em };
   }
 
-  /* The active-set iteration over all patients; the censored have loss 0. */
-  function bestEta(ofDeaths, square) {
-    if (square === 1) return -Infinity;
-    let active = ofDeaths.concat(new Array(data.censored).fill(0));
-    const largest = active.reduce((a, b) => Math.max(a, b));
-    if (active.filter((loss) => loss === largest).length * square >= n) return largest;
-    for (;;) {
-      const k = active.length;
-      const m = sum(active) / k;
-      const v = sum(active.map((loss) => (loss - m) * (loss - m))) / k;
-      const eta = m - Math.sqrt(v / ((square * k) / n - 1));
-      const left = active.filter((loss) => loss > eta);
-      if (left.length === k) return eta;
-      active = left;
+  function drawCloud(now, eta, em) {
+    const axes = explore.axes([0, deaths.length], ylim, placed(em), em);
+    const heavy = (i) => eta === null || now[i] > eta;
+    function dots(group, weighty) {
+      const lines = years.map((year, i) =>
+        old[i] === 1 - group && heavy(i) === weighty
+          ? "M" + axes.x(year).toFixed(1) + " " + axes.y(now[i]).toFixed(1) + "h0"
+          : ""
+      );
+      return path(lines.join(""), {
+        class: weighty ? "explore-heavy" : "explore-calm",
+        style: `stroke:${colours[group]};stroke-linecap:round`,
+      });
     }
+    const below = eta === null || eta < ylim[0];
+    const level = below ? ylim[0] : eta;
+    const keys = groups.map(function (name, k) {
+      const y = (1 + 1.4 * k) * em;
+      const words = text(axes.left + 1.4 * em, y, name, { "text-anchor": "start" });
+      return dot(axes.left + 0.7 * em, y - 0.3 * em, 5, { style: "fill:" + colours[k] }) + words;
+    });
+    box.show(
+      0,
+      axes.drawn("time of death (years)", "loss") +
+        keys.join("") +
+        path("M" + 14.5 * em + " " + 0.7 * em + "h24", { "stroke-width": "2" }) +
+        text(14.9 * em + 24, em, "log |Rᵢ|", { "text-anchor": "start" }) +
+        dots(0, false) +
+        dots(1, false) +
+        dots(0, true) +
+        dots(1, true) +
+        path(axes.line(...curve), { "stroke-width": "2" }) +
+        path(axes.across(level), { class: "explore-weight", "stroke-dasharray": "6 4" }) +
+        text(axes.right, axes.y(level) - 5, below ? "η is below" : "η", {
+          class: "explore-weight",
+          "text-anchor": "end",
+        })
+    );
   }
 
-  function dots(which, ofDeaths) {
-    return deaths
-      .filter(which)
-      .map((i) => "M" + p(cloud.x(years[i])) + " " + p(cloud.y(ofDeaths[i])) + "h0")
-      .join("");
+  function drawYears(bars, em) {
+    const axes = explore.axes([0, deaths.length], [0, 100], placed(em), em);
+    const wide = 0.8 * (axes.x(1) - axes.x(0));
+    const drawn = deaths.map(function (share, year) {
+      const left = axes.x(year) + wide / 8;
+      const middle = axes.y(bars[0][year]);
+      const top = axes.y(bars[0][year] + bars[1][year]);
+      const bar = (y, bottom, k) =>
+        tag("rect", {
+          class: "explore-weight",
+          x: left,
+          y: y,
+          width: wide,
+          height: bottom - y,
+          style: "fill:" + colours[k],
+        });
+      const outline = `M${left} ${axes.bottom}V${axes.y(share)}h${wide}V${axes.bottom}`;
+      return bar(middle, axes.bottom, 0) + bar(top, middle, 1) + path(outline);
+    });
+    box.show(
+      1,
+      axes.drawn("year of death", "percent of the deaths’ weight") +
+        drawn.join("") +
+        text(axes.right, em, "outlined: the deaths", { "text-anchor": "end" })
+    );
   }
 
   function draw() {
     const step = Number(box.inputs.alpha.value);
-    const alpha = data.alphas[step];
-    const now = losses[box.inputs.trained.checked ? step : cox];
-    const square = 2 * (1 / alpha - 1) * (1 / alpha - 1) + 1;
-    const eta = bestEta(now, square);
-    const flat = eta === -Infinity; /* the ball is a point: all weights are equal */
-    const excess = now.map((loss) => (flat ? 1 : Math.max(loss - eta, 0)));
-    const ofCensored = flat ? 1 : Math.max(-eta, 0);
-    const total = sum(excess) + data.censored * ofCensored;
-    const onDeaths = sum(excess);
-
-    box.set("calm-old", { d: dots((i) => now[i] <= eta && old[i], now) });
-    box.set("calm-young", { d: dots((i) => now[i] <= eta && !old[i], now) });
-    box.set("heavy-old", { d: dots((i) => now[i] > eta && old[i], now) });
-    box.set("heavy-young", { d: dots((i) => now[i] > eta && !old[i], now) });
-    const y = cloud.y(Math.max(eta, cloud.ylim[0]));
-    box.set("level", { d: "M" + cloud.left + " " + p(y) + "H" + cloud.right });
-    box.set("levelname", { y: y - 5 });
-    box.write("levelname", eta < cloud.ylim[0] ? "η is below" : "η");
-
-    const heights = { old: new Array(last).fill(0), young: new Array(last).fill(0) };
-    deaths.forEach(function (i) {
-      const year = Math.min(Math.floor(years[i]), last - 1);
-      heights[old[i] ? "old" : "young"][year] += (100 * excess[i]) / onDeaths;
-    });
-    for (let year = 0; year < last; year++) {
-      const middle = bins.y(heights.old[year]);
-      const top = bins.y(heights.old[year] + heights.young[year]);
-      box.set("old" + year, { y: middle, height: bins.bottom - middle });
-      box.set("young" + year, { y: top, height: middle - top });
-    }
-
-    const chosen = excess.filter((e) => e > 0).length + (ofCensored > 0 ? data.censored : 0);
-    const ofOld = sum(excess.filter((_, i) => old[i])) + data.censoredOld * ofCensored;
-    box.say("alpha", explore.number(alpha, 2));
-    box.say("worth", explore.number(n / square, 0));
-    box.say("chosen", String(chosen));
-    box.say("old", explore.number((100 * ofOld) / total, 0));
-    box.say("early", explore.number((100 * sum(excess.filter((_, i) => early[i]))) / onDeaths, 0));
+    const trained = box.inputs.trained.checked;
+    const state = (trained ? after : before)[step];
+    drawCloud(losses[trained ? step : cox], state.eta, box.em());
+    drawYears(state.bars, box.em());
+    box.say("alpha", number(alphas[step], 2));
+    box.say("worth", number(state.worth, 0));
+    box.say("chosen", String(state.chosen));
+    box.say("old", number(state.old, 0));
+    box.say("early", number(state.early, 0));
   }
 
   function move() {
@@ -93,13 +100,39 @@ explore("weights", function (box) {
     draw();
   }
 
+  const first = before[0];
+  const percent = (value) => number(value, 0) + " %";
+  const guesses = {
+    "the oldest": `No: patients over 65 get ${percent(first.old)} of the weight, though
+      ${percent(box.data.deathsOld)} of the deaths are theirs. `,
+    "the younger who died all the same": `Yes: ${percent(100 - first.old)} of the weight is on
+      patients of 65 or younger, whom the model did not expect to die. `,
+    "those who died first": `Only in part: the earliest tenth of the deaths gets
+      ${percent(first.early)} of the weight. `,
+  };
+  const radios = Object.keys(guesses).map((guess, i) => box.tick("radio", "guess" + i, guess));
+  box.root.classList.add("explore-asking"); /* until a guess is made, nobody's weight is seen */
+  box.build({
+    prompt: "Guess first. Then move α, and train the model against the adversary.",
+    sizes: [
+      [width, height],
+      [width, height],
+    ],
+    inputs: `<fieldset><legend>To whom does the adversary give the weight at <i>α</i> = 0.1?</legend>
+      ${radios.join("")}</fieldset>
+      <div class="explore-after">${box.range("alpha", "share <i>α</i>", 0, cox, 1, 0)}
+      ${box.tick("checkbox", "trained", "train the model against it at this <i>α</i>")}</div>`,
+    readout: `${box.out("feedback")}<span class="explore-after">A step is worth ${box.out("worth")}
+      of ${patients} patients; ${box.out("chosen")} have weight. Patients over 65 get
+      ${box.out("old")} % of it (of the deaths ${percent(box.data.deathsOld)} are theirs), the
+      earliest tenth of the deaths ${box.out("early")} % of the deaths’ weight.</span>`,
+    draw: draw,
+  });
   box.onInput("alpha", move);
   box.onInput("trained", move);
-  /* Until a guess is made, nobody is seen to have weight. */
-  box.root.classList.add("explore-asking");
-  data.feedback.forEach(function (text, i) {
+  Object.values(guesses).forEach(function (feedback, i) {
     box.onInput("guess" + i, function () {
-      box.say("feedback", text);
+      box.say("feedback", feedback.replace(/\s+/g, " "));
       box.root.classList.remove("explore-asking");
     });
   });
