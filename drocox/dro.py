@@ -2,11 +2,11 @@ r"""Distributionally robust risk: the worst mean loss over distributions near th
 
 Over a chi-square ball it is, by duality (the paper's equations (5) and (7)),
 
-.. math:: R(\ell) = \min_\eta \Big\{ C \sqrt{\tfrac1n \sum_i [\ell_i - \eta]_+^2} + \eta \Big\}.
+.. math:: R(\ell) = \min_\eta \Big\{ c \sqrt{\tfrac1n \sum_i [\ell_i - \eta]_+^2} + \eta \Big\}.
 
 If the :math:`k` largest losses lie above the minimiser, with mean :math:`m` and variance
-:math:`v`, then :math:`\eta^* = m - \sqrt{v / (C^2 k/n - 1)}` and
-:math:`R = m + \sqrt{v (C^2 k/n - 1)}`. Starting with all patients and dropping those at or below
+:math:`v`, then :math:`\eta^* = m - \sqrt{v / (c^2 k/n - 1)}` and
+:math:`R = m + \sqrt{v (c^2 k/n - 1)}`. Starting with all patients and dropping those at or below
 :math:`\eta` finds that set exactly, in a few passes. The worst case puts weight
 :math:`q_i^* \propto [\ell_i - \eta^*]_+` on patient :math:`i`, which is also the gradient.
 
@@ -30,7 +30,7 @@ RULES = (*CONSTANTS, "cvar")
 
 
 def dual_constant(alpha: float, *, rule: str = "sharp") -> float:
-    r"""Constant :math:`C` of the dual that protects groups of probability at least ``alpha``.
+    r"""Constant :math:`c` of the dual that protects groups of probability at least ``alpha``.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ def chi_square_risk(losses: torch.Tensor, c, mass: torch.Tensor) -> torch.Tensor
 
 
 def _moments(above, active, whole, square) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Mean and variance under the mass of active losses; what is left of C^2 times their share."""
+    """Mean and variance under the mass of active losses; what is left of c^2 times their share."""
     share = active.sum(-1, keepdim=True)
     mean = (active * above).sum(-1, keepdim=True) / share
     variance = (active * (above - mean).square()).sum(-1, keepdim=True) / share
@@ -155,7 +155,7 @@ def tail(losses: torch.Tensor, alpha: float, weights: torch.Tensor) -> torch.Ten
 
 
 def optimal_eta(losses, c: float) -> torch.Tensor:
-    r"""Exact minimiser :math:`\eta^*` of :math:`C\sqrt{\frac1n\sum_i[\ell_i-\eta]_+^2} + \eta`.
+    r"""Exact minimiser :math:`\eta^*` of :math:`c\sqrt{\frac1n\sum_i[\ell_i-\eta]_+^2} + \eta`.
 
     Parameters
     ----------
@@ -184,7 +184,7 @@ def optimal_eta(losses, c: float) -> torch.Tensor:
 def dro_risk(losses, alpha: float, *, rule: str = "sharp", weights=None) -> torch.Tensor:
     r"""Worst-case mean loss, the paper's (7) at the optimal :math:`\eta`; differentiable.
 
-    .. math:: R = \min_\eta \Big\{ C \sqrt{\tfrac1n \sum_i [\ell_i - \eta]_+^2} + \eta \Big\},
+    .. math:: R = \min_\eta \Big\{ c \sqrt{\tfrac1n \sum_i [\ell_i - \eta]_+^2} + \eta \Big\},
               \qquad \frac{\partial R}{\partial \ell_i} = q_i^*.
 
     Parameters
@@ -194,7 +194,7 @@ def dro_risk(losses, alpha: float, *, rule: str = "sharp", weights=None) -> torc
     alpha : float in (0, 1]
         Smallest probability of a group to protect; 1 gives the mean.
     rule : {"sharp", "paper", "definition", "cvar"}
-        How ``alpha`` becomes the constant :math:`C`, see :func:`dual_constant`; ``"cvar"`` is the
+        How ``alpha`` becomes the constant :math:`c`, see :func:`dual_constant`; ``"cvar"`` is the
         mean of the worst share ``alpha`` instead.
     weights : array of shape (n,), optional
         Counts of patients: the empirical distribution is :math:`w_i / \sum_j w_j`. Here their

@@ -146,8 +146,8 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
     the data (DRO-COX, equation (7) of Hu & Chen, PMLR 193, 2022), to protect every group of at
     least a share :math:`\alpha` of the patients without knowing the groups:
 
-    .. math:: \min_{\theta,\, \eta}\; C \sqrt{\tfrac1n \sum_i [\ell_i(\theta) - \eta]_+^2} + \eta
-              + \tfrac\lambda2 \lVert\theta\rVert^2, \qquad C = 1/\sqrt\alpha,
+    .. math:: \min_{\theta,\, \eta}\; c \sqrt{\tfrac1n \sum_i [\ell_i(\theta) - \eta]_+^2} + \eta
+              + \tfrac\lambda2 \lVert\theta\rVert^2, \qquad c = 1/\sqrt\alpha,
 
     with :math:`\ell_i` the Cox loss of patient :math:`i` (Breslow's ties, 0 if censored). With
     ``split=True`` (DRO-COX (SPLIT), its (8) and (9)) a random half :math:`D_1` is compared
@@ -180,7 +180,7 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
         ``DROCox(alpha=1, penalty=a / n)``.
     rule : {"sharp", "paper", "definition", "cvar"}
         What ``alpha`` means. "sharp", the constant above, protects every group of at least that
-        share and no smaller ones; "paper" is the printed :math:`C = \sqrt{2(1/\alpha - 1)^2 + 1}`,
+        share and no smaller ones; "paper" is the printed :math:`c = \sqrt{2(1/\alpha - 1)^2 + 1}`,
         which protects much smaller groups too: those of 0.6, 3, 8.4 and 33 % for an ``alpha`` of
         0.1, 0.2, 0.3 and 0.5. See :func:`drocox.dual_constant` and, for "cvar",
         :func:`drocox.dro_risk`.

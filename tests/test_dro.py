@@ -126,8 +126,8 @@ def test_risk_and_weights_equal_the_primal_solution(n, kind, scale, alpha, rule,
 
 
 def test_three_patients_by_hand():
-    # C^2 = 2, losses 0, 1, 2. All three: mean 1, variance 2/3, eta = 1 - sqrt(2/3) > 0, so the
-    # first is not active. The other two: mean 3/2, variance 1/4, C^2 k/n - 1 = 1/3.
+    # c^2 = 2, losses 0, 1, 2. All three: mean 1, variance 2/3, eta = 1 - sqrt(2/3) > 0, so the
+    # first is not active. The other two: mean 3/2, variance 1/4, c^2 k/n - 1 = 1/3.
     eta, risk, weights = solve(np.array([0.0, 1.0, 2.0]), 0.5, "definition")
     assert eta == pytest.approx(3 / 2 - np.sqrt(3 / 4), abs=1e-14)
     assert risk == pytest.approx(3 / 2 + np.sqrt(1 / 12), abs=1e-14)
@@ -141,7 +141,7 @@ def test_three_patients_by_hand():
 @pytest.mark.parametrize("rule", RULES)
 def test_the_largest_loss_is_the_risk_of_few_patients(rule):
     losses = torch.tensor([1.0, 4.0, 2.0, 4.0, 3.0], dtype=torch.float64)
-    assert drocox.dual_constant(0.2, rule=rule) ** 2 >= 5 - 1e-12  # n <= C^2
+    assert drocox.dual_constant(0.2, rule=rule) ** 2 >= 5 - 1e-12  # n <= c^2
     eta, risk, weights = solve(losses, 0.19, rule)
     assert eta == risk == 4.0
     assert weights.tolist() == [0, 0.5, 0, 0.5, 0]
@@ -355,7 +355,7 @@ def test_an_alpha_next_to_one_is_nearly_the_mean():
             assert mean - 1e-12 <= risk <= mean + 1e-5
             worst = drocox.worst_case_weights(losses, alpha, rule="sharp", weights=weights)
             assert float(worst @ losses) == pytest.approx(risk, abs=1e-12)
-            # C^2 - 1 is at most 1e-12, and the worst case differs by its root, times a few
+            # c^2 - 1 is at most 1e-12, and the worst case differs by its root, times a few
             np.testing.assert_allclose(worst, weights / weights.sum(), rtol=1e-4)
 
 

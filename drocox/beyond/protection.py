@@ -2,7 +2,7 @@ r"""How much alpha protects: certified optima of four constructions at equal pro
 
 The *protected share* of an adversary is the smallest :math:`\pi` such that every group of at least
 that share is among the distributions it may choose. For a chi-square ball with dual constant
-:math:`C` it is :math:`1 / C^2`, whatever rule made :math:`C` of alpha; for CVaR it is alpha.
+:math:`c` it is :math:`1 / c^2`, whatever rule made :math:`c` of alpha; for CVaR it is alpha.
 """
 
 import numpy as np
@@ -29,7 +29,7 @@ def protected_share(alpha: float, rule: str) -> float:
     Returns
     -------
     float
-        :math:`1 / C^2`, and alpha itself for "cvar".
+        :math:`1 / c^2`, and alpha itself for "cvar".
 
     Examples
     --------

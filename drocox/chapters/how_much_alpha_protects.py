@@ -1,6 +1,6 @@
 """The chapter *How much α protects*: values of its sentences, their guards, its drawings.
 
-A χ² ball with dual constant C has the protected share :math:`\\pi = 1/C^2`. The rows of the study
+A χ² ball with dual constant c has the protected share :math:`\\pi = 1/c^2`. The rows of the study
 come from :mod:`drocox.beyond.protection`: certified optima on the corrected splits, over a grid of
 shares, for the ball ("chi2"), for CVaR ("cvar") and for Cox.
 """

@@ -46,7 +46,7 @@ def tell_null(null: pd.DataFrame, c_squared: float) -> None:
     null : DataFrame
         "κ", "α₀", "‖θ*‖" and "null" of each split.
     c_squared : float
-        The paper's C² at α = 0.1.
+        The paper's c² at α = 0.1.
     """
     say("null-splits", int(null["null"].sum()))
     other = null[~null["null"]]
@@ -169,7 +169,7 @@ def tell_optima(optima: pd.DataFrame, mean: pd.DataFrame, c_squared: float) -> N
     mean : DataFrame
         Means over splits, by data set and α.
     c_squared : float
-        The paper's C² at α = 0.1.
+        The paper's c² at α = 0.1.
     """
     others = optima[optima["dataset"] != "support"]
     few = (others["m"] * c_squared < 2000).all()

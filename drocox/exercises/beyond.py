@@ -18,7 +18,7 @@ asks(
             "this is the sum of squares alone; κ is n times it": _q @ _q,
             "equal weights do not give the mean of everybody": 6 * 2 * 0.5**2,
             "n counts all patients, not only those who die first": 2 * _q @ _q,
-            "κ is compared with C², not with C: no root": np.sqrt(6 * _q @ _q),
+            "κ is compared with c², not with c: no root": np.sqrt(6 * _q @ _q),
         },
     ),
 )

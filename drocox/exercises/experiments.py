@@ -137,7 +137,7 @@ asks(
                 _SMALL_SIDE / _C2,
                 {
                     5039 / _C2: "this is for all patients; the small side has a tenth of them",
-                    _SMALL_SIDE / np.sqrt(_C2): "n₂ is divided by C², not by C",
+                    _SMALL_SIDE / np.sqrt(_C2): "n₂ is divided by c², not by c",
                     _SMALL_SIDE * 0.1: "this is the sharp constant, 1/α; the paper's is larger",
                 },
             ),

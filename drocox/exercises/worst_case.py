@@ -104,7 +104,7 @@ asks(
             "this is the risk, above the mean of the active losses; η is below": TWO
             @ [2 / 3, 1 / 3],
             "the variance has divisor k here, not k - 1": TWO.mean() - 3 * TWO.std(ddof=1),
-            "s has the share k/n in it: s = C²k/n - 1": TWO.mean() - TWO.std() / np.sqrt(_c**2 - 1),
+            "s has the share k/n in it: s = c²k/n - 1": TWO.mean() - TWO.std() / np.sqrt(_c**2 - 1),
         },
     ),
 )
@@ -174,12 +174,12 @@ def _risk_for_eta(losses, c):
     return losses @ _share(_over(losses, _eta(losses, c)))
 
 
-@best_eta.mistake("the square of C belongs in C²k/n - 1")
+@best_eta.mistake("the square of c belongs in c²k/n - 1")
 def _eta_without_square(losses, c):
     return _eta(losses, np.sqrt(c))
 
 
-@best_eta.mistake("the largest loss is η only if C² is n or more")
+@best_eta.mistake("the largest loss is η only if c² is n or more")
 def _largest_loss(losses, c):
     return losses.max()
 
@@ -224,7 +224,7 @@ def _size_of_the_largest(q):
     return 1 / q.max()
 
 
-@effective_size.mistake("this is n over the effective size, the C² of these weights")
+@effective_size.mistake("this is n over the effective size, the c² of these weights")
 def _constant_of_weights(q):
     return len(q) * (q @ q)
 
@@ -235,7 +235,7 @@ def needed_alpha(n, m):
     return 1 / (1 + np.sqrt((n / m - 1) / 2))
 
 
-@needed_alpha.mistake("right for the sharp constant, C² = 1/alpha; the paper's is asked")
+@needed_alpha.mistake("right for the sharp constant, c² = 1/alpha; the paper's is asked")
 def _alpha_of_the_sharp_constant(n, m):
     return m / n
 
@@ -250,6 +250,6 @@ def _alpha_without_root(n, m):
     return 1 / (1 + (n / m - 1) / 2)
 
 
-@needed_alpha.mistake("this is C², not alpha")
+@needed_alpha.mistake("this is c², not alpha")
 def _squared_constant(n, m):
     return n / m

@@ -181,7 +181,7 @@ def test_claims_about_the_worst_case():
 
     assert slope_in_losses(eta + 0.3) < 1 < slope_in_losses(eta - 0.3)
     assert right_choice("quiz-dual-4") == "Less than 1."
-    for alpha in (0.1, 0.3, 0.5):  # the effective size is n/C², whatever the losses are
+    for alpha in (0.1, 0.3, 0.5):  # the effective size is n/c², whatever the losses are
         c2 = drocox.dual_constant(alpha, rule="paper") ** 2
         for seed in range(3):
             drawn = torch.tensor(np.random.default_rng(seed).exponential(size=4000))

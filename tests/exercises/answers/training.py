@@ -15,7 +15,7 @@ def gradient(f, time, event, alpha, *, equal=False, company=True, c2=None):
             losses[i] = LOG(sum(math.exp(f[j]) for j in range(n) if time[j] >= time[i])) - f[i]
     c2 = c2 or 2 * (1 / alpha - 1) ** 2 + 1
     low, high = losses.min() - 1e3, losses.max()
-    for _ in range(200):  # the dual's slope is zero where (mean of excess)² C² = mean of excess²
+    for _ in range(200):  # the dual's slope is zero where (mean of excess)² c² = mean of excess²
         eta = (low + high) / 2
         excess = np.maximum(losses - eta, 0)
         low, high = (eta, high) if c2 * excess.mean() ** 2 > (excess**2).mean() else (low, eta)
@@ -54,7 +54,7 @@ def jackknife(x):
 
 
 def edge(losses, event):
-    """Mean square by squared mean of all losses is C² where the last patient becomes active."""
+    """Mean square by squared mean of all losses is c² where the last patient becomes active."""
     return sum(losses) ** 2 / len(losses) / sum(losses**2)
 
 

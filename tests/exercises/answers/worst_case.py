@@ -125,8 +125,8 @@ ANSWERS = {
         [
             (everybody, "everybody active"),
             (risk, "not the threshold"),
-            (lambda losses, c: by_sorting(losses, np.sqrt(c)), "the square of C"),
-            (lambda losses, c: losses.max(), "only if C²"),
+            (lambda losses, c: by_sorting(losses, np.sqrt(c)), "the square of c"),
+            (lambda losses, c: losses.max(), "only if c²"),
             (lambda losses, c: max(by_sorting(losses, c), 0), "may be negative"),
         ],
     ),
@@ -145,7 +145,7 @@ ANSWERS = {
             (lambda n, m: m / n, "sharp constant"),
             (lambda n, m: 1 / (1 + np.sqrt(n / m - 1)), "factor 2"),
             (lambda n, m: 1 / (1 + (n / m - 1) / 2), "square root"),
-            (lambda n, m: n / m, "C², not alpha"),
+            (lambda n, m: n / m, "c², not alpha"),
         ],
     ),
 }
