@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 import torch
+from benchmarks.fuzz_solver import literal_objective
 from hypothesis import given
 from hypothesis import strategies as st
 from lifelines.datasets import load_rossi
-from scipy.optimize import linprog, minimize
+from scipy.optimize import minimize
 from sksurv.linear_model import CoxPHSurvivalAnalysis
 from sksurv.util import Surv
 
@@ -35,31 +36,6 @@ def literal_losses(X, time, event, theta, first=None, weights=None):
         losses[i] = np.log(share.sum()) + top - f[i]
         slopes[i] = share @ X[who] / share.sum() - X[i]
     return losses, slopes
-
-
-def literal_risk(losses, alpha, rule, mass):
-    """The largest q @ losses, by SciPy: a linear programme, or a search along the ball's edge."""
-    if rule == "cvar":
-        bounds = [(0, p / alpha) for p in mass]
-        return -linprog(-losses, A_eq=np.ones((1, len(mass))), b_eq=[1], bounds=bounds).fun
-    c = drocox.dual_constant(alpha, rule=rule)
-
-    def dual(eta):
-        return c * np.sqrt(mass @ np.maximum(losses - eta, 0) ** 2) + eta
-
-    low = losses.min() - 1e4 * (np.ptp(losses) + 1e-9)
-    grid = [low, losses.max()]
-    for _ in range(300):  # ternary search of a convex function
-        a, b = (2 * grid[0] + grid[1]) / 3, (grid[0] + 2 * grid[1]) / 3
-        grid = [grid[0], b] if dual(a) < dual(b) else [a, grid[1]]
-    return dual(grid[0])
-
-
-def total_risk(X, time, event, theta, alpha, rule, first=None, weights=None):
-    losses, _ = literal_losses(X, time, event, theta, first, weights)
-    mass = np.ones(len(X)) if weights is None else weights
-    halves = [np.full(len(X), True)] if first is None else [first, ~first]
-    return sum(literal_risk(losses[h], alpha, rule, mass[h] / mass[h].sum()) for h in halves)
 
 
 def saddle(X, time, event, alpha, rule, first=None):
@@ -125,7 +101,7 @@ def test_the_primal_problem_has_the_same_value(alpha, rule, split):
     assert found.gap <= 1e-8
     assert found.bound <= found.risk
     assert found.risk == pytest.approx(saddle(Z, time, event, alpha, rule, first), abs=2e-6)
-    literal = total_risk(Z, time, event, found.coef, alpha, rule, first)
+    literal = literal_objective(found.coef, Z, time, event, alpha, rule, first)
     assert found.risk == pytest.approx(literal, abs=1e-9)
 
 
@@ -279,7 +255,7 @@ def test_no_coefficients_are_below_the_bound(problem):
     assert found.gap <= 1e-6 or found.separated
     for scale in (0.0, 0.1, 1.0, 10.0):
         theta = found.coef * (scale < 10) + scale * rng.standard_normal(Z.shape[1])
-        assert found.bound <= total_risk(Z, time, event, theta, alpha, **how) + 1e-9
+        assert found.bound <= literal_objective(theta, Z, time, event, alpha, **how) + 1e-9
 
 
 def states(rule, split=False, weights=None, mu=1e-3, alpha=0.3, penalty=0.0):
@@ -445,8 +421,8 @@ def test_small_samples_full_of_ties(seed):
         how["weights"][0] = 1.0
     found = minimise(Z, drocox.risk_sets(time, event), alpha, **how)
     assert found.gap <= 1e-6 or found.separated
-    assert found.risk == pytest.approx(total_risk(Z, time, event, found.coef, alpha, **how))
-    assert found.risk <= total_risk(Z, time, event, np.zeros(d), alpha, **how) + 1e-12
+    assert found.risk == pytest.approx(literal_objective(found.coef, Z, time, event, alpha, **how))
+    assert found.risk <= literal_objective(np.zeros(d), Z, time, event, alpha, **how) + 1e-12
 
 
 def test_an_outlier_far_away_is_no_separation():
