@@ -13,7 +13,7 @@ import os
 import platform
 import shutil
 import sys
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from importlib import metadata
 from pathlib import Path
 
@@ -175,8 +175,11 @@ def fill_cache(app):
     if missing:
         logger.info(f"executing {len(missing)} of {len(chapters)} chapters")
     with ThreadPoolExecutor(min(os.cpu_count(), 8)) as pool:
-        done = pool.map(lambda source: execute(source, app.config.nb_execution_timeout), missing)
-        for source, (notebook, seconds, error) in zip(missing, done, strict=True):
+        timeout = app.config.nb_execution_timeout
+        jobs = {pool.submit(execute, source, timeout): source for source in missing}
+        for job in as_completed(jobs):
+            source = jobs[job]
+            notebook, seconds, error = job.result()
             if error is None:
                 keep(source, notebook, seconds)
                 logger.info(f"{source.relative_to(ROOT)}: {seconds:.1f} s")
