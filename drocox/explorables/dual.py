@@ -1,10 +1,10 @@
 r"""The dual as a water level: losses as bars, eta to move, and the part above it filled.
 
-With :math:`C = 1/\sqrt\alpha`, the weights at eta, how much of the ball they use, and the bound are
+With :math:`c = 1/\sqrt\alpha`, the weights at eta, how much of the ball they use, and the bound are
 
 .. math:: q_i = \frac{[\ell_i - \eta]_+}{\sum_j [\ell_j - \eta]_+}, \qquad
-   \frac{n \sum_i q_i^2}{C^2}, \qquad
-   g(\eta) = C \sqrt{\tfrac1n \textstyle\sum_i [\ell_i - \eta]_+^2} + \eta .
+   \frac{n \sum_i q_i^2}{c^2}, \qquad
+   g(\eta) = c \sqrt{\tfrac1n \textstyle\sum_i [\ell_i - \eta]_+^2} + \eta .
 """
 
 from collections.abc import Sequence

@@ -3,7 +3,7 @@ r"""Who gets the weight: every death's loss against its time, before and after t
 The adversary's weights come from the losses by the dual with the paper's constant,
 
 .. math:: q_i = \frac{[\ell_i - \eta^*]_+}{\sum_j [\ell_j - \eta^*]_+}, \qquad
-   C^2 = 2 (1/\alpha - 1)^2 + 1 .
+   c^2 = 2 (1/\alpha - 1)^2 + 1 .
 
 All numbers that the page shows are computed here, from unrounded losses, for each position of the
 slider; losses with six digits place the dots.

@@ -1,4 +1,4 @@
-/* The dual as a water level: q_i = [l_i - eta]_+ / sum_j [l_j - eta]_+, C^2 = 1 / alpha. */
+/* The dual as a water level: q_i = [l_i - eta]_+ / sum_j [l_j - eta]_+, c^2 = 1 / alpha. */
 "use strict";
 
 explore("dual", function (box) {
@@ -102,7 +102,7 @@ explore("dual", function (box) {
     const y = curve.y(Math.min(above(state.eta), 0.44));
     box.show(
       1,
-      text(left, 1.1 * em, "n Σ qᵢ² / C²", { "text-anchor": "start" }) +
+      text(left, 1.1 * em, "n Σ qᵢ² / c²", { "text-anchor": "start" }) +
         text(full, 1.1 * em, "100 %") +
         tag("rect", {
           ...gauge,
@@ -154,8 +154,8 @@ explore("dual", function (box) {
       box.range("eta", "level <i>η</i>", lowest, 1.38, 0.01, state.eta) +
       box.range("alpha", "share <i>α</i>", 0.1, 0.8, 0.05, state.alpha) +
       box.button("best", "go to <i>η</i>*"),
-    readout: `<i>C</i>² = 1/<i>α</i> = ${box.out("c2")},
-      <i>n</i> Σ <i>q<sub>i</sub></i>² / <i>C</i>² = ${box.out("used")}.
+    readout: `<i>c</i>² = 1/<i>α</i> = ${box.out("c2")},
+      <i>n</i> Σ <i>q<sub>i</sub></i>² / <i>c</i>² = ${box.out("used")}.
       Bound <i>g</i>(<i>η</i>) = ${box.out("g")}, loss under these weights
       Σ <i>q<sub>i</sub>ℓ<sub>i</sub></i> = ${box.out("mean")}. ${box.out("verdict")}`,
     draw: draw,
