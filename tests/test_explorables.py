@@ -533,3 +533,14 @@ def test_the_ball_shows_the_packages_bounds(show):
         assert shown["mix"] == f"A {q[0]:.0f} % C {q[1]:.0f} % D {q[2]:.0f} %"
         tab.press("alpha", "ArrowRight")
     assert "C: loss 1.39" in tab.texts()
+
+
+@pytest.mark.parametrize("alpha", [0.25, 1 / 3, 0.5, 2 / 3, 0.9])
+def test_the_largest_mean_loss_under_the_ceiling_is_the_cvar(alpha):
+    corners = ball.under_ceiling(alpha)
+    assert np.allclose(corners.sum(axis=1), 1)
+    assert corners.min() > -1e-12
+    assert corners.max() <= 1 / (3 * alpha) + 1e-12
+    three = LOSSES[[0, 2, 3]]
+    cvar = drocox.dro_risk(torch.tensor(three), alpha, rule="cvar").item()
+    assert (corners @ three).max() == pytest.approx(cvar)
