@@ -218,8 +218,8 @@ DEFINED = [
     (r"c-index", r"\*\*c-index\*\* \|"),
     (r"IBS", r"\*\*IBS\*\* \|"),
     (r"FLC", r"\*\*FLC\*\* \(|^\| FLC, "),
-    (r"[sS]harp", r"\*\*sharp\*\* \||\*Sharp\*: \$C\^2"),
-    (r"C\^2|C \\sqrt", r"C\^2 = 1 \+ r|constant of the ball"),
+    (r"[sS]harp", r"\*\*sharp\*\* \||\*Sharp\*: \$c\^2"),
+    (r"c\^2|c \\sqrt", r"c\^2 = 1 \+ r|constant of the ball"),
 ]
 
 
