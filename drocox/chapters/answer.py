@@ -99,9 +99,10 @@ def show_answer(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _interval(row: pd.Series) -> str:
-    """Mean and 95 % interval in a sentence; a rounded 0 has no minus sign."""
-    mean, low, high = (round(float(row[name]), 2) + 0.0 for name in ("mean", "low", "high"))
-    return f"{mean:+.2f} ({low:+.2f} to {high:+.2f})"
+    """Mean and 95 % interval in a sentence; a rounded 0 has no sign."""
+    values = (round(float(row[name]), 2) for name in ("mean", "low", "high"))
+    mean, low, high = (f"{value:+.2f}" if value else "0.00" for value in values)
+    return f"{mean} ({low} to {high})"
 
 
 def alike(many: pd.DataFrame) -> pd.DataFrame:

@@ -279,7 +279,7 @@ def tell_losses(ledger: Ledger, rows: Mapping, per_event: float) -> None:
     beside = ("flc", "DRO-COX", "c_index")
     divisor = "Cox loss per event or per patient"
     ledger.note_between(
-        "ties by position or eq. (3)", ("seer", "Cox", "lpl"), cox, equation, "eq. (3)"
+        "ties by position or paper's (3)", ("seer", "Cox", "lpl"), cox, equation, "paper's (3)"
     )
     ledger.note_between("order among ties", misaligned, cox, sort, "irrelevant")
     ledger.note_between(divisor, divided, keya, keya_by_n, "per event")
