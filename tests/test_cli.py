@@ -39,7 +39,6 @@ def asked(runs, monkeypatch):
         return runs.copy()
 
     monkeypatch.setattr(store, "load_runs", load)
-    monkeypatch.setattr(store, "version", lambda name, out=None: None)  # not in memory
     return folders
 
 

@@ -389,10 +389,8 @@ def _counted(label: str, gaps: pd.DataFrame) -> str:
     return text + "; by metric " + ", ".join(f"{name} {gap:.2g}" for name, gap in beyond.items())
 
 
-def _summary(stored: pd.DataFrame, new: pd.DataFrame) -> list[str]:
+def _summary(how: np.ndarray, gaps: pd.DataFrame) -> list[str]:
     """Agreement of recomputed rows by what is known of their stability."""
-    how = stability(stored, new)
-    gaps = apart(stored, new)
     lines = []
     if (how == "stable").any():
         lines.append(_counted("stable", gaps[how == "stable"]))
@@ -447,12 +445,11 @@ def verify_plan(
         stored = store.rows_of(runs, job)
         if len(stored) != len(rows):
             return Verdict([], [f"{job.name}: {len(stored)} rows stored, {len(rows)} computed"])
-        pairs.append((job.name, stored, rows))
-    lines = _summary(*(pd.concat([pair[i] for pair in pairs], ignore_index=True) for i in (1, 2)))
+        pairs.append((job.name, stability(stored, rows), apart(stored, rows)))
+    _, hows, all_gaps = zip(*pairs, strict=True)
+    lines = _summary(np.concatenate(hows), pd.concat(all_gaps, ignore_index=True))
     same = _same_machine(of)
-    for name, stored, rows in sorted(pairs, key=lambda pair: pair[0]):
-        how = stability(stored, rows)
-        gaps = apart(stored, rows)
+    for name, how, gaps in sorted(pairs, key=lambda pair: pair[0]):
         problems += [f"{name}: {line}" for line in _listed(gaps[how == "stable"], NEAR)]
         if same:
             problems += [f"{name}: {line}" for line in _listed(gaps[how == "unknown"], COARSE)]
@@ -471,8 +468,9 @@ def _verify_all(what: Plan, runs: pd.DataFrame, again: Store, jobs: int, progres
     new = again.read()
     if len(new) != len(runs):
         return Verdict([], [f"{len(runs)} rows stored, {len(new)} computed"])
-    stable = stability(runs, new) == "stable"
-    return Verdict(_summary(runs, new), _listed(apart(runs, new)[stable], NEAR))
+    how = stability(runs, new)
+    gaps = apart(runs, new)
+    return Verdict(_summary(how, gaps), _listed(gaps[how == "stable"], NEAR))
 
 
 def verify(protocol: str, *, out: Path | None = None, jobs: int = -1) -> list[str]:

@@ -454,7 +454,7 @@ def test_no_attribute_of_many_is_found_by_chance():
 @pytest.mark.slow
 def test_a_few_data_sets_of_the_table_of_coverage(monkeypatch):
     """Two dozen draws cannot tell 95 % from 90, but would show intervals of half their width."""
-    monkeypatch.syspath_prepend(str(Path(__file__).parent / "benchmarks"))
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[1] / "benchmarks"))
     import audit_coverage
 
     monkeypatch.setattr(audit_coverage, "LARGE", 20_000)

@@ -141,7 +141,6 @@ def test_a_resample_is_a_store_with_three_repeats(monkeypatch, no_memory, name):
             return runs[runs["repeat"].isin(choices[k])]
 
         monkeypatch.setattr(store, "load_runs", three)
-        monkeypatch.setattr(store, "version", lambda name, out=None: None)  # not in memory
         claims.exhibit_values.cache_clear()
         claims._by_alpha.cache_clear()
         few = claims.JUDGES[name]("stated rule")
@@ -270,7 +269,6 @@ def test_judges_read_the_store_they_are_given(monkeypatch, no_memory, tmp_path):
         return runs
 
     monkeypatch.setattr(store, "load_runs", load)
-    monkeypatch.setattr(store, "version", lambda name, out=None: None)  # not in memory
     for name in ("C2", "C9", "C13", "C14"):
         assert claims.JUDGES[name]("corrected", tmp_path).of > 0
     assert set(asked) == {("corrected", tmp_path)}
