@@ -19,6 +19,7 @@ from matplotlib.legend import Legend
 from matplotlib.text import Text
 from matplotlib.ticker import MaxNLocator
 
+FITS = 5.2  # inches. Such a figure is shown on a phone as it is
 WIDTH = 4.25  # inches. On a phone letters of 9 points are then 9 pixels high
 ABOUT = {"Date": None, "Creator": None}  # metadata of an SVG: none, so that its bytes do not change
 NARROW = "narrow"  # the key in the metadata
@@ -350,7 +351,7 @@ def svg_and_narrow(figure: Figure) -> tuple[str, dict[str, str]]:
     dict of str
     """
     wide = print_figure(figure, "svg", metadata=ABOUT)
-    if figure.get_figwidth() <= WIDTH:
+    if figure.get_figwidth() <= FITS:
         return wide, {}
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)

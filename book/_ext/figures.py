@@ -20,7 +20,7 @@ import golden
 
 NARROW = "narrow"  # the key in the metadata of an output
 SVG = "image/svg+xml"
-WIDE = 360  # points. Narrower pictures can be read on a phone when they are made to fit it
+WIDE = 380  # points. Narrower pictures can be read on a phone when they are made to fit it
 READABLE = 0.76  # letters of 9 points, the smallest in our figures, are then 9 pixels high
 PHONE = "(max-width: 600px)"
 FIGURE = re.compile(r'<img (?=[^>]*src="[^"]*_images/([^"/]+\.svg)")')
