@@ -24,7 +24,7 @@ class Told:
     def say(self, name, value):
         self.values[name] = str(value)
 
-    def keep(self, name, shown):
+    def keep(self, name, shown, display=False):
         self.values[name] = shown
 
     def guard(self, holds, sentence):
