@@ -32,7 +32,7 @@ _NAMES = {
     "load_dataset": "drocox.paper.datasets",
     "load_runs": "drocox.paper.store",
     "optimal_eta": "drocox.dro",
-    "risk_sets": "drocox.cox",
+    "risk_sets": "drocox.risksets",
     "split_cox_losses": "drocox.cox",
     "worst_case_weights": "drocox.dro",
 }

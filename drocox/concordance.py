@@ -30,7 +30,7 @@ import numpy as np
 from numba import njit
 
 from drocox import _checks
-from drocox.cox import RiskSets, as_risk_sets, risk_sets
+from drocox.risksets import RiskSets, as_risk_sets, risk_sets
 
 TOLERANCE = 1e-8  # of tied scores in Harrell's index, as in scikit-survival
 

@@ -13,100 +13,25 @@ stratum after stratum, and the running sum begins again with each. Hazards are r
 largest; where scores spread so far that they could vanish, torch's running log-sum takes over.
 """
 
-from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
 import torch
 
 from drocox import _checks, kernels
+from drocox.risksets import RiskSets, as_risk_sets, risk_sets
 
+__all__ = [
+    "RiskSets",
+    "as_risk_sets",
+    "breslow_survival",
+    "cox_losses",
+    "risk_sets",
+    "split_cox_losses",
+    "stratum_of_each",
+    "unchecked_losses",
+]
 TIES = ("breslow", "efron", "order")
-
-
-@dataclass(frozen=True)
-class RiskSets:
-    """Patients latest first, prepared once and used at every step; arrays of shape (rows, n).
-
-    With strata, patients stand stratum after stratum, latest first in each. The risk set of the
-    patient at position i is positions ``begin[i]`` to ``stop[i]``.
-    """
-
-    order: np.ndarray  # the patient at each position; equal times keep their given order
-    stop: np.ndarray  # one past the last position with the same time, and stratum
-    event: np.ndarray  # event and time: the outcomes in this order
-    time: np.ndarray
-    begin: np.ndarray  # the first position of the same stratum: 0 without strata
-    labels: np.ndarray | None = None  # of the strata, in their order; None without strata
-    copies: dict = field(default_factory=dict, repr=False, compare=False)  # see on()
-
-    @property
-    def bounds(self) -> list[int]:
-        """Where each stratum begins, and n: ``[0, n]`` without strata.
-
-        Returns
-        -------
-        list of int
-        """
-        n = self.begin.shape[-1]
-        if self.begin[0, -1] == 0:
-            return [0, n]
-        return [*np.flatnonzero(self.begin[0] == np.arange(n)).tolist(), n]
-
-    def on(self, device: torch.device) -> tuple[torch.Tensor, ...]:
-        """The arrays as tensors on a device, made once.
-
-        Parameters
-        ----------
-        device : torch.device
-
-        Returns
-        -------
-        tuple of tensors
-            ``order``, ``stop`` and ``event``.
-        """
-        if device not in self.copies:
-            arrays = (self.order, self.stop, self.event)
-            self.copies[device] = tuple(torch.from_numpy(a).to(device) for a in arrays)
-        return self.copies[device]
-
-
-def risk_sets(time, event, *, strata=None) -> RiskSets:
-    """Prepare the time order that :func:`cox_losses` and :func:`split_cox_losses` accept.
-
-    Parameters
-    ----------
-    time, event : arrays of shape (n,), or (..., n) for a stack of data sets
-        Observed times and event indicators (bool or 0/1).
-    strata : array of shape (n,), optional
-        Label of each patient's stratum: patients are compared within their stratum only.
-
-    Returns
-    -------
-    RiskSets
-
-    Examples
-    --------
-    >>> r = risk_sets([5.0, 2.0, 5.0], [1, 1, 0])
-    >>> r.order.tolist(), r.stop.tolist()
-    ([[0, 2, 1]], [[2, 2, 3]])
-    >>> r = risk_sets([5.0, 2.0, 5.0], [1, 1, 0], strata=["b", "a", "a"])
-    >>> r.order.tolist(), r.begin.tolist(), r.stop.tolist()
-    ([[2, 1, 0]], [[0, 0, 2]], [[1, 2, 3]])
-    """
-    time, event = _checks.outcomes(time, event, ndim=None)
-    n = time.shape[-1]
-    time = time.reshape(-1, n)
-    event = event.reshape(-1, n)
-    labels = None
-    stratum = np.zeros(n, int)
-    if strata is not None:
-        labels, stratum = _checks.labels(strata, "strata", n)
-        order = np.lexsort((-time, np.broadcast_to(stratum, time.shape)), axis=-1)
-    else:
-        order = np.argsort(-time, axis=-1, kind="stable")
-    time, event, stop, begin = kernels.in_time_order(time, event, stratum, order)
-    return RiskSets(order, stop, event, time, begin, labels)
 
 
 def _take(rows: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
@@ -215,22 +140,6 @@ def unchecked_losses(
         log_sum = log_sum + _efron(x, log_sum, stop, died)
     losses = torch.where(died, (log_sum if through else log_sum.detach()) - x, 0.0)
     return torch.empty_like(x).scatter(-1, order.expand_as(x), losses).reshape(scores.shape)
-
-
-def as_risk_sets(time, event) -> RiskSets:
-    """Risk sets of outcomes, or those given as ``time``.
-
-    Parameters
-    ----------
-    time, event : arrays of shape (n,), or RiskSets and None
-
-    Returns
-    -------
-    RiskSets
-    """
-    if isinstance(time, RiskSets) == (event is not None):
-        raise TypeError("event: pass either time and event, or risk_sets(time, event) alone")
-    return time if event is None else risk_sets(time, event)
 
 
 def _prepare(scores, time, event, name: str = "scores") -> tuple[torch.Tensor, RiskSets]:

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 from pandas.api.types import is_numeric_dtype
-from sksurv.util import Surv
 
 from drocox import _checks
 
@@ -250,6 +249,8 @@ class SurvivalData:
     @property
     def y(self) -> np.ndarray:
         """Outcomes as the structured array (event, time) that scikit-survival uses."""
+        from sksurv.util import Surv  # here: it imports scikit-learn, for seconds
+
         return Surv.from_arrays(self.event, self.time)
 
     @property

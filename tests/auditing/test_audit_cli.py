@@ -1,6 +1,8 @@
 """``drocox audit``: from someone's file to a page, and what is said of files that are no good."""
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -122,6 +124,15 @@ def test_what_the_owner_of_a_bad_file_reads(capsys, change, arguments, expected)
     assert expected in said
     assert ("--drop COLUMN" in said) == ("distinct labels" in said)
     assert not [name for name in os.listdir() if name.endswith(".html")]
+
+
+def test_scores_in_a_file_are_judged_without_torch():
+    frame(120).to_csv("p.csv", index=False)
+    program = "import sys; from drocox import cli; cli.main(); sys.exit('torch' in sys.modules)"
+    arguments = ["audit", "p.csv", *ARGUMENTS, "--score", "risk"]
+    run = subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True)
+    assert run.returncode == 0, run.stderr
+    assert b"wrote p-audit.html" in run.stdout
 
 
 def test_files_that_are_none(capsys):
