@@ -326,7 +326,8 @@ Each patient has a *loss* $\\ell_i(\\theta)$ & a weight. MORE
 ::::{tab-set}
 :::{tab-item} Corrected
 <table class="results"><tr><th></th><th colspan="2">a</th></tr>
-<tr><th rowspan="2">x, y</th><td>−1</td><td>2</td></tr><tr><td>3</td><td>4</td></tr></table>
+<tr><th rowspan="2">x, y</th><td>−1</td><td>2</td></tr>
+<tr><td>3</td><td data-csv="4.01">4</td></tr></table>
 :::
 ::::
 
@@ -418,7 +419,7 @@ def test_a_computed_table_comes_as_csv(small_site):
     page = (small_site / "alpha.html").read_text(encoding="utf8")
     (address,) = re.findall(r'<a href="([^"]+\.csv)" download>', page)
     rows = (small_site / address).read_text(encoding="utf8").splitlines()
-    assert rows == [",a,a", '"x, y",-1,2', '"x, y",3,4']
+    assert rows == [",a,a", '"x, y",-1,2', '"x, y",3,4.01']
 
 
 def test_what_is_mended_in_a_page(small_site):

@@ -197,7 +197,10 @@ def unwrap_numbers(doctree):
 
 
 def rows_of(table):
-    """The cells of an HTML table as text; what spans several stands in each of them."""
+    """The cells of an HTML table as text; what spans several stands in each of them.
+
+    A cell that is shown with few digits may have more of them in ``data-csv``.
+    """
     soup = BeautifulSoup(table, "html.parser")
     open_cells = {}  # by column: text, and in how many more rows
     rows = []
@@ -213,6 +216,7 @@ def rows_of(table):
                 continue
             cell = cells.pop(0)
             text = " ".join(cell.get_text(" ").split()).replace("\N{MINUS SIGN}", "-")
+            text = cell.get("data-csv", text)
             for _ in range(int(cell.get("colspan", 1))):
                 if int(cell.get("rowspan", 1)) > 1:
                     open_cells[len(row)] = (text, int(cell["rowspan"]) - 1)

@@ -62,6 +62,7 @@ METRICS = {  # in the order of the tables: name in the header, whether higher is
     "f_a": ("F<sub>A</sub>", False),
     "ci_percent": ("CI (%)", False),
 }
+DIGITS = dict.fromkeys(METRICS, 3) | {"ci_percent": 2}  # decimals that :func:`show` writes
 VIEWS = {  # what the claims are judged in: runs, and how one model is chosen among them
     "as published": {"protocol": "as_published", "selection": "recovered"},
     "stated rule": {"protocol": "as_published", "selection": "stated"},
@@ -451,8 +452,9 @@ def show(table: pd.DataFrame, caption: str = "test scores", distances: bool = Tr
     """Lay a table out as the paper does.
 
     The best mean of each model and metric is bold; a DRO variant that beats all baselines is
-    shaded; below each mean stand its SD and, where published, the paper's mean and our distance to
-    it in the paper's SDs. Unlike there, CI and F_A come first.
+    shaded. The paper's mean, where published, is small beside ours. Below is our SD and, where our
+    mean is more than one of the paper's SDs away from the paper's, that distance. Unlike in the
+    paper, CI and F_A come first.
 
     Parameters
     ----------
@@ -477,8 +479,9 @@ def show(table: pd.DataFrame, caption: str = "test scores", distances: bool = Tr
     for (model, method), of_method in marked.groupby(["model", "method"], sort=False):
         cells = of_method.set_index("metric").loc[order]
         data = "".join(_cell(cell, distances) for _, cell in cells.iterrows())
-        name = html.escape(f"{model}, {method}" if twice else method).replace("(", "<wbr>(")
-        body.append(f'<tr class="{model}"><th>{name}</th>{data}</tr>')
+        row = html.escape(f"{model}, {method}" if twice else method)
+        name = written(row).replace("(", "<wbr>(")
+        body.append(f'<tr class="{model}"><th data-csv="{row}">{name}</th>{data}</tr>')
     markup = (
         f'<div class="wide-table"><table class="results"><caption>{html.escape(caption)}'
         f"</caption><thead><tr><th>method</th>{head}</tr></thead>"
@@ -487,18 +490,38 @@ def show(table: pd.DataFrame, caption: str = "test scores", distances: bool = Tr
     return Shown(markup, caption)
 
 
+def written(method: str) -> str:
+    """The name of a method for readers: "Cox_cap(Keya)" is "Cox_∩(Keya)"."""
+    return method.replace("_cap", "_∩")
+
+
 def _heading(metric: str) -> str:
     """Name of a metric, and an arrow to where it is better."""
     name, higher_is_better = METRICS[metric]
     return f"{name} {'↑' if higher_is_better else '↓'}"
 
 
+def _number(value: float, digits: int) -> str:
+    """A number with a proper minus sign; large ones with one decimal."""
+    text = f"{value:.{digits if abs(value) < 10 else 1}f}"
+    return text.replace("-", "\N{MINUS SIGN}")
+
+
 def _cell(cell: pd.Series, distances: bool) -> str:
-    """A mean, its SD and, where published and wanted, the paper's mean and our distance to it."""
+    """Our mean and, if published and wanted, the paper's; below, our SD and a large distance.
+
+    ``data-csv`` has more decimals, for the file that the book offers below a table.
+    """
     marks = " ".join(mark for mark in ("best", "win") if cell[mark])
-    text = f"{cell['mean']:.4f}<br><small>({cell['std']:.4f})</small>"
+    digits = DIGITS[cell.name]
+    mean = _number(cell["mean"], digits)
+    below = f"<small>({_number(cell['std'], digits)})</small>"
+    kept = f"{cell['mean']:.4f} ({cell['std']:.4f})"
     if distances and np.isfinite(cell["paper_mean"]):
         distance = (cell["mean"] - cell["paper_mean"]) / cell["paper_std"]
-        with_sign = f"{distance:+.1f}".replace("-", "\N{MINUS SIGN}")
-        text += f"<br><small>{cell['paper_mean']:.4f} <i>{with_sign}</i></small>"
-    return f'<td class="{marks}">{text}</td>'
+        mean += f" <small>{_number(cell['paper_mean'], digits)}</small>"
+        kept += f" {cell['paper_mean']:.4f} {distance:+.1f}"
+        if abs(distance) > 1:
+            sign = "+" if distance > 0 else ""
+            below += f" <small><i>{sign}{_number(distance, 1)}</i></small>"
+    return f'<td class="{marks}" data-csv="{kept}">{mean}<br>{below}</td>'

@@ -330,12 +330,25 @@ def test_best_and_wins_by_hand():
 
 def test_show_marks_best_and_wins():
     markup = tables.show(MARKED)._repr_html_()
-    cells = re.findall(r'<td class="([^"]*)">([\d.]+)', markup)
+    cells = re.findall(r'<td class="([^"]*)" data-csv="[^"]*">([\d.]+)', markup)
     shown = pd.concat([part[::-1] for _, part in MARKED.groupby("method", sort=False)])  # CI first
     marks = zip(shown["best"], shown["wins"], strict=True)
     expected = [" ".join(["best"] * best + ["win"] * win) for best, win in marks]
     assert [names for names, _ in cells] == expected
     assert [float(mean) for _, mean in cells] == shown["mean"].tolist()
+
+
+def test_show_writes_the_printed_mean_beside_ours_and_only_large_distances():
+    table = MARKED.assign(paper_mean=MARKED["mean"] + 0.01, paper_std=0.004).iloc[:4]
+    table.loc[2:, "paper_std"] = 0.1
+    markup = tables.show(table.replace("Cox_I(Keya)", "Cox_cap(Keya)"))._repr_html_()
+    far = "0.800 <small>0.810</small><br><small>(0.100)</small> <small><i>\N{MINUS SIGN}2.5</i>"
+    near = "0.700 <small>0.710</small><br><small>(0.100)</small></td>"
+    assert far in markup and near in markup and "1.00 <small>1.01</small>" in markup
+    assert '<th data-csv="Cox_cap(Keya)">Cox_∩<wbr>(Keya)</th>' in markup
+    assert 'data-csv="0.8000 (0.1000) 0.8100 -2.5"' in markup
+    alone = tables.show(table, distances=False)._repr_html_()
+    assert "0.810" not in alone and "<i>" not in alone
 
 
 def test_show_has_every_row_of_a_main_table(stored):
