@@ -4,17 +4,13 @@
 observes in them is counted in :mod:`drocox.chapters.main_tables_observations`.
 """
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 import drocox
 from drocox.bookstyle import guard, say
 from drocox.chapters.sentences import SHORT, by_method, dashed, keep, within_one_sd
-from drocox.explorables.results import family
-from drocox.paper import claims, protocol, store, tables
+from drocox.paper import claims, store, tables
 from drocox.paper.prepare import prepare
 
 MAIN_EXHIBITS = {"t2": "FLC (age)", "t3": "SUPPORT (gender)", "t4": "SEER (race)"}
@@ -40,74 +36,6 @@ def keep_tables(found: Tables) -> None:
         caption = f"{MAIN_EXHIBITS[exhibit]}, {view}"
         shown = tables.show(table, caption, distances="corrected" not in view)
         keep(f"{exhibit}-{dashed(view)}", shown)
-
-
-# The first figure
-
-
-def _by_family() -> dict[tuple[str, str], list[str]]:
-    """Methods by model and family."""
-    methods = {}
-    for method, settings in protocol.METHODS.items():
-        methods.setdefault((settings.model, family(method)), []).append(method)
-    return methods
-
-
-def _draw_lines(panel: Axes, by_view: list[pd.DataFrame], model: str) -> None:
-    """Mean CI of eight methods, a line each from view to view; a bar for the last view's SD."""
-    means = [table.pivot(index="method", columns="metric", values="mean") for table in by_view]
-    for (of_model, kind), names in _by_family().items():
-        if of_model != model:
-            continue
-        colour, marker = FAMILY[kind]
-        for name in names:
-            heights = [mean.loc[name, "ci_percent"] for mean in means]
-            is_shown = kind != "penalised"
-            panel.plot(
-                range(len(heights)), heights, marker, linestyle="-", color=colour,
-                ms=6 if is_shown else 3.5, lw=2.2 if is_shown else 0.9, zorder=2 + is_shown,
-            )  # fmt: skip
-    last = by_view[-1].query("metric == 'ci_percent' and model == @model")
-    middle = last["mean"].median()
-    spread = last["std"].median()
-    place = len(by_view) - 0.65
-    panel.errorbar(place, middle, spread, color="0.3", capsize=4, lw=1.2)
-
-
-def draw_views(found: Tables) -> Figure:
-    """Mean CI of all methods from view to view: a column per data set, a row per kind of model.
-
-    Parameters
-    ----------
-    found : dict
-        As in :func:`keep_tables`.
-
-    Returns
-    -------
-    Figure
-    """
-    figure, axes = plt.subplots(2, 3, figsize=(6.8, 5.4), sharex=True, layout="constrained")
-    views = list(tables.VIEWS)
-    for j, exhibit in enumerate(MAIN_EXHIBITS):
-        by_view = [found[exhibit, view] for view in views]
-        for i, model in enumerate(protocol.MODELS):
-            panel = axes[i, j]
-            _draw_lines(panel, by_view, model)
-            panel.set(xlim=(-0.3, len(views) - 0.4), ylim=(0, None))
-            panel.grid(axis="x", visible=False)
-        axes[0, j].set_title(MAIN_EXHIBITS[exhibit], fontsize="medium")
-        axes[1, j].set_xticks(
-            range(len(views)), ["as pub-\nlished", "paper's\nrule", "cor-\nrected"]
-        )
-        axes[1, j].tick_params(axis="x", labelsize="small")
-    for i, model in enumerate(protocol.MODELS):
-        axes[i, 0].set_ylabel(f"{model}: mean CI (%)")
-    marks = [
-        plt.Line2D([], [], marker=marker, color=colour, lw=2) for colour, marker in FAMILY.values()
-    ]
-    labels = ["plain", "penalised (5)", "DRO-COX", "SPLIT"]
-    figure.legend(marks, labels, loc="outside lower center", ncols=4, columnspacing=1.2)
-    return figure
 
 
 def tell_figure(found: Tables) -> None:

@@ -1,20 +1,10 @@
 """Other sensitive attributes (T5 to T8): tables, values for sentences, guards, and the figure."""
 
-import matplotlib.pyplot as plt
 import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from drocox.bookstyle import guard, say
-from drocox.chapters.gaps import comparison, decided
-from drocox.chapters.sentences import (
-    ALL_VIEWS,
-    by_method,
-    dashed,
-    judged,
-    keep_unpublished,
-    with_minus,
-)
+from drocox.chapters.gaps import decided
+from drocox.chapters.sentences import by_method, dashed, judged, keep_unpublished
 from drocox.paper import claims, protocol, signed, tables
 
 VIEWS = claims.IN_ORDER[2:]  # those that judge T5 to T8
@@ -47,65 +37,6 @@ def tell_same_model(same: pd.DataFrame, chosen: list[str]) -> None:
     guard(same["corrected"].max() < 0.5, "ten may differ because another model is picked")
 
 
-# Do the findings hold?
-
-
-def observations(view: str, pairs: list[tuple[str, str]]) -> pd.DataFrame:
-    """The paper's four observations, comparison by comparison.
-
-    Parameters
-    ----------
-    view : str
-    pairs : list of (data set, attribute)
-
-    Returns
-    -------
-    DataFrame
-        A row per comparison, a column per observation: whether it holds; of the third, DRO-COX or
-        SPLIT, in how many of nine metrics DRO-COX is ahead.
-    """
-    sign = pd.Series({m: 1 if up else -1 for m, (_, up) in tables.METRICS.items()})
-    rows = []
-    for dataset, attribute in pairs:
-        table = tables.main_table(dataset, attribute, **ALL_VIEWS[view])
-        for model, part in table.groupby("model"):
-            goal = part.pivot(index="method", columns="metric", values="mean") * sign
-            place = goal.rank(ascending=False, method="min")
-            plain, *penalised = claims.BASELINES[model]
-            dro, split = claims.DRO[model]
-            accurate = place.loc[plain, "c_index"] <= 3
-            unfair = place.loc[plain, ["ci_percent", "f_a"]].min() > 4
-            fair_throughout = (place.loc[penalised, FOUR_FAIR] <= 3).all(axis=1)
-            kept = goal.loc[dro, "c_index"] >= 0.95 * goal.loc[plain, "c_index"]
-            rows.append({
-                "best CI: a DRO variant": "DRO" in goal["ci_percent"].idxmax(),
-                "DRO-COX keeps 95 % of c-index": kept,
-                "DRO-COX ahead of SPLIT, of 9 metrics": (goal.loc[dro] > goal.loc[split]).sum(),
-                "plain: accurate, unfair": accurate and unfair,
-                "no baseline fair throughout": not fair_throughout.any(),
-            })  # fmt: skip
-    return pd.DataFrame(rows)
-
-
-def counted(rows: pd.DataFrame) -> pd.Series:
-    """How often each observation holds: "3 of 8", and of 72 where nine metrics are counted.
-
-    Parameters
-    ----------
-    rows : DataFrame
-        Of :func:`observations`.
-
-    Returns
-    -------
-    Series of str
-    """
-    counts = {}
-    for name, holds in rows.items():
-        cases = len(rows) * (9 if "of 9" in name else 1)
-        counts[name] = f"{int(holds.sum())} of {cases}"
-    return pd.Series(counts)
-
-
 def tell_findings(counts: pd.DataFrame) -> None:
     """For the paragraph on "Still holds": claim C4, accuracy, and the main tables beside them.
 
@@ -124,28 +55,6 @@ def tell_findings(counts: pd.DataFrame) -> None:
     say("main-best", counts["corrected", "main"].iloc[0])
     say("kept", counts["corrected", "T5–T8"].iloc[1])
     say("kept-stated", counts["stated rule", "T5–T8"].iloc[1])
-
-
-def show_lowest(lowest: pd.DataFrame, table: pd.DataFrame) -> pd.DataFrame:
-    """Who has the lowest CI, and what signed gaps say of DRO-COX against Cox, as text.
-
-    Parameters
-    ----------
-    lowest : DataFrame of str
-        Comparison by view: the method with the lowest CI.
-    table : DataFrame
-        Of :func:`drocox.paper.signed.gaps`.
-
-    Returns
-    -------
-    DataFrame of str
-    """
-    columns = {view: list(lowest.loc[table.index, view]) for view in lowest}
-    for name in ("difference", "sum"):
-        values = zip(table[name], table[f"{name}_half"], strict=True)
-        columns[name] = [with_minus(f"{mean:+.2f} ± {half:.2f}") for mean, half in values]
-    columns["DRO-COX"] = list(table["alone"])
-    return pd.DataFrame(columns, [comparison(name) for name in table.index])
 
 
 def tell_lowest(lowest: pd.DataFrame, table: pd.DataFrame) -> None:
@@ -190,57 +99,6 @@ def tell_race(stated: pd.DataFrame, corrected: pd.DataFrame) -> None:
                 say(f"race-{key}-{method.lower().replace(' ', '-')}", f"{ci[method]:.2f}")
             changes_hands = (ci[dro] < ci[plain]) == (key == "stated")
             guard(changes_hands, f"{dro} against {plain} changes hands on SUPPORT (race)")
-
-
-# Fair to whom?
-
-
-def _draw_pairs(panel: Axes, judged_by: pd.Series, plain: str, method: str) -> None:
-    """Mean test CI of a method and of the plain model, a position for each pair."""
-    for position, (dataset, by) in enumerate(claims.PAIRS):
-        is_first = position == 0  # the only one with labels
-        for tuned, value in judged_by[method, dataset, by].items():
-            same = tuned == by
-            colour = "C0" if same else "C1"
-            label = "tuned by it" if same else "by another"
-            panel.plot(
-                position, value, "o", color=colour, zorder=2 + same, mfc=colour if same else "none",
-                ms=7, label=label if is_first else None,
-            )  # fmt: skip
-        value = judged_by[plain, dataset, by, by]
-        label = "plain model" if is_first else None
-        panel.plot(position, value, "_", color="C2", ms=18, mew=2.5, label=label)
-
-
-def draw_tuned(judged_by: pd.Series) -> Figure:
-    """Test CI by one attribute of models tuned by the same or by another one.
-
-    Parameters
-    ----------
-    judged_by : Series
-        Mean test CI by method, data set, attribute judged by, and attribute tuned by.
-
-    Returns
-    -------
-    Figure
-    """
-    figure, axes = plt.subplots(
-        2, 1, figsize=(6.4, 5.4), layout="constrained", sharex=True, sharey=True
-    )
-    pairs = (("Cox", "DRO-COX"), ("DeepSurv", "Deep DRO-COX"))
-    for panel, (plain, method) in zip(axes, pairs, strict=True):
-        _draw_pairs(panel, judged_by, plain, method)
-        panel.set(title=f"{method} (plain: {plain})", ylabel="test CI (%)")
-    axes[0].set_ylim(0, None)
-    names = [f"{dataset.upper()}\n{attribute}" for dataset, attribute in claims.PAIRS]
-    axes[1].set_xticks(range(len(claims.PAIRS)), names)
-    axes[1].set(xlabel="judged by")
-    handles, labels = axes[0].get_legend_handles_labels()
-    order = [labels.index(name) for name in ("tuned by it", "by another", "plain model")]
-    figure.legend(
-        [handles[i] for i in order], [labels[i] for i in order], loc="outside upper center", ncol=3
-    )
-    return figure
 
 
 def tell_tuning(judged_by: pd.Series, wins: dict[str, int]) -> None:

@@ -6,13 +6,10 @@
 
 from itertools import product
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
-from sklearn.model_selection import train_test_split
 
-from drocox import accuracy, load_dataset
+from drocox import accuracy
 from drocox.bookstyle import guard, say
 from drocox.chapters.sentences import dashed, judged, keep_unpublished
 from drocox.paper import claims, protocol, selection, store, tables
@@ -150,47 +147,6 @@ def tell_offer(offer: pd.DataFrame) -> None:
     say("half-fa", f"{dro.loc[0.5, 'F_A']:.4f}")
 
 
-# What each tuning costs
-
-
-def draw_costs(corrected: pd.DataFrame) -> Figure:
-    """What the wrong tuning costs in F_A and in CI, a point per method and pair.
-
-    Parameters
-    ----------
-    corrected : DataFrame
-        By method and pair: ratios F_A and CI, and whether it is a DRO variant.
-
-    Returns
-    -------
-    Figure
-    """
-    figure, axes = plt.subplots(
-        2, 1, figsize=(6.4, 6.4), layout="constrained", sharex=True, sharey=True
-    )
-    kinds = ((False, "o", "baselines"), (True, "^", "DRO variants"))
-    models = corrected.index.get_level_values("model")
-    for panel, model in zip(axes, protocol.MODELS, strict=True):
-        for is_dro, marker, label in kinds:
-            points = corrected[(corrected["DRO"] == is_dro) & (models == model)]
-            panel.plot(
-                points["F_A"], points["CI"], marker, color=f"C{int(is_dro)}", ms=6,
-                mfc=None if is_dro else "none", label=label,
-            )  # fmt: skip
-        panel.axhline(1, color="0.4", linewidth=1)
-        panel.axvline(1, color="0.4", linewidth=1)
-        panel.set_xscale("log", base=2)
-        panel.set_yscale("log", base=2)
-        panel.set_yticks([0.6, 0.8, 1, 1.25, 1.6])
-        for axis in (panel.xaxis, panel.yaxis):
-            axis.set_major_formatter("{x:g}")
-        panel.set(title=model, ylabel="CI: by $F_A$ / by CI")
-    axes[1].set(xlabel="$F_A$: tuned by CI / tuned by $F_A$")
-    handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncol=2)
-    return figure
-
-
 def tell_costs(corrected: pd.DataFrame, stated: pd.DataFrame) -> None:
     """For the paragraph on what each tuning gains and costs.
 
@@ -231,54 +187,6 @@ def tell_agreement(agree: pd.DataFrame) -> None:
     say("rho-fa", f"{agree['f_a'].mean():.2f}")
     guard(agree["f_a"].mean() > 0.9, "validation patients rank the models almost as test patients")
     guard(agree["ci_percent"].mean() < 0.2, "CI depends on which patients happened to die")
-
-
-# What kind of model F_A likes
-
-
-def constant_lpl() -> pd.Series:
-    """LPL of constant scores on the corrected protocol's test parts.
-
-    Returns
-    -------
-    Series
-        By data set and repeat.
-    """
-    values = {}
-    for dataset in protocol.ATTRIBUTES:
-        people = load_dataset(dataset)
-        rows = np.arange(len(people))
-        for repeat in protocol.REPEATS:
-            _, of_test = train_test_split(
-                rows, test_size=0.2, stratify=people.event, random_state=repeat
-            )
-            test = people.subset(of_test)
-            scores = np.zeros(len(test))
-            lpl = accuracy.log_partial_likelihood(scores, test.time, test.event)
-            values[dataset, repeat] = lpl
-    return pd.Series(values)
-
-
-def share_learned(picked: pd.DataFrame, constant: pd.Series) -> pd.Series:
-    """Gain in test LPL over constant scores, in percent of the gain of Cox (DeepSurv).
-
-    Parameters
-    ----------
-    picked : DataFrame
-        Chosen runs, with columns tuned (the goal) and pair.
-    constant : Series
-        Of :func:`constant_lpl`.
-
-    Returns
-    -------
-    Series
-        By goal, pair, model and method; means over the repeats.
-    """
-    at = pd.MultiIndex.from_frame(picked[["dataset", "repeat"]])
-    gains = picked.assign(gain=picked["test_lpl"] - constant[at].to_numpy())
-    gain = gains.groupby(["tuned", "pair", "model", "method"])["gain"].mean()
-    plain = gain[gain.index.get_level_values("method").isin(PLAIN)].droplevel("method")
-    return 100 * gain / plain.reindex(gain.index.droplevel("method")).to_numpy()
 
 
 def tell_learned(learned: pd.Series, winners: pd.DataFrame, strongest: pd.Series) -> None:
