@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from itertools import count
 from pathlib import Path
+from warnings import warn
 
 import jinja2
 import numpy as np
@@ -72,7 +73,7 @@ class Audit:
         percentage points for c-index and concordance, which leave out pairs of one time here, and
         for Uno's c and AUC; as they are for the others. Of more than six groups each is compared
         with everybody.
-    ci : DataFrame
+    imparity : DataFrame
         The same for concordance by Algorithm B.1, whose rules for ties in time can make a
         difference of their own; and ``noise_floor``, the difference that a model without any shows
         on average in the most striking of the pairs, on as many patients as this pair has.
@@ -91,26 +92,32 @@ class Audit:
 
     name: str
     table: pd.DataFrame
-    ci: pd.DataFrame
+    imparity: pd.DataFrame
     slices: pd.DataFrame
-    comparisons: pd.DataFrame = field(repr=False)
+    _comparisons: pd.DataFrame = field(repr=False)
     notes: tuple[str, ...]
     horizon: float
-    predictions: Predictions = field(repr=False)
-    kinds: list[Family] = field(repr=False)
-    hidden: frozenset = field(repr=False)
+    _predictions: Predictions = field(repr=False)
+    _kinds: list[Family] = field(repr=False)
+    _hidden: frozenset = field(repr=False)
     familywise: bool = False
     smallest: int = 0
 
     @property
+    def ci(self) -> pd.DataFrame:
+        """Deprecated name of ``imparity``, which is no confidence interval."""
+        warn("Audit.ci is now called Audit.imparity", DeprecationWarning, stacklevel=2)
+        return self.imparity
+
+    @property
     def differences(self) -> pd.DataFrame:
         """Differences between groups, in all measures."""
-        return self.comparisons.drop(columns="noise_floor")
+        return self._comparisons.drop(columns="noise_floor")
 
     @property
     def sentence(self) -> str:
         """The finding in words, a line for each attribute and for each group found."""
-        return "\n".join(sentences(self.table, self.comparisons, self.slices, self.notes))
+        return "\n".join(sentences(self.table, self._comparisons, self.slices, self.notes))
 
     def __str__(self) -> str:
         lines = [textwrap.fill(line, 80) for line in self.sentence.splitlines()]
@@ -146,7 +153,7 @@ class Audit:
         if not self._same_patients(other):
             raise ValueError("other must be an audit of the same data and groups")
         rows = []
-        for family in self.kinds:
+        for family in self._kinds:
             for name in MEASURES:
                 if name != "risk_observed":  # which no model changes
                     rows += self._compared(other, family, name)
@@ -159,16 +166,16 @@ class Audit:
 
     def _same_patients(self, other: "Audit") -> bool:
         """Whether another audit is of the same outcomes and groups."""
-        mine, theirs = self.predictions.patients, other.predictions.patients
+        mine, theirs = self._predictions.patients, other._predictions.patients
         same_time = np.array_equal(mine.time, theirs.time)
         same_event = np.array_equal(mine.event, theirs.event)
-        labels = [family.labels for family in self.kinds]
-        return same_time and same_event and labels == [family.labels for family in other.kinds]
+        labels = [family.labels for family in self._kinds]
+        return same_time and same_event and labels == [family.labels for family in other._kinds]
 
     def _compared(self, other: "Audit", family: Family, name: str) -> list[dict]:
         """Rows of one attribute and measure: the groups that both audits judge."""
-        mine = group_estimates(self.predictions, family, name, self.hidden)
-        theirs = group_estimates(other.predictions, family, name, other.hidden)
+        mine = group_estimates(self._predictions, family, name, self._hidden)
+        theirs = group_estimates(other._predictions, family, name, other._hidden)
         both = [label for label in mine if label in theirs]
         names = []
         differences = []
@@ -179,9 +186,9 @@ class Audit:
         return compare(names, differences, MEASURES[name].unit)
 
     @property
-    def many(self) -> list[str]:
+    def _many(self) -> list[str]:
         """Attributes with so many groups that each is compared with everybody."""
-        crowded = [family for family in self.kinds if len(family.labels) > MOST_PAIRED]
+        crowded = [family for family in self._kinds if len(family.labels) > MOST_PAIRED]
         return [family.attribute for family in crowded if family.compared]
 
     def funnels(self) -> list[Funnel]:
@@ -193,7 +200,7 @@ class Audit:
         """
         if self.table["c_index"].isna().all():
             return []
-        return [funnel(name, self.table, self.comparisons) for name in self.many]
+        return [funnel(name, self.table, self._comparisons) for name in self._many]
 
     def calibration_curves(self, bins: int = 5) -> pd.DataFrame:
         """Observed and predicted risk at the horizon, in parts of each group.
@@ -210,15 +217,15 @@ class Audit:
             no risks were predicted. Attributes with many groups, and groups of which a part would
             be too small to be shown, are left out.
         """
-        patients = self.predictions.patients
+        patients = self._predictions.patients
         curves = [pd.DataFrame(columns=["attribute", "group", "patients", "predicted", "observed"])]
-        for family in self.kinds:
-            if patients.risk is None or not family.compared or family.attribute in self.many:
+        for family in self._kinds:
+            if patients.risk is None or not family.compared or family.attribute in self._many:
                 continue
             for code, label in enumerate(family.labels):
                 rows = family.codes == code
                 too_small = rows.sum() < bins * max(2, self.smallest)
-                if too_small or (family.attribute, label) in self.hidden:
+                if too_small or (family.attribute, label) in self._hidden:
                     continue
                 risk, time, event = patients.risk[rows], patients.time[rows], patients.event[rows]
                 curve = horizons.calibration_curve(risk, time, event, self.horizon, bins)
@@ -228,7 +235,7 @@ class Audit:
     @property
     def cautions(self) -> list[str]:
         """What the page warns of: groups with few events, and who is not judged at all."""
-        known = self.table[self.table["attribute"].isin([f.attribute for f in self.kinds[1:]])]
+        known = self.table[self.table["attribute"].isin([f.attribute for f in self._kinds[1:]])]
         lines = []
         none = known[known["events"] < FEWEST_EVENTS]
         few = known[(known["events"] >= FEWEST_EVENTS) & (known["events"] < FEW_EVENTS)]
@@ -276,7 +283,7 @@ class Audit:
         matplotlib Figure
         """
         curves = self.calibration_curves(bins)
-        if self.predictions.patients.risk is None:
+        if self._predictions.patients.risk is None:
             raise ValueError("no risks to draw; pass survival= with times=, or scores with train=")
         if curves.empty:
             raise ValueError("no group is large enough to be drawn in parts; lower bins")
@@ -363,7 +370,7 @@ class Audit:
             "sentence": self.sentence.splitlines(),
             "table": records(self.table),
             "differences": records(self.differences),
-            "ci": records(self.ci),
+            "imparity": records(self.imparity),
             "slices": records(self.slices),
         }
         text = json.dumps(content, indent=1, ensure_ascii=False)
@@ -439,7 +446,7 @@ def audit(
     Returns
     -------
     Audit
-        With ``table``, ``differences``, ``ci``, ``slices``, ``sentence``, ``compare(other)``,
+        With ``table``, ``differences``, ``imparity``, ``slices``, ``sentence``, ``compare(other)``,
         ``plot()``, ``plot_calibration()`` and ``to_html(path)``.
 
     Examples
@@ -447,7 +454,7 @@ def audit(
     >>> from drocox import load_dataset
     >>> data = load_dataset("seer")
     >>> result = audit(data, data.X["nodes_positive"])
-    >>> result.ci[["group", "versus", "difference"]].round(1)
+    >>> result.imparity[["group", "versus", "difference"]].round(1)
           group     versus  difference
     0  age > 65  age <= 65        -3.0
     1     white  non-white         1.6

@@ -30,7 +30,7 @@ def tell_audit(found: Audit) -> None:
     found : Audit
         The audit of Cox on ``heart.csv``.
     """
-    row = found.ci.set_index("attribute").loc["gender"]
+    row = found.imparity.set_index("attribute").loc["gender"]
     guard(row["group"] == "gender = women", "the signed difference, women less men")
     guard(row["high"] < 0 and row["beyond_noise"], "there is a difference, and it is not noise")
     say("gap", f"{row['difference']:.1f}")

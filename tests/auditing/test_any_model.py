@@ -153,7 +153,7 @@ def test_ties_in_time_make_no_difference():
     ranked = found.differences[found.differences["measure"].isin(["c_index", "concordance"])]
     assert len(ranked) == 2 and (ranked["difference"] == 0).all()
     assert not ranked["beyond_noise"].any()
-    assert abs(found.ci["difference"].iloc[0]) > 2 and found.ci["beyond_noise"].iloc[0]
+    assert abs(found.imparity["difference"].iloc[0]) > 2 and found.imparity["beyond_noise"].iloc[0]
     assert "ranking does not differ beyond noise" in found.sentence
 
 
@@ -170,7 +170,7 @@ def test_the_sentence_on_flc_over_75_does_not_contradict_the_own_c_index():
     assert "over 75 is ranked better" not in found.sentence
     table = found.table.set_index("group")
     assert table.loc["age = over 75", "c_index"] < table.loc["age = up to 75", "c_index"]
-    by_algorithm = found.ci.iloc[0]  # which says the opposite, and is not the headline
+    by_algorithm = found.imparity.iloc[0]  # which says the opposite, and is not the headline
     assert by_algorithm["versus"] == "age = over 75" and by_algorithm["high"] < -4
 
 
@@ -211,7 +211,7 @@ def test_many_sites_are_compared_with_everybody():
     scores = np.where(site == 7, -scores, scores)
     found = drocox.audit(replace(data, groups={"site": site}, group_labels={}), scores)
     rows = found.differences[found.differences["measure"] == "c_index"]
-    assert len(rows) == 45 and (rows["versus"] == "everybody").all() and len(found.ci) == 45
+    assert len(rows) == 45 and (rows["versus"] == "everybody").all() and len(found.imparity) == 45
     assert list(rows.loc[rows["beyond_noise"], "group"]) == ["site = 7"]
     assert "1 of 45 groups differ from everybody; most of all" in found.sentence
     page = report.page({"": found})
@@ -237,7 +237,6 @@ def test_six_groups_are_compared_with_each_other_and_seven_with_everybody(number
     versus = found.differences.loc[found.differences["measure"] == "c_index", "versus"]
     assert len(versus) == (15 if paired else 7)
     assert (versus == "everybody").sum() == (0 if paired else 7)
-    assert found.many == ([] if paired else ["site"])
     assert len(found.funnels()) == (0 if paired else 1)
 
 
@@ -346,7 +345,7 @@ def test_the_calibration_plot(model):
     assert len(found.plot_calibration().axes) == 2
     curves = found.calibration_curves()
     assert curves.groupby("attribute")["patients"].sum().tolist() == [500, 500]
-    risk = found.predictions.patients.risk[data.groups["sex"] == 1]
+    risk = found._predictions.patients.risk[data.groups["sex"] == 1]
     mine = curves[curves["group"] == "sex = 1"]
     assert mine["predicted"].iloc[-1] == pytest.approx(
         np.sort(risk)[-len(risk) // 5 :].mean(), 0.02

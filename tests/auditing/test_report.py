@@ -71,7 +71,7 @@ def test_the_figures_are_those_of_the_package():
     c_index = accuracy.concordance_index(scores, data.time, data.event)
     assert everybody["c_index"] == pytest.approx(c_index, rel=1e-12)
     for attribute, codes in data.groups.items():
-        (row,) = found.ci[found.ci["attribute"] == attribute].itertuples()
+        (row,) = found.imparity[found.imparity["attribute"] == attribute].itertuples()
         outcomes = (scores, data.time, data.event)
         signed = np.diff(fairness.concordance_fractions(*outcomes, {"a": codes})["a"]).item()
         assert row.difference == pytest.approx(100 * signed, rel=1e-12)
@@ -117,8 +117,15 @@ def test_models_of_several_folds_are_not_compared():
     moved = drocox.audit(data, scores + 10.0 * fold, folds=fold + 7)
     figures = found.table.columns[2:]
     np.testing.assert_allclose(moved.table[figures], found.table[figures], rtol=1e-9)
-    assert np.allclose(moved.ci["low"], found.ci["low"])
-    assert drocox.audit(data, scores).ci["difference"][0] != found.ci["difference"][0]
+    assert np.allclose(moved.imparity["low"], found.imparity["low"])
+    assert drocox.audit(data, scores).imparity["difference"][0] != found.imparity["difference"][0]
+
+
+def test_the_old_name_of_imparity_warns():
+    data, scores = simulated(n=90)
+    found = drocox.audit(data, scores)
+    with pytest.warns(DeprecationWarning, match="Audit.ci is now called Audit.imparity"):
+        assert found.ci is found.imparity
 
 
 # Intervals ----------------------------------------------------------------------------------
@@ -179,25 +186,25 @@ def test_a_small_group_leaves_the_others_their_intervals():
     data = data.subset(data.event)
     scores = data.X[["a", "b", "c"]].to_numpy() @ [0.8, 0.5, 0]
     alone = replace(data, groups={"group": data.groups["group"]}, group_labels={})
-    before = drocox.audit(alone, scores).ci.iloc[0]
+    before = drocox.audit(alone, scores).imparity.iloc[0]
     assert before["beyond_noise"]
     sites = data.groups["group"].copy()
     sites[:7], sites[7:14] = 2, 3
     found = drocox.audit(replace(alone, groups={"group": sites}, group_labels={}), scores)
-    after = found.ci.set_index(["versus", "group"]).loc[("group = 0", "group = 1")]
+    after = found.imparity.set_index(["versus", "group"]).loc[("group = 0", "group = 1")]
     assert after["beyond_noise"] and found.sentence.startswith(
         "By group, ranking differs beyond noise."
     )
     wider = (after["high"] - after["low"]) / (before["high"] - before["low"])
     assert 1.2 < wider < 1.4  # 2.6 by 1.96: six pairs instead of one
     assert 1 < after["noise_floor"] / before["noise_floor"] < 2
-    small = found.ci.iloc[-1]
+    small = found.imparity.iloc[-1]
     assert small["group"] == "group = 3" and small["high"] - small["low"] > 30
 
 
 def test_several_groups_are_compared_pair_by_pair_and_together():
     data, scores = simulated(n=300, groups=3)
-    rows = drocox.audit(data, scores).ci
+    rows = drocox.audit(data, scores).imparity
     three = rows[rows["attribute"] == "group"]
     pairs = [("group = 1", "group = 0"), ("group = 2", "group = 0"), ("group = 2", "group = 1")]
     assert list(zip(three["group"], three["versus"], strict=True)) == pairs
@@ -205,7 +212,7 @@ def test_several_groups_are_compared_pair_by_pair_and_together():
     assert c == pytest.approx(b - a)
     pair = {"pair": (data.groups["group"] == 2).astype(int)}
     alone = replace(data, groups=pair, group_labels={})
-    assert three["noise_floor"].min() > drocox.audit(alone, scores).ci["noise_floor"].iloc[0]
+    assert three["noise_floor"].min() > drocox.audit(alone, scores).imparity["noise_floor"].iloc[0]
 
 
 def test_few_events_are_counted_and_not_judged():
@@ -215,7 +222,7 @@ def test_few_events_are_counted_and_not_judged():
     found = drocox.audit(replace(data, groups={"few": few}, group_labels={}), scores)
     last = found.table.iloc[-1]
     assert last["events"] == 4 and found.table.iloc[-1][[*MEASURES]].isna().all()
-    assert found.ci.empty
+    assert found.imparity.empty
     assert found.sentence.startswith("By few, nothing to compare")
     assert "–" in report.page({"": found})
     assert "few = 1" in str(found)
@@ -227,7 +234,7 @@ def test_scores_without_information():
     data, _ = simulated(n=100)
     found = drocox.audit(data, np.zeros(100))
     assert (found.table["c_index"] == 0.5).all() and (found.table["c_index_high"] == 0.5).all()
-    assert not found.ci["beyond_noise"].any() and found.slices.empty
+    assert not found.imparity["beyond_noise"].any() and found.slices.empty
 
 
 def test_the_sentence_names_the_better_group_first():
@@ -388,17 +395,17 @@ def test_data_sets_of_other_packages(name):
     found = drocox.audit(data.subset(~half), model.predict(X[~half]), train=train)
     judged = found.table[found.table["events"] >= FEWEST_EVENTS].set_index(["attribute", "group"])
     assert judged[[name for name in MEASURES if name not in AT_HORIZON]].notna().all(axis=None)
-    patients = found.predictions.patients
+    patients = found._predictions.patients
     case = patients.event & (patients.time <= found.horizon)
     later = patients.time > found.horizon
-    for family in found.kinds:
+    for family in found._kinds:
         for code, label in enumerate(family.labels):
             members = family.codes == code
             if (family.attribute, label) in judged.index:
                 row = judged.loc[(family.attribute, label), [*AT_HORIZON]]
                 fewest = min(case[members].sum(), later[members].sum())
                 assert row.notna().all() == row.notna().any() == (fewest >= FEWEST_AT_HORIZON)
-    assert set(found.ci["attribute"]) == set(groups)
+    assert set(found.imparity["attribute"]) == set(groups)
     assert found.sentence.count("beyond noise.") == len(groups)
 
 

@@ -16,7 +16,7 @@ def audit(gap=-4.0, men=0.8, low=0.9, group="gender = women", noise=False):
     table = {"group": ["gender = men", "gender = women"], "c_index": [men, 0.7]}
     table |= {"calibration": 1.0, "calibration_low": low, "calibration_high": 1.1}
     slices = pd.DataFrame({"beyond_noise": [noise]})
-    return SimpleNamespace(ci=pd.DataFrame([ci]), table=pd.DataFrame(table), slices=slices)
+    return SimpleNamespace(imparity=pd.DataFrame([ci]), table=pd.DataFrame(table), slices=slices)
 
 
 def test_audit():

@@ -218,7 +218,7 @@ def literal_ends(values, errors, correlation, critical):
 @pytest.mark.parametrize("seed", SEEDS)
 def test_the_differences_of_an_audit_are_those_of_loops(seed):
     data, patients = drawn(seed)
-    rows = drocox.audit(data, patients.scores, folds=patients.fold).ci
+    rows = drocox.audit(data, patients.scores, folds=patients.fold).imparity
     for attribute, codes in data.groups.items():
         mine = rows[rows["attribute"] == attribute]
         labels = data.group_labels[attribute]
