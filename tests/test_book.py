@@ -275,7 +275,7 @@ def test_twin_tells_nothing_about_the_machine(chapter):
     assert str(ROOT) not in text
 
 
-def test_the_picture_of_the_readme_is_the_forest_plot_of_the_answer():
+def test_the_picture_of_the_readme_is_that_of_the_landing_page():
     assert golden.PICTURE.read_text(encoding="utf8") == golden.front_picture()
     assert f"({golden.PICTURE.relative_to(ROOT).as_posix()})" in (ROOT / "README.md").read_text()
 

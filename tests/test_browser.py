@@ -228,7 +228,7 @@ def test_how_to_use_fits_one_screen(visit):
     assert 300 < page.evaluate(LOWEST) < DESK["height"]
 
 
-@pytest.mark.parametrize("address", ["index", "verdict/claims", "beyond/rivals"])
+@pytest.mark.parametrize("address", ["how-to-use", "verdict/claims", "beyond/rivals"])
 def test_small_tables_fit_a_phone(visit, screen, address):
     screen.set_viewport_size(PHONE)
     boxes = (

@@ -163,9 +163,9 @@ def orphans():
 
 
 def front_picture():
-    """The forest plot of fourteen gaps, on white ground, for the README."""
-    cells = load(ROOT / "book" / "verdict" / "should-you-use-it.ipynb").cells
-    (cell,) = [cell for cell in cells if "fig-use-gaps" in str(cell.metadata)]
+    """The figure of the landing page, on white ground, for the README."""
+    cells = load(ROOT / "book" / "index.ipynb").cells
+    (cell,) = [cell for cell in cells if "fig-answer" in str(cell.metadata)]
     svg = next(output.data[SVG] for output in cell.outputs if SVG in output.data)
     ground = '<rect width="100%" height="100%" fill="#ffffff"/>'
     return re.sub(r"(<svg[^>]*>)", lambda tag: tag.group() + ground, svg, count=1)
