@@ -1,8 +1,7 @@
 """What the study on many data sets says: its preregistered analysis, from stored rows.
 
 The rows are those of :mod:`drocox.beyond.many` (study "many"); the mathematics is that of
-:mod:`drocox.beyond.pooled`. Every number of the chapter is made here, so that other pages can quote
-it; what the controls say is made in :mod:`drocox.beyond.control_evidence`.
+:mod:`drocox.beyond.pooled`, and the controls are analysed in :mod:`drocox.beyond.control_evidence`.
 """
 
 from typing import NamedTuple
@@ -136,24 +135,6 @@ def equal_weights(runs: pd.DataFrame, column: str, setting: Setting = DRO) -> Me
     k = len(effect)
     half = stats.t.ppf(0.975, k - 1) * effect.std(ddof=1) / np.sqrt(k)
     return Mean(effect.mean(), effect.mean() - half, effect.mean() + half)
-
-
-def largest_weight(runs: pd.DataFrame, column: str) -> float:
-    """Share of the data set that weighs most in the pooled mean.
-
-    Parameters
-    ----------
-    runs : DataFrame
-        Rows of the study.
-    column : str
-
-    Returns
-    -------
-    float
-    """
-    rows = effects(runs, column)
-    weight = 1 / (rows["se"] ** 2 + pooled(runs, column).tau2)
-    return float(weight.max() / weight.sum())
 
 
 def _described(result: Pooled, margin: float) -> dict:
