@@ -33,7 +33,7 @@ def tell_page(cells: pd.DataFrame) -> None:
     cells : DataFrame
     """
     points = pd.concat([tables.alpha_table(dataset) for dataset in protocol.ATTRIBUTES])
-    ledger = claims.ledger()
+    ledger = claims.ledger().replace({"view": {new: old for old, new in claims.OLD.items()}})
     tell_fit(cells, points.dropna(subset="paper_mean"))
     tell_counts(ledger)
     tell_verdicts(ledger)

@@ -1,9 +1,9 @@
 """The paper's claims, judged: ``results/claims.yml`` holds words and thresholds, this the numbers.
 
 Each claim is a number that must reach a threshold, in six views: *printed* (the published numbers,
-where known), *as published* (our runs, the selection that gives published rows back; only where
-there are published rows), *stated rule* and *one setting* (the same runs, the paper's rule in its
-two readings), and *corrected* in both readings. Mathematics has the view *checked* alone.
+where known), *recovered* (our runs, by the rules that give published rows back; only where there
+are published rows), *reproduced* and *one setting* (the same runs, the paper's rule in its two
+readings), and *corrected* in both readings. Mathematics has the view *checked* alone.
 
 A judge is a function of the view and of the folder of the store (None: the book's) that returns a
 :class:`Count`; those that need neither are in :mod:`drocox.paper.checked`. A count is taken over
@@ -11,210 +11,368 @@ all repeats and over every three of the ten: a verdict that recurs in fewer than
 resamples is *undecided*.
 """
 
+from collections.abc import Collection, Sequence
 from functools import cache, partial
+from itertools import combinations, product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import yaml
-from scipy.stats import rankdata
 
-from drocox.paper import checked, protocol, signed, store, tables
+from drocox.paper import checked, comparisons, protocol, store, tables
 from drocox.paper.checked import Count
-from drocox.paper.comparisons import (  # some of them for those who read the claims
-    ALL_OTHERS,
-    AT,
+from drocox.paper.comparisons import (
     BASELINE,
     DRO_COX,
     EITHER_DRO,
     MAIN_PAIRS,
     PAIRS,
     PENALISED,
-    PRINTED,
-    SMALL,  # noqa: F401
     SPLIT_COX,
     TESTED_PER_LEARNED,  # noqa: F401
     UNPENALISED,
-    best,
-    comparisons,
-    count_cases,
-    detectable_errors,
-    exhibit_values,
     interval,  # noqa: F401
-    leads,
-    over_draws,
 )
-from drocox.paper.protocol import ALPHAS, ATTRIBUTES, METHODS, MODELS, SPLIT, STORES
-from drocox.paper.tables import METRICS, READINGS, VIEWS
+from drocox.paper.protocol import ATTRIBUTES, METHODS, MODELS, SPLIT, STORES
+from drocox.paper.tables import EXHIBITS, METRICS
 from drocox.tuning import KEPT
 
 CHECKED = "checked"
-IN_ORDER = [PRINTED, "as published", "stated rule", "one setting"]  # views, as they are shown
-IN_ORDER += ["corrected", "corrected, one setting"]
+PRINTED = "printed"
+VIEWS = {  # of our runs: protocol and selection
+    "recovered": ("as_published", "recovered"),
+    "reproduced": ("as_published", "stated"),
+    "one setting": ("as_published", "one_setting"),
+    "corrected": ("corrected", "stated"),
+    "corrected, one setting": ("corrected", "one_setting"),
+}
 MARKS = ["recurs", "undecided", "detectable"]  # what the ledger says beside a verdict
 RECURS = 0.9  # share of the resamples in which a decided verdict recurs
+SMALL = 3  # repeats in a resample
 FAIR = ["f_i", "f_g", "f_cap", "f_a", "ci_percent"]
+SIGN = {metric: 1 if higher else -1 for metric, (_, higher) in METRICS.items()}
 DRO = {model: [protocol.DRO[model], SPLIT[model]] for model in MODELS}
 BASELINES = {
     model: [name for name, m in METHODS.items() if m.model == model and not m.robust]
     for model in MODELS
 }  # the plain model first
 
+# the views as they were called before
+OLD = {"as published": "recovered", "stated rule": "reproduced"}
+IN_ORDER = [PRINTED, *OLD, "one setting", "corrected", "corrected, one setting"]
+
+
+def reading(view: str) -> tuple[str, str]:
+    """Protocol and selection of a view of our runs, also under its old name."""
+    return VIEWS[OLD.get(view, view)]
+
+
+def _methods(given) -> list[str]:
+    """Names of methods, also of those that are given by their place among eight."""
+    if not isinstance(given, slice):
+        return given
+    return [name for model in MODELS for name in (BASELINES[model] + DRO[model])[given]]
+
+
+def leads(view: str, out: Path | None = None, *, metric: str, **how) -> pd.DataFrame:
+    """:func:`drocox.paper.comparisons.leads` by the name of a view."""
+    how |= {name: _methods(how[name]) for name in ("ours", "theirs") if name in how}
+    return comparisons.leads(metric, *reading(view), out=out, **how)
+
+
+# Means over all repeats and over every three of them
+
+
+def over_draws(values: pd.DataFrame, statistic=np.mean) -> pd.DataFrame:
+    """A statistic over all repeats, and over those of each resample.
+
+    Parameters
+    ----------
+    values : DataFrame
+        A column per repeat.
+    statistic : callable
+        Called with an array and ``axis``.
+
+    Returns
+    -------
+    DataFrame
+        A column per draw; the first draw, 0, is that of all repeats.
+    """
+    if values.empty:
+        return pd.DataFrame(0.0, values.index, [0])
+    array = values.to_numpy()
+    resamples = list(combinations(range(array.shape[1]), SMALL))
+    draws = np.array(resamples, dtype=int).reshape(-1, SMALL)
+    of_all = statistic(array, axis=1)[:, None]
+    of_draws = statistic(array[:, draws], axis=2)
+    return pd.DataFrame(np.concatenate([of_all, of_draws], axis=1), values.index)
+
+
+def _by_repeat(runs: pd.DataFrame, row: list[str]) -> pd.DataFrame:
+    """Values by the columns of a row (index) and repeat (columns), in the order of the frame."""
+    in_order = pd.MultiIndex.from_frame(runs[row].drop_duplicates())
+    return runs.pivot(index=row, columns="repeat", values="value").reindex(in_order)
+
+
+def _printed(exhibit: str, what: str = "mean") -> pd.DataFrame:
+    """The published numbers of one exhibit, as one repeat of the long frame."""
+    dataset, attribute, _ = EXHIBITS.get(exhibit, ("flc", "age", None))
+    cells = tables.published_table(exhibit).rename(columns={what: "value"})
+    cells = cells.assign(exhibit=exhibit, dataset=dataset, attribute=attribute, repeat=1)
+    return cells.drop(columns=["table", "bold", "green"])
+
+
+@cache
+def means(view: str, out: Path | None = None, tune_by: str = "ci_percent") -> pd.DataFrame:
+    """Means of the methods in each comparison, negative where lower is better: a column per draw.
+
+    The index is comparison, method and metric. The views "printed" and "recovered" have only the
+    comparisons whose numbers were published.
+    """
+    if view == PRINTED:
+        exhibits = [tables.exhibit_id(*pair, tune_by) for pair in PAIRS]
+        known = [exhibit for exhibit in exhibits if exhibit in tables.EXHIBIT_OF]
+        runs = pd.concat([_printed(exhibit) for exhibit in known or ["t2"]], ignore_index=True)
+        runs = runs if known else runs.head(0)
+    else:
+        runs = comparisons.chosen_runs(*reading(view), tune_by=tune_by, out=out)
+    runs = comparisons.compared(runs[runs["metric"].isin(METRICS)], PAIRS)
+    value = runs["value"] * runs["metric"].map(SIGN)
+    return over_draws(_by_repeat(runs.assign(value=value), ["comparison", "method", "metric"]))
+
+
+def _of(
+    view: str,
+    out: Path | None,
+    pairs: Sequence,
+    metrics: Sequence[str],
+    models: Collection[str] = MODELS,
+    tune_by: str = "ci_percent",
+) -> pd.DataFrame:
+    """The rows of :func:`means` that a claim is about."""
+    table = means(view, out, tune_by)
+    names = [f"{dataset} {attribute} {model}" for dataset, attribute in pairs for model in models]
+    wanted = table.index.isin(names, level="comparison")
+    return table[wanted & table.index.isin(metrics, level="metric")]
+
+
+def _one(table: pd.DataFrame, methods: Collection[str]) -> pd.DataFrame:
+    """The rows of the one method of each comparison that is in a list: by comparison, metric."""
+    return table[table.index.isin(methods, level="method")].droplevel("method")
+
+
+def _best(table: pd.DataFrame, methods: Collection[str]) -> pd.DataFrame:
+    """The best mean among some methods: by comparison, metric."""
+    return _one(table, methods).groupby(["comparison", "metric"], sort=False).max()
+
+
+def _rank(table: pd.DataFrame) -> pd.DataFrame:
+    """The rank of each method in its comparison, 1 for the best."""
+    return table.groupby(["comparison", "metric"]).rank(method="min", ascending=False)
+
+
+def count_cases(holds: pd.DataFrame) -> Count:
+    """The number of cases that hold.
+
+    Parameters
+    ----------
+    holds : DataFrame of bool
+        Of :func:`over_draws`: a row per case.
+
+    Returns
+    -------
+    Count
+    """
+    if holds.empty:
+        return Count(0, 0)
+    value, *resampled = holds.sum().tolist()
+    where = ", ".join(holds.index[holds[0]])
+    return Count(value, len(holds), where, tuple(resampled))
+
+
+# The judges
+
+
+def best(
+    view: str,
+    out: Path | None = None,
+    *,
+    metric: str,
+    pairs: Sequence,
+    models: Collection[str] = MODELS,
+    ours: Collection[str] = EITHER_DRO,
+    theirs: Collection[str] = BASELINE,
+    tune_by: str = "ci_percent",
+) -> Count:
+    """Comparisons in which the best of some methods has a better mean than that of others.
+
+    Parameters
+    ----------
+    view, out
+        As in :func:`means`.
+    metric, pairs, models, ours, theirs, tune_by
+        As in :func:`drocox.paper.comparisons.leads`.
+
+    Returns
+    -------
+    Count
+    """
+    table = _of(view, out, pairs, [metric], models, tune_by)
+    return count_cases((_best(table, ours) > _best(table, theirs)).droplevel("metric"))
+
 
 def _keeps_accuracy(view: str, out: Path | None = None) -> Count:
     """Comparisons in which DRO-COX has at least 95 % of the c-index of Cox (DeepSurv)."""
-    means = comparisons(view, out, PAIRS).means()
-    of_dro = means.of("c_index", DRO_COX)[..., 0]
-    of_cox = means.of("c_index", UNPENALISED)[..., 0]
-    return count_cases(of_dro >= KEPT * of_cox, means.names)
+    table = _of(view, out, PAIRS, ["c_index"]).droplevel("metric")
+    return count_cases(_one(table, DRO_COX) >= KEPT * _one(table, UNPENALISED))
 
 
-def _percentage(won: np.ndarray, of: int, where: str) -> Count:
+def _percentage(won: pd.Series, of: int, where: str) -> Count:
     value, *resampled = (100 * won / max(of, 1)).tolist()
     return Count(value, of, where, tuple(resampled))
 
 
 def _not_clear_cut(view: str, out: Path | None = None) -> Count:
     """Percentage of main cells won by the rarer winner of DRO-COX and SPLIT."""
-    means = comparisons(view, out, MAIN_PAIRS).means()
-    by_metric = [means.of(metric, DRO_COX) - means.of(metric, SPLIT_COX) for metric in METRICS]
-    gaps = np.concatenate(by_metric, axis=2)  # draws x comparisons x metrics
-    won = (gaps > 0).sum(axis=(1, 2))
-    lost = (gaps < 0).sum(axis=(1, 2))
+    table = _of(view, out, MAIN_PAIRS, [*METRICS])
+    lead = _one(table, DRO_COX) - _one(table, SPLIT_COX)
+    won = (lead > 0).sum()
+    lost = (lead < 0).sum()
     where = f"DRO-COX better in {won[0]}, SPLIT in {lost[0]}"
-    return _percentage(np.minimum(won, lost), gaps[0].size, where)
+    return _percentage(np.minimum(won, lost), len(lead), where)
 
 
 def _plain_accurate_unfair(view: str, out: Path | None = None) -> Count:
     """Main comparisons with Cox (DeepSurv) in the top 3 on c, the bottom half on CI and F_A."""
-    means = comparisons(view, out, MAIN_PAIRS).means()
-
-    def better(metric: str) -> np.ndarray:
-        """How many methods are better than Cox (DeepSurv): draws x comparisons."""
-        return (means.of(metric) > means.of(metric, UNPENALISED)).sum(axis=2)
-
-    accurate = better("c_index") < 3
-    unfair = (better("ci_percent") >= 4) & (better("f_a") >= 4)
-    return count_cases(accurate & unfair, means.names)
+    rank = _one(_rank(_of(view, out, MAIN_PAIRS, ["c_index", "ci_percent", "f_a"])), UNPENALISED)
+    accurate = rank.xs("c_index", level="metric") <= 3
+    unfair = (rank.xs("ci_percent", level="metric") > 4) & (rank.xs("f_a", level="metric") > 4)
+    return count_cases(accurate & unfair)
 
 
 def _baselines_not_fair_throughout(view: str, out: Path | None = None) -> Count:
     """Main comparisons where no regularised baseline is in the top 3 on four fairness metrics."""
-    means = comparisons(view, out, MAIN_PAIRS).means()
-    in_top_three = []
-    for metric in ("f_i", "f_g", "f_cap", "ci_percent"):
-        everyone = means.of(metric)[:, :, None, :]
-        rivals = means.of(metric, PENALISED)[:, :, :, None]
-        better = (everyone > rivals).sum(axis=-1)  # how many methods are, than each rival
-        in_top_three.append(better < 3)
-    fair_throughout = np.all(in_top_three, axis=0)  # draws x comparisons x rivals
-    return count_cases(~fair_throughout.any(axis=-1), means.names)
+    rank = _rank(_of(view, out, MAIN_PAIRS, ["f_i", "f_g", "f_cap", "ci_percent"]))
+    in_top_three = (rank <= 3).groupby(["comparison", "method"], sort=False).all()
+    fair_throughout = in_top_three[in_top_three.index.isin(PENALISED, level="method")]
+    return count_cases(~fair_throughout.groupby("comparison", sort=False).any())
 
 
 def _best_cells(view: str, out: Path | None = None) -> Count:
     """Percentage of (comparison, fairness metric) cells whose best mean is a DRO variant's."""
-    means = comparisons(view, out, PAIRS).means()
-    by_metric = []
-    for metric in FAIR:
-        ours = means.of(metric, EITHER_DRO).max(axis=2)
-        theirs = means.of(metric, BASELINE).max(axis=2)
-        by_metric.append(ours > theirs)
-    won = np.stack(by_metric, axis=2)  # draws x comparisons x metrics
-    where = ", ".join(f"{m} {n}" for m, n in zip(FAIR, won[0].sum(axis=0), strict=True))
-    return _percentage(won.sum(axis=(1, 2)), won[0].size, where)
-
-
-def _squared_error(values: np.ndarray, axis: int) -> np.ndarray:
-    """Of a mean."""
-    return values.var(axis=axis, ddof=1) / values.shape[axis]
+    table = _of(view, out, PAIRS, FAIR)
+    won = _best(table, EITHER_DRO) > _best(table, BASELINE)
+    by_metric = won[0].groupby("metric").sum()
+    where = ", ".join(f"{metric} {by_metric[metric]}" for metric in FAIR)
+    return _percentage(won.sum(), len(won), where)
 
 
 @cache
-def _by_alpha(view: str, dataset: str, out: Path | None) -> tuple[np.ndarray, np.ndarray]:
-    """Means of linear DRO-COX and their squared errors: draws x alphas x metrics."""
+def _by_alpha(view: str, out: Path | None = None) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Means of linear DRO-COX and their squared errors, by data set, metric and alpha."""
+    row = ["dataset", "metric", "alpha"]
     if view == PRINTED:
-        points = tables.published_figure().query("dataset == @dataset")
-        wide = points.pivot(index="alpha", columns="metric", values=["mean", "std"])
-        mean = wide["mean"].reindex(columns=[*METRICS]).to_numpy()
-        std = wide["std"].reindex(columns=[*METRICS]).to_numpy()
-        squared_error = std**2 / 9  # published deviations of ten repeats have ddof 0
-        return mean[None], squared_error[None]
-    name = (VIEWS | READINGS)[view]["protocol"]
-    rows = tables.metrics_of(tables.alpha_runs(dataset, protocol=name, out=out), name)
-    values = rows.to_numpy().reshape(-1, len(ALPHAS), len(METRICS))
-    return over_draws(values), over_draws(values, _squared_error)
+        points = tables.published_figure().set_index(row).sort_index()
+        squared_errors = points["std"] ** 2 / 9  # published deviations of ten have ddof 0
+        return points["mean"].to_frame(0), squared_errors.to_frame(0)
+    frames = []
+    for dataset in ATTRIBUTES:
+        rows = tables.alpha_runs(dataset, protocol=reading(view)[0], out=out)
+        names = rows[["dataset", "alpha", "repeat"]]
+        frames.append(names.join(tables.metrics_of(rows, reading(view)[0])))
+    values = _by_repeat(pd.concat(frames).melt([*names], var_name="metric"), row).sort_index()
+
+    def squared_error(array: np.ndarray, axis: int) -> np.ndarray:
+        return array.var(axis=axis, ddof=1) / array.shape[axis]
+
+    return over_draws(values), over_draws(values, squared_error)
 
 
 def _accuracy_rises(view: str, out: Path | None = None) -> Count:
     """Data sets on which the c-index rises over the named alphas by more than a standard error."""
-    rises = []
+    mean, squared_error = _by_alpha(view, out)
+    rises = {}
     for dataset in ATTRIBUTES:
         low, high = (0.3, 0.5) if dataset == "support" else (0.1, 0.3)
-        ends = [ALPHAS.index(low), ALPHAS.index(high)]
-        means, squared_errors = _by_alpha(view, dataset, out)
-        mean = means[:, ends, AT["c_index"]]
-        difference = mean[:, 1] - mean[:, 0]
-        standard_error = np.sqrt(squared_errors[:, ends, AT["c_index"]].sum(axis=1))
-        rises.append(difference > standard_error)
-    return count_cases(np.stack(rises, axis=1), [*ATTRIBUTES])
+        first, last = (dataset, "c_index", low), (dataset, "c_index", high)
+        error = np.sqrt(squared_error.loc[first] + squared_error.loc[last])
+        rises[dataset] = mean.loc[last] - mean.loc[first] > error
+    return count_cases(pd.DataFrame(rises).T)
 
 
-def _spearman(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Rank correlation of each row of ``a`` with that of ``b``."""
-    middle = (a.shape[1] + 1) / 2
-    a = rankdata(a, axis=1) - middle
-    b = rankdata(b, axis=1) - middle
-    return (a * b).sum(axis=1) / np.sqrt((a**2).sum(axis=1) * (b**2).sum(axis=1))
+def _spearman(a: pd.DataFrame, b: pd.DataFrame) -> pd.Series:
+    """Rank correlation of each column of ``a`` with that of ``b``."""
+    return a.rank().corrwith(b.rank())
 
 
 def _fairness_worsens(view: str, out: Path | None = None) -> Count:
     """Fairness metrics and data sets whose mean rises with alpha: Spearman >= 0.6."""
-    by_case = {}
-    for dataset in ATTRIBUTES:
-        means = _by_alpha(view, dataset, out)[0]
-        for metric in FAIR:
-            mean = means[..., AT[metric]]
-            if np.isfinite(mean).all():  # CI is not in the published figure
-                rises = _spearman(np.tile(ALPHAS, (len(mean), 1)), mean) >= 0.6 - 1e-12
-                by_case[f"{dataset} {metric}"] = rises
-    return count_cases(np.stack([*by_case.values()], axis=1), [*by_case])
+    means_by_alpha = _by_alpha(view, out)[0]
+    rises = {}
+    for dataset, metric in product(ATTRIBUTES, FAIR):
+        if (dataset, metric) in means_by_alpha.index:  # CI is not in the published figure
+            mean = means_by_alpha.loc[(dataset, metric)]
+            alpha = pd.DataFrame({draw: mean.index for draw in mean}, mean.index)
+            rises[f"{dataset} {metric}"] = _spearman(mean, alpha) >= 0.6 - 1e-12
+    return count_cases(pd.DataFrame(rises).T)
 
 
 def _alpha_trades(view: str, out: Path | None = None) -> Count:
     """Data sets on which the more accurate alpha is the less fair one: Spearman >= 0.5."""
-    means = [_by_alpha(view, dataset, out)[0] for dataset in ATTRIBUTES]
-    rho = [_spearman(m[..., AT["c_index"]], m[..., AT["f_a"]]) for m in means]
-    return count_cases(np.stack(rho, axis=1) >= 0.5 - 1e-12, [*ATTRIBUTES])
+    mean = _by_alpha(view, out)[0]
+    trades = {}
+    for dataset in ATTRIBUTES:
+        accuracy, unfairness = mean.loc[(dataset, "c_index")], mean.loc[(dataset, "f_a")]
+        trades[dataset] = _spearman(accuracy, unfairness) >= 0.5 - 1e-12
+    return count_cases(pd.DataFrame(trades).T)
+
+
+def _of_split(
+    view: str, exhibit: str, out: Path | None, statistic=np.mean, printed: str = "mean"
+) -> pd.DataFrame:
+    """A statistic of T16 or T17, by model, method and metric; if printed, "mean" or "std"."""
+    if view == PRINTED:
+        runs = _printed(exhibit, printed)
+        statistic = np.mean
+    else:
+        runs = comparisons.exhibit_runs(exhibit, *reading(view), out)
+        runs = runs[runs["metric"].isin(METRICS)]
+    return over_draws(_by_repeat(runs, ["model", "method", "metric"]), statistic)
 
 
 def _insensitive_to_share(view: str, out: Path | None = None) -> Count:
     """Metrics whose means range over at most 2 pooled SD across n2: the smaller of two models."""
-    values = exhibit_values(view, "t16", out)
-    std = over_draws(values, np.std) if view != PRINTED else exhibit_values(view, "t16", out, "std")
-    pooled = np.sqrt((std**2).mean(axis=2))
-    stay = (np.ptp(over_draws(values), axis=2) <= 2 * pooled).sum(axis=-1)
-    where = ", ".join(f"{m} {n}" for m, n in zip(MODELS, stay[0], strict=True))
-    value, *resampled = stay.min(axis=1).tolist()
+    mean = _of_split(view, "t16", out).groupby(["model", "metric"])
+    std = _of_split(view, "t16", out, np.std, "std")
+    pooled = np.sqrt((std**2).groupby(["model", "metric"]).mean())
+    stay = (mean.max() - mean.min() <= 2 * pooled).groupby("model").sum()
+    where = ", ".join(f"{model} {stay.loc[model, 0]}" for model in MODELS)
+    value, *resampled = stay.min().tolist()
     return Count(value, len(METRICS), where, tuple(resampled))
 
 
 def _two_sides_win(view: str, out: Path | None = None) -> Count:
     """Models for which both sides have the better mean than one on at least 6 of 9 metrics."""
-    means = over_draws(exhibit_values(view, "t17", out))
-    wins = (means[:, :, 1] > means[:, :, 0]).sum(axis=-1)  # rows: one side, both sides
-    where = ", ".join(f"{m} {n} of 9" for m, n in zip(MODELS, wins[0], strict=True))
-    return count_cases(wins >= 6, [*MODELS])._replace(where=where)
+    mean = _of_split(view, "t17", out)
+    mean = mean.mul(mean.index.get_level_values("metric").map(SIGN), axis=0)
+    both = mean.index.isin(SPLIT_COX, level="method")
+    better = mean[both].droplevel("method") > mean[~both].droplevel("method")
+    wins = better.groupby("model").sum()
+    where = ", ".join(f"{model} {wins.loc[model, 0]} of 9" for model in MODELS)
+    return count_cases(wins >= 6)._replace(where=where)
 
 
 # What some claims compare: how :func:`best` counts, and what a "not" could have detected.
-_MAIN_CI = {"metric": "ci_percent", "pairs": MAIN_PAIRS}
+_MAIN_CI: dict[str, Any] = {"metric": "ci_percent", "pairs": MAIN_PAIRS}
 _OTHER_PAIRS = [pair for pair in PAIRS if pair not in MAIN_PAIRS]
-COMPARISON_OF = {
+COMPARISON_OF: dict[str, dict[str, Any]] = {
     "C2": _MAIN_CI | {"models": ("linear",), "ours": DRO_COX},
     "C3": _MAIN_CI | {"models": ("nonlinear",), "ours": DRO_COX},
     "C4": {"metric": "ci_percent", "pairs": _OTHER_PAIRS},
     "C5": {"metric": "c_index", "pairs": PAIRS, "ours": DRO_COX, "theirs": UNPENALISED},
-    "C7": _MAIN_CI | {"ours": UNPENALISED, "theirs": ALL_OTHERS},
+    "C7": _MAIN_CI | {"ours": UNPENALISED, "theirs": PENALISED + EITHER_DRO},
     "C11": {"metric": "f_a", "pairs": PAIRS, "tune_by": "f_a"},
     "C14": {"metric": "ci_percent", "pairs": PAIRS},
 }
@@ -296,13 +454,12 @@ def recurrence(claim: dict, count: Count) -> float:
 
 def _detectable(name: str, view: str, out: Path | None) -> pd.Series:
     """What the comparisons of a claim could have shown; of CI, in signed gaps."""
-    wanted = dict(COMPARISON_OF[name])
-    if wanted["metric"] != "ci_percent":
-        return leads(view, out, **wanted)["detectable"]
-    del wanted["metric"]
-    wanted = {"ours": EITHER_DRO, "theirs": BASELINE} | wanted
-    table = signed.gaps(view, out, **wanted)
-    return table["difference_error"] * detectable_errors(len(protocol.REPEATS))
+    wanted = {"ours": EITHER_DRO, "theirs": BASELINE} | COMPARISON_OF[name]
+    metric = wanted.pop("metric")
+    if metric != "ci_percent":
+        return comparisons.leads(metric, *VIEWS[view], out=out, **wanted)["detectable"]
+    table = comparisons.gaps(*VIEWS[view], out=out, **wanted)
+    return table["difference_error"] * comparisons.detectable_errors(comparisons.REPEATS)
 
 
 def ledger(*, out: Path | str | None = None) -> pd.DataFrame:
@@ -328,12 +485,11 @@ def ledger(*, out: Path | str | None = None) -> pd.DataFrame:
         if there < wanted:
             what = f"the claims need all {wanted:,} models of {name!r}, the store holds {there:,}"
             raise store.StoreError(f"{what}; run: {store.command(name, out)}")
-    exhibit_values.cache_clear()  # the store may have changed since the last call
-    signed.exhibit_gaps.cache_clear()
-    _by_alpha.cache_clear()
+    for remembered in (comparisons.exhibit_runs, means, _by_alpha):
+        remembered.cache_clear()  # the store may have changed since the last call
     rows = []
     for name, claim in claims().items():
-        views = [CHECKED] if claim["kind"] == "mathematics" else IN_ORDER
+        views = [CHECKED] if claim["kind"] == "mathematics" else [PRINTED, *VIEWS]
         for view in views:
             count = JUDGES[name](view, out)
             word = verdict(claim, count)

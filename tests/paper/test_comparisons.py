@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from drocox.paper import claims, signed, tables
+from drocox.paper import comparisons, tables
 from drocox.paper.comparisons import detectable_errors
 
 LONGER = np.sqrt((1 / 10 + 0.2 / 0.8) * 10)  # a corrected interval, over a plain one
@@ -28,15 +28,29 @@ def rates(theirs, ours, n=4000, family=1, **options):
     """Share of each word over experiments, words of intervals that hold together."""
     values = repeats(theirs, ours, n, **options)
     names = [str(i) for i in range(n)]
-    words = signed.compare(*values, names, "corrected", family=family)["together"]
-    return words.value_counts(normalize=True).reindex(signed.WORDS, fill_value=0.0)
+    words = comparisons.compare(*values, names, "corrected", family=family)["together"]
+    return words.value_counts(normalize=True).reindex(comparisons.WORDS, fill_value=0.0)
+
+
+def test_intervals():
+    """Student's on one test set; longer by a known factor where test sets are drawn anew."""
+    d = np.random.default_rng(0).normal(0.3, 1, (10, 2))
+    plain = comparisons.interval(d, "as_published")
+    low, high = stats.ttest_1samp(d, 0).confidence_interval()
+    np.testing.assert_allclose([plain.mean - plain.half, plain.mean + plain.half], [low, high])
+    wide = comparisons.interval(d, "corrected")
+    np.testing.assert_allclose(wide.half / plain.half, np.sqrt((1 / 10 + 0.2 / 0.8) * 10))
+    shift = wide.detectable / (wide.half / stats.t.ppf(0.975, 9))
+    assert np.ptp(shift) < 1e-9
+    told = np.random.default_rng(1).normal(shift[0] / np.sqrt(10), 1, (10, 20000))
+    assert (stats.ttest_1samp(told, 0).pvalue < 0.05).mean() == pytest.approx(0.8, abs=0.01)
 
 
 def test_against_literal_t_tests():
     rng = np.random.default_rng(1)
     theirs, ours = rng.normal(0.5, 1, (2, 10, 3))
-    table = signed.compare(theirs, ours, ["a", "b", "c"], "as_published")
-    longer = signed.compare(theirs, ours, ["a", "b", "c"], "corrected")
+    table = comparisons.compare(theirs, ours, ["a", "b", "c"], "as_published")
+    longer = comparisons.compare(theirs, ours, ["a", "b", "c"], "corrected")
     for k, name in enumerate(["a", "b", "c"]):
         row = table.loc[name]
         paired = stats.ttest_rel(theirs[:, k], ours[:, k])
@@ -57,9 +71,9 @@ def test_against_literal_t_tests():
 def test_words_by_hand():
     difference = np.array([3.0, -3.0, 3.0, -3.0, 3.0, -3.0, 1.0, 1.0])
     total = np.array([3.0, -3.0, -3.0, 3.0, 1.0, -1.0, 3.0, 1.0])
-    expected = 2 * [signed.CLOSER] + 2 * [signed.FARTHER] + 2 * [signed.MOVED]
-    expected += 2 * [signed.UNDECIDED]
-    assert signed.verdict_words(difference, total, 2.0).tolist() == expected
+    expected = 2 * [comparisons.CLOSER] + 2 * [comparisons.FARTHER] + 2 * [comparisons.MOVED]
+    expected += 2 * [comparisons.UNDECIDED]
+    assert comparisons.verdict_words(difference, total, 2.0).tolist() == expected
 
 
 def test_support_by_age():
@@ -68,7 +82,7 @@ def test_support_by_age():
     gap = runs.pivot(index="repeat", columns="method", values="test_ci_signed_age")
     d = gap["Cox"] - gap["DRO-COX"]
     error = d.std() * np.sqrt(0.1 + 0.25)
-    row = signed.gaps("corrected").loc["support age linear"]
+    row = comparisons.gaps().loc["support age linear"]
     assert row["difference"] == pytest.approx(d.mean())
     assert row["difference_error"] == pytest.approx(error)
     assert row["difference_p"] == pytest.approx(2 * stats.t.sf(abs(d.mean()) / error, 9))
@@ -76,22 +90,38 @@ def test_support_by_age():
     assert row["sum_half"] == pytest.approx(stats.t.ppf(0.975, 9) * total.std() * np.sqrt(0.35))
     numbers = row[["theirs", "theirs_half", "ours", "ours_half", "difference", "difference_half"]]
     assert numbers.astype(float).round(2).tolist() == [-2.19, 1.18, -0.22, 1.15, -1.96, 0.53]
-    assert [row["alone"], row["together"]] == [signed.CLOSER, signed.MOVED]
+    assert [row["alone"], row["together"]] == [comparisons.CLOSER, comparisons.MOVED]
 
 
-def test_gaps_are_those_of_ci():
-    """The absolute values of the signed gaps have the means of the tables."""
-    for view in ("corrected", "stated rule"):
-        gaps = signed.exhibit_gaps(view, "t4")
-        ci = claims.exhibit_values(view, "t4", None)[..., claims.AT["ci_percent"]]
-        np.testing.assert_allclose(np.abs(gaps), -ci, atol=1e-7)
+@pytest.mark.parametrize("protocol", ["as_published", "corrected"])
+def test_gaps_are_those_of_ci(protocol):
+    """The absolute values of the signed gaps are the CI of the tables."""
+    runs = comparisons.chosen_runs(protocol)
+    key = ["dataset", "attribute", "method", "repeat"]
+    wide = runs.pivot(index=key, columns="metric", values="value")
+    assert len(wide) == 7 * 16 * 10 and set(wide) == {*tables.METRICS, "ci_signed"}
+    np.testing.assert_allclose(wide["ci_signed"].abs(), wide["ci_percent"], atol=1e-7)
+
+
+@pytest.mark.parametrize("tune_by", ["ci_percent", "f_a"])
+@pytest.mark.parametrize("selection", ["stated", "one_setting", "recovered"])
+def test_chosen_runs_are_those_of_the_tables(selection, tune_by):
+    runs = comparisons.chosen_runs("as_published", selection, tune_by=tune_by)
+    if selection == "recovered":  # rules are known where numbers were published
+        assert set(runs["exhibit"]) == ({"t2", "t3", "t4"} if tune_by == "ci_percent" else set())
+    means = runs.groupby(["dataset", "attribute", "method", "metric"])["value"].mean()
+    for dataset, attribute in runs[["dataset", "attribute"]].drop_duplicates().itertuples(index=0):
+        table = tables.main_table(dataset, attribute, selection=selection, tune_by=tune_by)
+        found = [means[dataset, attribute, row.method, row.metric] for row in table.itertuples()]
+        np.testing.assert_allclose(found, table["mean"])
 
 
 def test_the_fairest_of_several_stands_for_all():
     runs = tables.chosen_runs("seer", "race", protocol="corrected")
     wide = runs.pivot(index="repeat", columns="method", values="test_ci_signed_race")
-    fairest = wide[claims.BASELINES["linear"]].abs().mean().idxmin()
-    table = signed.gaps("corrected", pairs=[("seer", "race")], theirs=claims.BASELINE)
+    linear_baselines = [name for name in comparisons.BASELINE if name.startswith("Cox")]
+    fairest = wide[linear_baselines].abs().mean().idxmin()
+    table = comparisons.gaps(pairs=[("seer", "race")], theirs=comparisons.BASELINE)
     assert table.loc["seer race linear", "theirs"] == pytest.approx(wide[fairest].mean())
     assert list(table.index) == ["seer race linear", "seer race nonlinear"]
 
@@ -104,28 +134,28 @@ def test_models_that_are_as_unequal_as_each_other(gaps):
     """Neither is closer to equal: said in at most 5 %, up to binomial error."""
     rate = rates(*gaps)
     at_most = 0.05 + 3 * np.sqrt(0.05 * 0.95 / 4000)
-    assert rate[signed.CLOSER] + rate[signed.FARTHER] < at_most
+    assert rate[comparisons.CLOSER] + rate[comparisons.FARTHER] < at_most
 
 
 def test_a_gap_that_changes_its_side_is_not_called_closing():
     rate = rates(3.0, -3.0)
-    assert rate[signed.MOVED] > 0.9
+    assert rate[comparisons.MOVED] > 0.9
 
 
 def test_a_gap_that_closes_is_found():
     rate = rates(6.0, 0.0)
-    assert rate[signed.CLOSER] > 0.9
-    assert rates(0.0, 6.0)[signed.FARTHER] > 0.9
+    assert rate[comparisons.CLOSER] > 0.9
+    assert rates(0.0, 6.0)[comparisons.FARTHER] > 0.9
 
 
 def test_a_family_is_wrong_together_in_five_percent():
     """Fourteen comparisons without an effect: one of them moves in at most 5 % of tables."""
     values = repeats(3.0, 3.0, 14 * 1000)
     names = [str(i) for i in range(14 * 1000)]
-    table = signed.compare(*values, names, "corrected", family=14)
-    some = (table["together"] != signed.UNDECIDED).to_numpy().reshape(1000, 14).any(axis=1)
+    table = comparisons.compare(*values, names, "corrected", family=14)
+    some = (table["together"] != comparisons.UNDECIDED).to_numpy().reshape(1000, 14).any(axis=1)
     assert some.mean() < 0.05 + 3 * np.sqrt(0.05 * 0.95 / 1000)
-    alone = (table["alone"] != signed.UNDECIDED).mean()
+    alone = (table["alone"] != comparisons.UNDECIDED).mean()
     assert alone == pytest.approx(0.05, abs=0.01)
 
 
@@ -146,31 +176,44 @@ def row_of_truth(within):
 @pytest.mark.parametrize("within", [((1.0, 0.9), (0.9, 1.0)), ((1.0, 0.2), (0.2, 0.5))])
 def test_power_against_the_test_itself(within):
     row = row_of_truth(within)
-    experiments = signed.Simulated(row)
+    experiments = comparisons.Simulated(row)
     for theirs, ours in ((1.0, 0.0), (2.0, 1.0), (4.0, 0.0)):
         rate = rates(theirs, ours, n=6000, within=within)
-        assert experiments.closer(theirs, ours) == pytest.approx(rate[signed.CLOSER], abs=0.02)
-        moved = 1 - rate[signed.UNDECIDED]
+        assert experiments.closer(theirs, ours) == pytest.approx(rate[comparisons.CLOSER], abs=0.02)
+        moved = 1 - rate[comparisons.UNDECIDED]
         assert experiments.moved(theirs - ours) == pytest.approx(moved, abs=0.02)
 
 
 def test_detectable_effects_are_seen_in_four_of_five():
     within = ((1.0, 0.6), (0.6, 1.5))
     row = row_of_truth(within)
-    power = signed.power(row.to_frame("it").T).loc["it"]
+    power = comparisons.power(row.to_frame("it").T).loc["it"]
     rate = rates(0.0, -power["detectable"], n=6000, within=within)
-    assert 1 - rate[signed.UNDECIDED] == pytest.approx(0.8, abs=0.02)
+    assert 1 - rate[comparisons.UNDECIDED] == pytest.approx(0.8, abs=0.02)
     rate = rates(power["detectable_closing"], 0.0, n=6000, within=within)
-    assert rate[signed.CLOSER] == pytest.approx(0.8, abs=0.02)
-    assert power["closer_half"] == signed.Simulated(row).closer(2.0, 1.0)
+    assert rate[comparisons.CLOSER] == pytest.approx(0.8, abs=0.02)
+    assert power["closer_half"] == comparisons.Simulated(row).closer(2.0, 1.0)
     assert detectable_errors(10) == pytest.approx(3.15, abs=0.01)
 
 
 def test_smaller_differences_need_more_patients():
-    times = signed.times_the_patients(pd.Series([0.5, 1.0, 2.0]))
+    times = comparisons.times_the_patients(pd.Series([0.5, 1.0, 2.0]))
     assert times.tolist() == [1, 4, 16]
 
 
+def test_leads_by_hand():
+    found = comparisons.leads("f_a", pairs=[("seer", "race")])
+    runs = tables.chosen_runs("seer", "race", protocol="corrected")
+    for model, rows in runs.groupby("model"):
+        wide = rows.pivot(index="repeat", columns="method", values="test_f_a")
+        robust = wide.columns.str.contains("DRO")
+        ours, theirs = (wide[wide.loc[:, some].mean().idxmin()] for some in (robust, ~robust))
+        row = found.loc[f"seer race {model}"]
+        half = stats.t.ppf(0.975, 9) * (theirs - ours).std() * np.sqrt(0.35)
+        assert row["mean"] == pytest.approx((theirs - ours).mean())
+        assert row["half"] == pytest.approx(half)
+
+
 def test_folded_leads_are_refused():
-    with pytest.raises(ValueError, match=r"signed\.gaps"):
-        claims.leads("corrected", metric="ci_percent", pairs=claims.MAIN_PAIRS)
+    with pytest.raises(ValueError, match=r"comparisons\.gaps"):
+        comparisons.leads("ci_percent")
