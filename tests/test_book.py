@@ -159,7 +159,7 @@ Done.
 """
 GLUED = {
     "n": {"text/plain": "'\N{MINUS SIGN}3'"},
-    "table": {"text/html": '<style>td {}</style><td class="best win">1<br></td>'},
+    "table": {"text/html": '<style>td {}</style><td class="best win" data-csv="1.0">1<br></td>'},
     "picture": {"image/svg+xml": "<svg/>"},
 }
 MARKED = '<td class="best win" style="background-color:#cde8d5;color:#000"><b>1</b><br></td>'

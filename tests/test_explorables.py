@@ -20,7 +20,7 @@ import drocox
 from drocox import explorables
 from drocox.bookstyle import SIX
 from drocox.explorables import ball, results, sliders, weights
-from drocox.paper import claims, protocol, tables
+from drocox.paper import protocol, tables
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "book" / "_ext"))
@@ -180,7 +180,7 @@ def invented_tables():
     rng = np.random.default_rng(2)
     made = {}
     for exhibit in TITLES:
-        for view in claims.IN_ORDER[1:]:
+        for view in results.VIEWS[1:]:
             rows = [
                 {"model": settings.model, "method": method, "metric": metric}
                 for method, settings in protocol.METHODS.items()
@@ -448,7 +448,7 @@ def browser_of_results(show):
 def ordered(exhibit, metric, view, model="both"):
     """Rows of a table, the best first, as (method, mean, standard deviation)."""
     printed = view == "printed"
-    table = invented_tables()[exhibit, "corrected" if printed else view]
+    table = invented_tables()[exhibit, "reproduced" if printed else view]
     table = table[(table["metric"] == metric) & (table["model"].eq(model) | (model == "both"))]
     columns = ["paper_mean", "paper_std"] if printed else ["mean", "std"]
     up = tables.METRICS[metric][1]
@@ -460,7 +460,7 @@ def test_results_are_ranked(browser_of_results):
         state = {
             "exhibit": list(TITLES)[i % 3],
             "metric": metric,
-            "view": claims.IN_ORDER[i % len(claims.IN_ORDER)],
+            "view": results.VIEWS[i % len(results.VIEWS)],
             "model": ("both", "linear", "nonlinear")[i // 3],
         }
         summary = browser_of_results.shown(state)["summary"]
@@ -479,13 +479,12 @@ def test_results_by_the_keyboard_and_as_csv(browser_of_results):
     tab.press("metric", "Home")
     tab.press("view", "ArrowUp")
     tab.press("exhibit", "ArrowDown")
-    view = claims.IN_ORDER[claims.IN_ORDER.index("corrected") - 1]
+    view = "reproduced"  # the one before "corrected"
     described = tab.page.locator(".explore-pictures").get_attribute("aria-label")
     assert described.endswith(f"; here c-index on SUPPORT (gender), {view}.")
     with tab.page.expect_download() as download:
         tab.do("shown")
-    name = f"t3-c_index-{view.replace(' ', '-')}.csv"
-    assert download.value.suggested_filename == name
+    assert download.value.suggested_filename == "t3-c_index-reproduced.csv"
     saved = pd.read_csv(download.value.path())
     rows = ordered("t3", "c_index", view)
     assert saved["method"].tolist() == rows[:, 0].tolist()
@@ -494,7 +493,7 @@ def test_results_by_the_keyboard_and_as_csv(browser_of_results):
     with tab.page.expect_download() as download:
         tab.do("all")
     everything = pd.read_csv(download.value.path())
-    assert len(everything) == 3 * len(claims.IN_ORDER) * 9 * 16
+    assert len(everything) == 3 * len(results.VIEWS) * 9 * 16
     assert everything.groupby(["data", "view", "metric"])["rank"].max().eq(16).all()
 
 

@@ -237,6 +237,7 @@ class Page:
         if "text/html" not in data:
             return self.text(name)
         table = re.sub(r"<style.*?</style>\s*", "", data["text/html"], flags=re.DOTALL)
+        table = re.sub(r' data-csv="[^"]*"', "", table)
         table = re.sub(r'(<td class="[^"]*best[^"]*">)([^<]+)', r"\1<b>\2</b>", table)
         mark = ' style="background-color:#cde8d5;color:#000"'
         return re.sub(r'(<td class="[^"]*win[^"]*")', rf"\1{mark}", table).strip()

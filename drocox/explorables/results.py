@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from drocox.bookstyle import COLOURS
 from drocox.explorables.element import Explorable, element, number, picture, rounded
-from drocox.paper import claims, protocol, tables
+from drocox.paper import protocol, tables
 
 METRICS = {
     "c_index": "c-index",
@@ -25,7 +25,8 @@ METRICS = {
     "f_a": "F_A",
     "ci_percent": "CI (%)",
 }
-DIGITS = dict.fromkeys(METRICS, 3) | {"lpl": 2, "ci_percent": 2}
+DIGITS = tables.DIGITS
+VIEWS = ("printed", "reproduced", "corrected")
 FAMILIES = {"plain": COLOURS[0], "penalised": "#666666", "DRO-COX": COLOURS[1], "SPLIT": COLOURS[2]}
 
 
@@ -60,8 +61,8 @@ def limits(rows: list[np.ndarray]) -> tuple[float, float]:
 class Gathered:
     """Means and deviations of all exhibits, views and metrics, and what their axes span.
 
-    ``main_tables`` has a table of :func:`drocox.paper.tables.main_table` for each exhibit and view,
-    ``titles`` says what the exhibits are called.
+    ``main_tables`` has two tables of :func:`drocox.paper.tables.main_table` for each exhibit, under
+    "reproduced" and "corrected"; ``titles`` says what the exhibits are called.
     """
 
     def __init__(
@@ -72,9 +73,9 @@ class Gathered:
         self.spans = {}
         for exhibit in titles:
             by_view = {}
-            for view in claims.IN_ORDER:
+            for view in VIEWS:
                 printed = view == "printed"
-                table = main_tables[exhibit, "corrected" if printed else view]
+                table = main_tables[exhibit, "reproduced" if printed else view]
                 by_view[view] = {m: cells(table, m, printed=printed) for m in METRICS}
             self.values[exhibit] = by_view
             self.spans[exhibit] = {m: limits([v[m] for v in by_view.values()]) for m in METRICS}
@@ -100,7 +101,7 @@ def results_browser(
             told = f"{number(mean, DIGITS[metric])} ± {number(sd, DIGITS[metric])}"
             axes.text(1.02, rank, told, transform=axes.get_yaxis_transform(), va="center")
         axes.set_xlim(*gathered.spans[exhibit][metric])
-        axes.set_yticks(range(len(order)), [methods[i].replace("_cap", "_∩") for i in order])
+        axes.set_yticks(range(len(order)), [tables.written(methods[i]) for i in order])
         axes.invert_yaxis()
         axes.set_xlabel(f"{METRICS[metric]}, {gathered.titles[exhibit]}, {view}")
 
@@ -124,7 +125,7 @@ def results_browser(
             "digits": DIGITS,
             "larger": [m for m in METRICS if tables.METRICS[m][1]],
             "titles": gathered.titles,
-            "views": claims.IN_ORDER,
+            "views": VIEWS,
             "methods": methods,
             "models": [protocol.METHODS[m].model for m in methods],
             "families": [family(m) for m in methods],

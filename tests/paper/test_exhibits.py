@@ -12,7 +12,7 @@ from drocox.paper.protocol import ATTRIBUTES, MODELS
 pytestmark = pytest.mark.slow  # reads built pages
 
 EXHIBITS = ["t1", *tables.EXHIBITS, "t16", "t17", "f1"]
-TABS = ["corrected", "corrected, one setting", "stated rule", "one setting", "as published"]
+TABS = {"reproduced": "as_published", "corrected": "corrected"}  # and their protocols
 
 
 class Tables(HTMLParser):
@@ -55,12 +55,12 @@ def tables_after(built, anchor):
     return pages[0].read_text(encoding="utf8"), parser.tables
 
 
-def stored(exhibit, how):
+def stored(exhibit, protocol):
     if exhibit in tables.EXHIBITS:
         dataset, attribute, tune_by = tables.EXHIBITS[exhibit]
-        return tables.main_table(dataset, attribute, tune_by=tune_by, **how)
+        return tables.main_table(dataset, attribute, tune_by=tune_by, protocol=protocol)
     make = tables.split_share_table if exhibit == "t16" else tables.one_side_table
-    return pd.concat([make(model, **how) for model in MODELS])
+    return pd.concat([make(model, protocol=protocol) for model in MODELS])
 
 
 @pytest.mark.parametrize("exhibit", [e for e in EXHIBITS if e not in ("t1", "f1")])
@@ -70,20 +70,23 @@ def test_tables_show_the_stored_values(built, exhibit):
     for metric, (name, up) in tables.METRICS.items():
         metrics[re.sub("<[^>]+>", "", name) + (" ↑" if up else " ↓")] = metric
     results = [t for t in found if t[0][0] == "method" and set(t[0][1:]) == set(metrics)]
-    tabs = TABS if exhibit in ("t2", "t3", "t4") else TABS[::2]
-    for shown, view in zip(results, tabs, strict=False):
-        table = stored(exhibit, (tables.VIEWS | tables.READINGS)[view])
+    assert len(results) >= len(TABS)
+    for shown, (view, protocol) in zip(results, TABS.items(), strict=False):
+        table = stored(exhibit, protocol)
         columns = [metrics[head] for head in shown[0][1:]]
         assert columns[:2] == ["ci_percent", "f_a"]
         rows = table.groupby(["model", "method"], sort=False)
         assert len(shown) == 1 + len(rows)
         for cells, ((model, method), part) in zip(shown[1:], rows, strict=True):
-            assert cells[0] == (f"{model}, {method}" if exhibit == "t16" else method)
-            means = part.set_index("metric")["mean"][columns]
-            assert [c.split()[0] for c in cells[1:]] == [f"{m:.4f}" for m in means]
-            printed = "corrected" not in view and part["paper_mean"].notna().any()
-            assert all(len(c.split()) == (4 if printed else 2) for c in cells[1:])
-    assert len(results) >= len(tabs)
+            name = method.replace("_cap", "_∩")
+            assert cells[0] == (f"{model}, {name}" if exhibit == "t16" else name)
+            part = part.set_index("metric").loc[columns]
+            printed = view == "reproduced" and part["paper_mean"].notna().any()
+            for cell, (metric, row) in zip(cells[1:], part.iterrows(), strict=True):
+                digits = 2 if metric == "ci_percent" else 3
+                wanted = [row["mean"], row["paper_mean"]] if printed else [row["mean"]]
+                texts = [f"{m:.{digits if abs(m) < 10 else 1}f}" for m in wanted]
+                assert cell.replace("\N{MINUS SIGN}", "-").split()[: len(texts)] == texts
 
 
 def test_table_one_shows_the_loaded_data(built):
