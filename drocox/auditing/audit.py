@@ -23,7 +23,7 @@ import numpy as np
 import pandas as pd
 
 from drocox import __version__, _checks
-from drocox.auditing.disclosure import hidden_groups
+from drocox.auditing.disclosure import hidden_groups, small_counts
 from drocox.auditing.families import Family, families
 from drocox.auditing.findings import digits_for, number_text, sentences
 from drocox.auditing.funnel import Funnel, funnel
@@ -49,8 +49,8 @@ SHOWN_ROWS = 40  # of a table on the page; all of them are in to_csv
 FEW_EVENTS_NOTE = (
     "Few events, so that intervals are wide and rough, those of concordance a little short: {}."
 )
-HIDDEN_NOTE = "Groups with fewer than {} patients, events or patients without are not shown."
-FAMILYWISE_NOTE = "Differences by {} attributes: their intervals hold together with 95 %."
+HIDDEN_NOTE = "Groups with fewer than {} events or patients without an event are not shown{}."
+ALSO_HIDDEN = ", nor are {} larger ones, from which the counts of these could be worked out"
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,16 +67,16 @@ class Audit:
         interval (``..._low``, ``..._high``).
     differences : DataFrame
         A row for each pair of groups of an attribute and each ``measure``: the signed
-        ``difference``, ``group`` less ``versus``, with an interval that is simultaneous over the
-        attribute's pairs (``low``, ``high``), or over all attributes' pairs where ``familywise``
-        was asked for, and ``beyond_noise``, whether it excludes 0. In
-        percentage points for c-index and concordance, which leave out pairs of one time here, and
-        for Uno's c and AUC; as they are for the others. Of more than six groups each is compared
-        with everybody.
+        ``difference``, ``group`` less ``versus``, with an interval that holds for all attributes
+        at once (``low``, ``high``), or for the attribute's pairs where ``familywise`` is false,
+        and ``beyond_noise``, whether it excludes 0. In percentage points for c-index,
+        concordance, Uno's c and AUC; as they are for the others. Of more than six groups each is
+        compared with everybody.
     imparity : DataFrame
         The same for concordance by Algorithm B.1, whose rules for ties in time can make a
         difference of their own; and ``noise_floor``, the difference that a model without any shows
-        on average in the most striking of the pairs, on as many patients as this pair has.
+        on average in the most striking of the attribute's pairs, on as many patients as this pair
+        has.
     slices : DataFrame
         The same for the worst groups that a search found, the worst first, judged on patients who
         took no part in it and compared with others who have like scores.
@@ -100,7 +100,7 @@ class Audit:
     _predictions: Predictions = field(repr=False)
     _kinds: list[Family] = field(repr=False)
     _hidden: frozenset = field(repr=False)
-    familywise: bool = False
+    familywise: bool = True
     smallest: int = 0
 
     @property
@@ -117,7 +117,10 @@ class Audit:
     @property
     def sentence(self) -> str:
         """The finding in words, a line for each attribute and for each group found."""
-        return "\n".join(sentences(self.table, self._comparisons, self.slices, self.notes))
+        if self._predictions.backwards:
+            return "\n".join(self.notes)
+        found = (self.table, self._comparisons, self.slices, self.notes)
+        return "\n".join(sentences(*found, self._predictions.of_risks))
 
     def __str__(self) -> str:
         lines = [textwrap.fill(line, 80) for line in self.sentence.splitlines()]
@@ -131,7 +134,11 @@ class Audit:
         for head in ("patients", "events"):
             table[head] = [f"{n:.0f}" if n == n else "hidden" for n in table[head]]
         table = table.set_axis(short_labels(self.table["group"]))
-        text = table.to_string(float_format=number_text, na_rep="")
+
+        def short(value: float) -> str:
+            return number_text(value, 2 if abs(value) < 10 else 1)
+
+        text = table.to_string(float_format=short, na_rep="")
         cautions = [textwrap.fill(line, 80) for line in self.cautions]
         return "\n".join([*lines, "", text, *cautions])
 
@@ -200,7 +207,12 @@ class Audit:
         """
         if self.table["c_index"].isna().all():
             return []
-        return [funnel(name, self.table, self._comparisons) for name in self._many]
+        funnels = []
+        for family in self._kinds:
+            if family.attribute in self._many:
+                estimates = group_estimates(self._predictions, family, "c_index", self._hidden)
+                funnels.append(funnel(family.attribute, self.table, self._comparisons, estimates))
+        return funnels
 
     def calibration_curves(self, bins: int = 5) -> pd.DataFrame:
         """Observed and predicted risk at the horizon, in parts of each group.
@@ -213,24 +225,26 @@ class Audit:
         Returns
         -------
         DataFrame
-            With ``attribute``, ``group``, ``patients``, ``predicted`` and ``observed``; empty where
-            no risks were predicted. Attributes with many groups, and groups of which a part would
-            be too small to be shown, are left out.
+            With ``attribute``, ``group``, ``patients``, ``events`` (up to the horizon),
+            ``predicted`` and ``observed``; empty where no risks were predicted. Attributes with
+            many groups are left out, and groups of which a part has too few patients, events or
+            patients without an event to be shown: observed risks would tell their numbers.
         """
         patients = self._predictions.patients
-        curves = [pd.DataFrame(columns=["attribute", "group", "patients", "predicted", "observed"])]
+        columns = ["attribute", "group", "patients", "events", "predicted", "observed"]
+        curves = [pd.DataFrame(columns=columns)]
         for family in self._kinds:
             if patients.risk is None or not family.compared or family.attribute in self._many:
                 continue
             for code, label in enumerate(family.labels):
                 rows = family.codes == code
-                too_small = rows.sum() < bins * max(2, self.smallest)
-                if too_small or (family.attribute, label) in self._hidden:
+                if rows.sum() < 2 * bins or (family.attribute, label) in self._hidden:
                     continue
                 risk, time, event = patients.risk[rows], patients.time[rows], patients.event[rows]
                 curve = horizons.calibration_curve(risk, time, event, self.horizon, bins)
-                curves.append(curve.assign(attribute=family.attribute, group=label))
-        return pd.concat(curves[1:] or curves, ignore_index=True)
+                if not small_counts(curve["patients"], curve["events"], self.smallest).any():
+                    curves.append(curve.assign(attribute=family.attribute, group=label))
+        return pd.concat(curves[1:] or curves, ignore_index=True)[columns]
 
     @property
     def cautions(self) -> list[str]:
@@ -390,7 +404,7 @@ def audit(
     folds=None,
     train: tuple | Mapping | None = None,
     smallest: int = 0,
-    familywise: bool = False,
+    familywise: bool = True,
 ) -> Audit:
     r"""Judge how well predictions serve the groups of ``data``, with 95 % intervals.
 
@@ -437,11 +451,13 @@ def audit(
         Training part and its scores, for the baseline hazard.
     smallest : int
         Groups with fewer patients, events or patients without an event are not shown, nor are
-        others from which they could be worked out.
+        others from which their counts could be worked out exactly, by whatever sums and
+        differences, nor how large the groups are that a search found.
     familywise : bool
-        Whether the intervals of differences hold for all attributes at once, in each measure, and
-        not only for the groups of one attribute: for those who look at many attributes and want
-        to be wrong about any of them in 5 % of all audits.
+        Whether the intervals of differences hold for all attributes at once. Those of c-index and
+        calibration, which the sentence is about, then hold together: where no group differs, 5 %
+        of all audits say that one does. Those of any other measure hold among themselves.
+        Otherwise intervals hold for the groups of one attribute and one measure.
 
     Returns
     -------
@@ -473,17 +489,18 @@ def audit(
             train=train,
         )
         kinds, note = families(data)
-        hidden = hidden_groups(kinds, data.event, smallest)
+        hidden, others = hidden_groups(kinds, data.event, smallest)
         notes = [*judged.notes, note] if note else list(judged.notes)
         if hidden:
-            notes.append(HIDDEN_NOTE.format(smallest))
-        if familywise and len(data.groups) > 1:
-            notes.append(FAMILYWISE_NOTE.format(len(data.groups)))
+            notes.append(HIDDEN_NOTE.format(smallest, ALSO_HIDDEN.format(others) if others else ""))
         table, comparisons, imparity = judge(judged, kinds, hidden, familywise)
         slices = pd.DataFrame(columns=[*DIFFERENCE_COLUMNS, "patients", "events"])
-        if judged.ranks:
+        if judged.ranks and not judged.backwards:
             slices = find_slices(judged.patients, data.X)
-        slices = slices[slices["events"].astype(float) >= smallest].reset_index(drop=True)
+        small = small_counts(slices["patients"], slices["events"], smallest).astype(bool)
+        slices = slices[~small].reset_index(drop=True)
+        if smallest:  # with counts of known groups, these could tell what is hidden
+            slices = slices.assign(patients=np.nan, events=np.nan)
     return Audit(
         data.name,
         table,
@@ -530,6 +547,9 @@ def page(
     for title, other in list(audits.items())[1:]:
         compared.append((title, other.compare(first)))
     numbers = count()
+    titles = {name: measure.title for name, measure in MEASURES.items()}
+    if first._predictions.of_risks:
+        titles["calibration"] = "Observed / predicted risk"
 
     def drawn(draw: Callable, content: object) -> str:
         return as_svg(draw, content, salt=f"drocox {next(numbers)}")
@@ -537,7 +557,8 @@ def page(
     return environment.from_string(layout).render(
         audits=audits,
         facts=about | dict(facts or {}),
-        titles={name: measure.title for name, measure in MEASURES.items()},
+        titles=titles,
+        of_risks=first._predictions.of_risks,
         compared=compared,
         base=next(iter(audits)),
         most=SHOWN_ROWS,

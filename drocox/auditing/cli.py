@@ -3,6 +3,7 @@
 Arguments are checked before pandas and torch are imported, so a usage error comes at once.
 """
 
+import argparse
 import shlex
 import warnings
 from collections.abc import Callable
@@ -91,8 +92,9 @@ def add_audit(command: Callable) -> None:
     )
     add(
         "--familywise",
-        action="store_true",
-        help="intervals of differences that hold for all attributes at once",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="intervals of differences that hold for all attributes at once (the default)",
     )
     add("--drop", type=_names, default=[], metavar="A,B", help="no features, such as identifiers")
     add("--out", type=Path, metavar="PAGE", help="the page to write (default: FILE-audit.html)")

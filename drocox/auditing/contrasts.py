@@ -24,6 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 from scipy import special
 
 from drocox.heldout import SCALES, Estimate
@@ -75,42 +76,82 @@ def scale_of(name: str) -> Scale:
     return Scale(forward, back, DERIVATIVES[forward])
 
 
-def contrast(name: str, contrasts: list[Contrast], unit: float) -> list[dict]:
-    """Rows of differences with intervals that hold for all of them at once.
+def estimable(name: str, contrasts: list[Contrast]) -> list[Contrast]:
+    """The differences that have an interval.
+
+    Left out are differences that do not exist without some patient, and those of a figure at the
+    end of its scale, such as an AUC of 1, which says nothing about its own error. Where both
+    figures are at the same end, the difference is 0.
 
     Parameters
     ----------
     name : str
         Of the figure, which has its scale.
     contrasts : list of Contrast
-        Those are left out that do not exist without some patient, and those of a figure at the end
-        of its scale, such as an AUC of 1, which does not tell its own error. Where both figures
-        are at the same end, the difference is 0.
+
+    Returns
+    -------
+    list of Contrast
+    """
+    scale = scale_of(name)
+    return [one for one in contrasts if _can_be_told(one, scale)]
+
+
+def critical_values(contrasts: list[Contrast]) -> tuple[np.ndarray, np.ndarray]:
+    """Critical values for all these differences at once, and how far noise alone takes each.
+
+    Parameters
+    ----------
+    contrasts : list of Contrast
+        At least one, of one or several figures.
+
+    Returns
+    -------
+    critical, floor : arrays of shape (k,)
+        As in :func:`drocox.heldout.intervals.simultaneous`.
+    """
+    without = np.column_stack([one.first.without - one.second.without for one in contrasts])
+    return simultaneous(*jackknife(without))
+
+
+def contrast(
+    name: str, contrasts: list[Contrast], unit: float, critical: ArrayLike | None = None
+) -> list[dict]:
+    """Rows of differences with intervals.
+
+    Parameters
+    ----------
+    name : str
+        Of the figure, which has its scale.
+    contrasts : list of Contrast
+        That are :func:`estimable`.
     unit : float
         100 for percentage points, 1 for differences as they are.
+    critical : array of shape (k,), optional
+        Critical values; by default those for all these differences at once.
 
     Returns
     -------
     list of dict
-        With ``difference``, ``low``, ``high``, ``noise_floor`` and ``beyond_noise``.
+        With ``difference``, ``low``, ``high``, ``noise_floor`` (among these differences) and
+        ``beyond_noise``.
     """
-    scale = scale_of(name)
-    known = [one for one in contrasts if _can_be_told(one, scale)]
-    if not known:
+    if not contrasts:
         return []
-    first = np.array([one.first.value for one in known])
-    second = np.array([one.second.value for one in known])
-    of_first = np.column_stack([one.first.without for one in known])
-    of_second = np.column_stack([one.second.without for one in known])
-    covariance, df = jackknife(of_first - of_second)
-    critical, floor = simultaneous(covariance, df)
+    scale = scale_of(name)
+    first = np.array([one.first.value for one in contrasts])
+    second = np.array([one.second.value for one in contrasts])
+    of_first = np.column_stack([one.first.without for one in contrasts])
+    of_second = np.column_stack([one.second.without for one in contrasts])
+    for_these, floor = critical_values(contrasts)
+    critical = for_these if critical is None else np.asarray(critical)
     error, error_of_second, correlation = _errors(of_first, of_second)
     down, up = _distances(scale, first, critical * error)
     down_of_second, up_of_second = _distances(scale, second, critical * error_of_second)
     difference = first - second
     low = difference - _together(down, up_of_second, correlation)
     high = difference + _together(up, down_of_second, correlation)
-    rows = pd.DataFrame([one.names for one in known])
+    rows = pd.DataFrame([one.names for one in contrasts])
     rows = rows.assign(difference=unit * difference, low=unit * low, high=unit * high)
     rows = rows.assign(noise_floor=unit * floor, beyond_noise=(low > 0) | (high < 0))
     return rows.to_dict("records")

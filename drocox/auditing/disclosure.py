@@ -1,19 +1,41 @@
 """Small cells that must not be printed, and others from which they could be worked out.
 
-A group is hidden if it has fewer patients, events or patients without an event than allowed. Counts
-add up: those of an attribute's groups to everybody's, those of intersections to a group's. Where
-one count of such a sum is missing it could be worked out, so the smallest of the others is hidden,
-too, until every sum lacks none or at least two.
+A group is small if it has fewer patients, events or patients without an event than allowed. Counts
+add up in many ways: those of an attribute's groups to everybody's, those of intersections to a
+group's. Each count is a sum over the smallest cells, the intersections of all attributes, hence a
+row of zeros and ones. A small group's count can be worked out exactly if its row is a linear
+combination of rows that are shown. Patients and events have the same rows, so that one test is
+enough for both. While a small group fails it, the smallest group of such a combination is hidden,
+too; in the end, those are shown again that were hidden without need.
+
+What remains is what every suppressed table tells: bounds, since counts are not negative.
 """
 
 import numpy as np
 
 from drocox.auditing.families import Family
 
+ROUNDING = 1e-6  # of coefficients and distances, all of which are simple fractions
+
+
+def small_counts(patients: np.ndarray, events: np.ndarray, smallest: int) -> np.ndarray:
+    """Whether groups have fewer patients, events or patients without an event than allowed.
+
+    Parameters
+    ----------
+    patients, events : arrays of shape (k,)
+    smallest : int
+
+    Returns
+    -------
+    bool array of shape (k,)
+    """
+    return np.minimum(events, patients - events) < smallest
+
 
 def hidden_groups(
     kinds: list[Family], event: np.ndarray, smallest: int
-) -> frozenset[tuple[str, str]]:
+) -> tuple[frozenset[tuple[str, str]], int]:
     """Groups that are not shown.
 
     Parameters
@@ -26,44 +48,57 @@ def hidden_groups(
 
     Returns
     -------
-    set of (attribute, label)
+    hidden, others : set of (attribute, label), int
+        And how many of them are not small themselves.
     """
-    sizes: dict[tuple[str, str], int] = {}
-    hidden = set()
-    for family in kinds[1:]:
-        patients = np.bincount(family.codes, minlength=len(family.labels))
-        events = np.bincount(family.codes, event, minlength=len(family.labels))
-        for label, n, deaths in zip(family.labels, patients, events, strict=True):
-            sizes[family.attribute, label] = int(n)
-            if min(n, deaths, n - deaths) < smallest:
-                hidden.add((family.attribute, label))
-    sums = _sums(kinds)
-    while smallest and hidden:
-        for total, parts in sums:
-            missing = [part for part in parts if part in hidden]
-            shown = [part for part in parts if part not in hidden]
-            unknown = len(missing) + (total in hidden)
-            if unknown == 1 and shown:
-                hidden.add(min(shown, key=lambda part: sizes[part]))
-                break
-        else:
-            break
-    return frozenset(hidden)
+    names = [(family.attribute, label) for family in kinds for label in family.labels]
+    rows, patients, events = _counts(kinds, event)
+    small = small_counts(patients, events, smallest)
+    small[0] = False  # everybody
+    hidden = small.copy()
+    if not small.any():
+        return frozenset(), 0
+    # a group that holds everybody cannot be told from everybody
+    secret = small & (rows != rows[0]).any(axis=1)
+    # shorter rows with the same linear relations
+    rows = np.transpose(np.linalg.qr(rows.T, mode="r"))
+    while (known := secret & _can_be_worked_out(rows, hidden)).any():
+        parts = _combination(rows, hidden, rows[np.argmax(known)])
+        hidden[parts[np.argmin(patients[parts])]] = True
+    for k in np.argsort(-patients):  # the largest first
+        if hidden[k] and not small[k]:
+            hidden[k] = False
+            hidden[k] = (secret & _can_be_worked_out(rows, hidden)).any()
+    return frozenset(names[k] for k in np.flatnonzero(hidden)), int((hidden & ~small).sum())
 
 
-def _sums(kinds: list[Family]) -> list[tuple]:
-    """Counts that add up: a group, or everybody, and its parts."""
-    attributes = [family for family in kinds[1:] if family.compared]
-    sums: list[tuple] = []
-    for family in attributes:
-        sums.append((None, [(family.attribute, label) for label in family.labels]))
-    for cells in kinds[1 + len(attributes) :]:
-        for k, family in enumerate(attributes):
-            for code, label in zip(family.parts, family.labels, strict=True):
-                inside = [
-                    (cells.attribute, cell)
-                    for part, cell in zip(cells.parts, cells.labels, strict=True)
-                    if part[k] == code[0]
-                ]
-                sums.append(((family.attribute, label), inside))
-    return sums
+def _counts(kinds: list[Family], event: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Of each group, which of the smallest cells it is made of, its patients and its events."""
+    attributes = [family.codes for family in kinds if family.compared]
+    cell = np.unique(np.column_stack(attributes), axis=0, return_inverse=True)[1].ravel()
+    rows = []
+    patients = []
+    events = []
+    for family in kinds:
+        inside = np.zeros((len(family.labels), cell.max() + 1))
+        inside[family.codes, cell] = 1.0
+        rows.append(inside)
+        patients.append(np.bincount(family.codes, minlength=len(family.labels)))
+        events.append(np.bincount(family.codes, event, minlength=len(family.labels)))
+    return np.vstack(rows), np.concatenate(patients), np.concatenate(events)
+
+
+def _can_be_worked_out(rows: np.ndarray, hidden: np.ndarray) -> np.ndarray:
+    """Whether each row is a linear combination of those that are shown."""
+    _, sizes, axes = np.linalg.svd(rows[~hidden], full_matrices=False)
+    axes = axes[sizes > ROUNDING]
+    apart = rows - rows @ axes.T @ axes
+    return np.linalg.norm(apart, axis=1) < ROUNDING
+
+
+def _combination(rows: np.ndarray, hidden: np.ndarray, row: np.ndarray) -> np.ndarray:
+    """The shown rows, but everybody's, of a linear combination that gives a row."""
+    shown = np.flatnonzero(~hidden)
+    coefficients = np.linalg.lstsq(rows[shown].T, row, rcond=None)[0]
+    parts = shown[np.abs(coefficients) > ROUNDING]
+    return parts[parts > 0]

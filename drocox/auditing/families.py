@@ -25,12 +25,7 @@ class Family(NamedTuple):
     attribute: str
     labels: list[str]
     codes: np.ndarray
-    parts: list[tuple[int, ...]]  # of each group, the code of each attribute
-
-    @property
-    def compared(self) -> bool:
-        """Whether its groups are compared: those of one attribute are."""
-        return len(self.parts[0]) == 1
+    compared: bool  # whether these are the groups of one attribute, which are compared
 
     def groups(self, patients: HeldOut) -> list[Group]:
         """The groups, in the order of their codes.
@@ -62,11 +57,11 @@ def families(data: SurvivalData) -> tuple[list[Family], str]:
     families, note : list of Family, str
         Intersections are left out where there are too many, and the note says so.
     """
-    out = [Family("", [EVERYBODY], np.zeros(len(data), int), [()])]
+    out = [Family("", [EVERYBODY], np.zeros(len(data), int), False)]
     for name, codes in data.groups.items():
         present, where = np.unique(codes, return_inverse=True)
         labels = [data.group_labels[name][code] for code in present]
-        out.append(Family(name, labels, where, [(int(code),) for code in present]))
+        out.append(Family(name, labels, where, True))
     if len(data.groups) < 2:
         return out, ""
     matrix = np.column_stack(list(data.groups.values()))
@@ -78,6 +73,5 @@ def families(data: SurvivalData) -> tuple[list[Family], str]:
     for cell in cells:
         named = [data.group_labels[a][c] for a, c in zip(data.groups, cell, strict=True)]
         labels.append(", ".join(named))
-    parts = [tuple(int(code) for code in cell) for cell in cells]
-    out.append(Family(" × ".join(data.groups), labels, where.ravel(), parts))
+    out.append(Family(" × ".join(data.groups), labels, where.ravel(), False))
     return out, ""

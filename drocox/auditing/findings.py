@@ -11,7 +11,11 @@ MOST_DIGITS = 4  # after the point
 
 
 def sentences(
-    table: pd.DataFrame, comparisons: pd.DataFrame, slices: pd.DataFrame, notes: tuple[str, ...]
+    table: pd.DataFrame,
+    comparisons: pd.DataFrame,
+    slices: pd.DataFrame,
+    notes: tuple[str, ...],
+    of_risks: bool = False,
 ) -> list[str]:
     """A line for each note, attribute and group found, and one for the whole.
 
@@ -21,6 +25,8 @@ def sentences(
         Of an audit.
     notes : tuple of str
         What the reader must know first.
+    of_risks : bool
+        Whether calibration is a ratio of risks, not of numbers of events.
 
     Returns
     -------
@@ -32,8 +38,8 @@ def sentences(
         compared = name in comparisons["attribute"].values or " × " not in name
         if name and compared:
             of_groups = table[table["attribute"] == name].set_index("group")
-            lines.append(_attribute(name, rows, of_groups, table.iloc[0]))
-    whole = _whole(table.iloc[0])
+            lines.append(_attribute(name, rows, of_groups, table.iloc[0], of_risks))
+    whole = _whole(table.iloc[0], of_risks)
     if whole:
         lines.append(whole)
     for row in slices[slices["high"] < 0].itertuples():
@@ -84,7 +90,9 @@ def digits_for(low: float, high: float, least: int) -> int:
     return max(least, min(MOST_DIGITS, math.ceil(1 - math.log10(smallest))))
 
 
-def _attribute(name: str, rows: pd.DataFrame, of_groups: pd.DataFrame, everybody: pd.Series) -> str:
+def _attribute(
+    name: str, rows: pd.DataFrame, of_groups: pd.DataFrame, everybody: pd.Series, of_risks: bool
+) -> str:
     """What is off by one attribute, with numbers."""
     parts = {}
     for word, measure in (("ranking", "c_index"), ("calibration", "calibration")):
@@ -106,7 +114,7 @@ def _attribute(name: str, rows: pd.DataFrame, of_groups: pd.DataFrame, everybody
     if "ranking" in parts:
         text += " " + _ranking(parts["ranking"], of_groups, everybody)
     if "calibration" in parts:
-        text += " " + _calibration(parts["calibration"], of_groups, everybody)
+        text += " " + _calibration(parts["calibration"], of_groups, everybody, of_risks)
     return text
 
 
@@ -155,28 +163,32 @@ def _ranking(rows: pd.DataFrame, of_groups: pd.DataFrame, everybody: pd.Series) 
     return text[0].upper() + text[1:] if text.startswith("most") else text
 
 
-def _calibration(rows: pd.DataFrame, of_groups: pd.DataFrame, everybody: pd.Series) -> str:
+def _calibration(
+    rows: pd.DataFrame, of_groups: pd.DataFrame, everybody: pd.Series, of_risks: bool
+) -> str:
     row = _most_striking(rows)
+    what = "Observed by predicted risk" if of_risks else "Observed by expected events"
     more = _value(row["group"], "calibration", of_groups, everybody)
     fewer = _value(row["versus"], "calibration", of_groups, everybody)
     low, high = _ends(row, 2)
     return (
-        f"Observed by expected events: {_how_many(rows)}{number_text(more)} for {row['group']}, "
+        f"{what}: {_how_many(rows)}{number_text(more)} for {row['group']}, "
         f"{number_text(fewer)} for {row['versus']} (difference "
         f"{number_text(row['difference'])}, {low} to {high})."
     )
 
 
-def _whole(everybody: pd.Series) -> str:
+def _whole(everybody: pd.Series, of_risks: bool) -> str:
     """What is off for everybody."""
     parts = []
     low, high = everybody["calibration_low"], everybody["calibration_high"]
     if low > 1 or high < 1:
         words = "risks are too low" if low > 1 else "risks are too high"
-        parts.append(
-            f"{number_text(everybody['calibration'])} events are observed for each expected "
-            f"({number_text(low)} to {number_text(high)}): {words}"
-        )
+        ratio = number_text(everybody["calibration"])
+        what = f"{ratio} events are observed for each expected"
+        if of_risks:
+            what = f"the observed risk is {ratio} times the predicted one"
+        parts.append(f"{what} ({number_text(low)} to {number_text(high)}): {words}")
     low, high = everybody["slope_low"], everybody["slope_high"]
     if low > 1 or high < 1:
         words = "not extreme enough" if low > 1 else "too extreme"

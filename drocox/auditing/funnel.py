@@ -16,7 +16,8 @@ import numpy as np
 import pandas as pd
 from scipy import special, stats
 
-from drocox.heldout.intervals import LEVEL
+from drocox.heldout import Estimate
+from drocox.heldout.intervals import LEVEL, jackknife
 
 
 class Funnel(NamedTuple):
@@ -47,7 +48,9 @@ class Funnel(NamedTuple):
         return special.expit(centre - half), special.expit(centre + half)
 
 
-def funnel(attribute: str, table: pd.DataFrame, differences: pd.DataFrame) -> Funnel:
+def funnel(
+    attribute: str, table: pd.DataFrame, differences: pd.DataFrame, estimates: dict[str, Estimate]
+) -> Funnel:
     """The funnel of an attribute's groups.
 
     Parameters
@@ -55,6 +58,8 @@ def funnel(attribute: str, table: pd.DataFrame, differences: pd.DataFrame) -> Fu
     attribute : str
     table, differences : DataFrame
         Of an audit; everybody is the first row.
+    estimates : dict of str to Estimate
+        The c-index of each group, by label.
 
     Returns
     -------
@@ -68,9 +73,12 @@ def funnel(attribute: str, table: pd.DataFrame, differences: pd.DataFrame) -> Fu
     groups = rows[["group", "events", "c_index"]].assign(
         beyond_noise=rows["group"].isin(beyond.index[beyond])
     )
-    with np.errstate(divide="ignore", invalid="ignore"):
-        width = special.logit(rows["c_index_high"]) - special.logit(rows["c_index_low"])
-    of_one_event = width / (2 * 1.96) * np.sqrt(rows["events"].astype(float))
+    of_one_event = np.full(len(rows), np.nan)
+    with np.errstate(divide="ignore", invalid="ignore"):  # at the end of the scale
+        for k, row in enumerate(rows.itertuples()):
+            without = special.logit(estimates[row.group].without)
+            variance = jackknife(without[:, None])[0].item()
+            of_one_event[k] = np.sqrt(variance * row.events)
     known = of_one_event[np.isfinite(of_one_event) & (of_one_event > 0)]
-    spread = float(known.median()) if len(known) else np.nan
+    spread = float(np.median(known)) if len(known) else np.nan
     return Funnel(attribute, groups.reset_index(drop=True), float(table["c_index"].iloc[0]), spread)

@@ -1,11 +1,13 @@
 """Groups of patients judged: figures with intervals, and differences between groups.
 
 Each figure is an :class:`drocox.heldout.Estimate`. On the scale g where it is nearly normal (the
-logarithm of a ratio, the logit of a share), its interval is :math:`g^{-1}(g(v) \\pm 1.96 \\sigma)`
-with the jackknife's standard error :math:`\\sigma`. Differences are in percentage points where the
-figure is a share, with intervals (:mod:`drocox.auditing.contrasts`) that hold for all pairs of an
-attribute at once, or for those of all attributes. Of more than six groups each is compared with
-everybody. AUC and Brier score at a horizon need some patients on either side of it.
+logarithm of a ratio, the logit of a share), its interval is :math:`g^{-1}(g(v) \\pm t \\sigma)`
+with the jackknife's standard error :math:`\\sigma` and the quantile t of Student's distribution
+(:mod:`drocox.heldout.intervals`). Differences are in percentage points where the figure is a share,
+with intervals (:mod:`drocox.auditing.contrasts`) that hold for all attributes at once, those of
+ranking and calibration together, or for the pairs of one attribute and measure. Of more than six
+groups each is compared with everybody. AUC and Brier score at a horizon need some patients on
+either side of it.
 """
 
 from itertools import combinations
@@ -15,17 +17,24 @@ import numpy as np
 import pandas as pd
 from tqdm import tqdm
 
-from drocox.auditing.contrasts import Contrast, Scale, contrast, scale_of
+from drocox.auditing.contrasts import (
+    Contrast,
+    Scale,
+    contrast,
+    critical_values,
+    estimable,
+    scale_of,
+)
 from drocox.auditing.families import EVERYBODY, Family, Group
 from drocox.auditing.predictions import Predictions
 from drocox.heldout import FEWEST_EVENTS, Estimate, HeldOut
-from drocox.heldout.intervals import jackknife
+from drocox.heldout.intervals import jackknife, simultaneous
 
 MOST_PAIRED = 6  # groups that are compared with each other; more are compared with everybody
 MOST_CROSSED = 20_000_000  # groups times patients, up to which members are compared with everybody
 AT_HORIZON = ("auc", "brier")  # figures that set patients with an event by then against others
 FEWEST_AT_HORIZON = 5  # of either kind, that a group needs to be judged there
-UNTIED = {"c_index": "untied", "concordance": "untied"}  # figures that count pairs of one time
+HEADLINE = ("c_index", "calibration")  # measures that the findings are about
 
 
 class Measure(NamedTuple):
@@ -81,7 +90,7 @@ def with_interval(name: str, estimate: Estimate) -> dict[str, float]:
     centre = scale.forward(estimate.value)
     if scale.back is np.exp and not np.isfinite(centre):
         centre = np.nan  # hazards beyond the largest number
-    half = 1.96 * _error(scale, estimate)
+    half = _half(scale, estimate)
     return {
         name: scale.back(centre),
         f"{name}_low": scale.back(centre - half),
@@ -89,14 +98,16 @@ def with_interval(name: str, estimate: Estimate) -> dict[str, float]:
     }
 
 
-def _error(scale: Scale, estimate: Estimate) -> float:
-    """The jackknife's standard error on a scale."""
-    covariance, _ = jackknife(scale.forward(estimate.without)[:, None])
-    if np.isfinite(covariance).all():
-        return float(np.sqrt(covariance.item()))
-    # without one of the patients it is at the end of the scale
-    covariance, _ = jackknife(estimate.without[:, None])
-    return float(scale.derivative(np.float64(estimate.value)) * np.sqrt(covariance.item()))
+def _half(scale: Scale, estimate: Estimate) -> float:
+    """Half the width of an interval on a scale."""
+    covariance, df = jackknife(scale.forward(estimate.without)[:, None])
+    slope = 1.0
+    if not np.isfinite(covariance).all():
+        # without one of the patients it is at the end of the scale
+        covariance, df = jackknife(estimate.without[:, None])
+        slope = scale.derivative(np.float64(estimate.value))
+    critical, _ = simultaneous(covariance, df)
+    return float(critical.item() * slope * np.sqrt(covariance.item()))
 
 
 class Judged(NamedTuple):
@@ -111,7 +122,7 @@ def judge(
     predictions: Predictions,
     kinds: list[Family],
     hidden: frozenset[tuple[str, str]] = frozenset(),
-    familywise: bool = False,
+    familywise: bool = True,
 ) -> Judged:
     """Figures of all groups, and their differences within an attribute.
 
@@ -123,7 +134,7 @@ def judge(
     hidden : set of (attribute, label)
         Groups that are not shown.
     familywise : bool
-        Whether intervals of differences hold for all attributes at once, in each measure.
+        As in :func:`drocox.audit`.
 
     Returns
     -------
@@ -132,36 +143,25 @@ def judge(
     everybody = predictions.patients
     whole = Group(EVERYBODY, np.full(len(everybody.time), True), everybody)
     rows, judged = _counted(everybody, kinds, hidden)
-    comparisons: list[dict] = []
-    imparity: list[dict] = []
+    contrasts: dict[str, list[list[Contrast]]] = {}
     for name, method in tqdm(
         predictions.measures.items(), "audit", leave=False, disable=None, delay=5
     ):
-        contrasts: list[list[Contrast]] = []
-        by_algorithm: list[list[Contrast]] = []
+        contrasts[name] = []
         for family, groups in zip(kinds, judged, strict=True):
             estimates = _estimates(everybody, groups, family, name, method)
             for label, estimate in estimates.items():
                 rows[family.attribute, label] |= with_interval(name, estimate)
-            if not family.compared or not MEASURES[name].compared:
-                continue
-            if name == "concordance":
-                by_algorithm.append(_contrasts(estimates, whole, family, name, method))
-            kind = UNTIED.get(name, "")  # ties in time are no difference between groups
-            if kind:
-                estimates = _estimates(everybody, groups, family, name, method, kind)
-            contrasts.append(_contrasts(estimates, whole, family, name, method, kind))
-        for row in differences(name, contrasts, familywise):
-            comparisons.append({"measure": name, **row})
-        imparity += differences("concordance", by_algorithm, familywise)
+            compared = family.compared and MEASURES[name].compared
+            if compared and not predictions.backwards:
+                contrasts[name].append(_contrasts(estimates, whole, family, name, method))
+    comparisons = differences(contrasts, familywise)
     attributes = [family.attribute for family in kinds]
     comparisons.sort(key=lambda row: attributes.index(row["attribute"]))
-    without_measure = [column for column in COMPARISON_COLUMNS if column != "measure"]
-    return Judged(
-        pd.DataFrame(rows.values()).reindex(columns=TABLE_COLUMNS),
-        pd.DataFrame(comparisons, columns=COMPARISON_COLUMNS),
-        pd.DataFrame(imparity, columns=without_measure),
-    )
+    table = pd.DataFrame(rows.values()).reindex(columns=TABLE_COLUMNS)
+    compared = pd.DataFrame(comparisons, columns=COMPARISON_COLUMNS)
+    imparity = compared[compared["measure"] == "concordance"].drop(columns="measure")
+    return Judged(table, compared, imparity.reset_index(drop=True))
 
 
 def _counted(
@@ -219,22 +219,17 @@ def group_estimates(
 
 
 def _contrasts(
-    estimates: dict[str, Estimate],
-    whole: Group,
-    family: Family,
-    name: str,
-    method: str,
-    kind: str = "",
+    estimates: dict[str, Estimate], whole: Group, family: Family, name: str, method: str
 ) -> list[Contrast]:
     """Differences of every two groups of a family; of many groups, of each and everybody."""
     against = None
     if len(family.labels) > MOST_PAIRED:
-        against = _estimate(whole.alone, whole, name, method, kind)
+        against = _estimate(whole.alone, whole, name, method)
     return group_pairs(family.attribute, estimates, against)
 
 
 def _estimates(
-    everybody: HeldOut, judged: list[Group], family: Family, name: str, method: str, kind: str = ""
+    everybody: HeldOut, judged: list[Group], family: Family, name: str, method: str
 ) -> dict[str, Estimate]:
     """One figure of several groups, by label."""
     n = len(everybody.time)
@@ -248,7 +243,7 @@ def _estimates(
         others = None
         if len(family.labels) == 2 == len(judged):
             others = next(other.alone for other in judged if other is not group)
-        out[group.label] = _estimate(everybody, group, name, method, kind, others)
+        out[group.label] = _estimate(everybody, group, name, method, others)
     return out
 
 
@@ -259,21 +254,15 @@ def _enough_at_horizon(group: HeldOut) -> bool:
 
 
 def _estimate(
-    everybody: HeldOut,
-    group: Group,
-    name: str,
-    method: str,
-    kind: str,
-    others: HeldOut | None = None,
+    everybody: HeldOut, group: Group, name: str, method: str, others: HeldOut | None = None
 ) -> Estimate:
     """One figure of a group; those that do not depend on others are made of the group alone."""
     if name == "concordance":
-        return everybody.concordance(group.members, kind or "b1", group.alone, others)
+        return everybody.concordance(group.members, group.alone, others)
     if name == "mean_risk":
         return everybody.mean_risk(group.members)
     of_all = np.full(len(group.alone.time), True)
-    arguments = (kind,) if kind else ()
-    value, inside = getattr(group.alone, method)(of_all, *arguments)
+    value, inside = getattr(group.alone, method)(of_all)
     without = np.full(len(everybody.time), value)
     without[group.members] = inside
     return Estimate(value, without)
@@ -306,26 +295,37 @@ def group_pairs(
     return out
 
 
-def differences(name: str, families: list[list[Contrast]], familywise: bool) -> list[dict]:
-    """Differences with intervals that hold together: those of each attribute, or all.
+def differences(contrasts: dict[str, list[list[Contrast]]], familywise: bool) -> list[dict]:
+    """Differences with intervals that hold together.
 
     Parameters
     ----------
-    name : str
-        A key of :data:`MEASURES`.
-    families : list of lists of Contrast
-        Of each attribute.
+    contrasts : dict of str to lists of lists of Contrast
+        By measure, a key of :data:`MEASURES`: the pairs of each attribute.
     familywise : bool
-        Whether they hold for all attributes at once.
+        Whether intervals hold for the pairs of all attributes at once, those of the headline's two
+        measures together, or for the pairs of one attribute and measure.
 
     Returns
     -------
     list of dict
-        With the columns of :func:`drocox.auditing.contrasts.contrast`.
+        With ``measure`` and the columns of :func:`drocox.auditing.contrasts.contrast`.
     """
+    known = {}
+    for name, families in contrasts.items():
+        known[name] = [estimable(name, pairs) for pairs in families]
+    critical: dict[str, list[list[float]]] = {}
     if familywise:
-        families = [[one for pairs in families for one in pairs]]
+        headline = [name for name in HEADLINE if name in known]
+        for together in [headline, *([name] for name in known if name not in HEADLINE)]:
+            everything = [one for name in together for pairs in known[name] for one in pairs]
+            values = iter(critical_values(everything)[0] if everything else ())
+            for name in together:
+                critical[name] = [[next(values) for _ in pairs] for pairs in known[name]]
     rows = []
-    for pairs in families:
-        rows += contrast(name, pairs, MEASURES[name].unit)
+    for name, families in known.items():
+        for k, pairs in enumerate(families):
+            wide = critical[name][k] if familywise else None
+            for row in contrast(name, pairs, MEASURES[name].unit, wide):
+                rows.append({"measure": name, **row})
     return rows

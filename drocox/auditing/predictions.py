@@ -9,7 +9,9 @@ with a training part, its Breslow baseline :math:`\hat H_0` gives expected event
 
 *Survival probabilities* :math:`S_i(t)` at one or several times rank the patients by
 :math:`\log(-\log S_i(t))` at the horizon, and say how high the risk is. Between the times
-:math:`-\log S_i` is interpolated.
+:math:`-\log S_i` is interpolated, or :math:`S_i` itself where it falls to 0. Probabilities of
+exactly 0 or 1, which rounding gives, have no finite log-hazard. These patients are ranked, and left
+out of the slope.
 
 *Expected events* say how many, not who.
 
@@ -27,11 +29,12 @@ import pandas as pd
 from drocox import _checks
 from drocox.data import SurvivalData
 from drocox.heldout import FEWEST_EVENTS, Estimate, HeldOut, default_horizon, expected_events
-from drocox.heldout.intervals import jackknife
+from drocox.heldout.intervals import jackknife, simultaneous
 
-TINY = 1e-300  # the least cumulative hazard: its logarithm is a number
+BEYOND = 1e3  # by how much risks of 0 and 1 rank outside all others, whose log-hazards are smaller
 RISING = 1e-6  # that a survival curve may do by rounding
 FAR = 10  # times as steep or as flat as log-hazards: another scale, or far too extreme
+MANY_TIES = 0.05  # share of the pairs in which an event and a censoring have the same time
 
 
 class Predictions(NamedTuple):
@@ -40,7 +43,13 @@ class Predictions(NamedTuple):
     patients: HeldOut
     ranks: bool  # whether it says who is at higher risk
     scaled: bool  # whether it is on the scale of log-hazards
+    backwards: bool  # whether it ranks the wrong way round, so that groups are not compared
     notes: tuple[str, ...]  # what the reader should know about it
+
+    @property
+    def of_risks(self) -> bool:
+        """Whether calibration is observed by predicted risk, for want of expected events."""
+        return self.measures.get("calibration") == "risk_ratio"
 
     @property
     def measures(self) -> dict[str, str]:
@@ -99,12 +108,21 @@ def predictions(
     risk = None
     log_hazards = None
     events = None
+    notes: list[str] = []
     if survival is not None:
         curves = _Curves(survival, times, horizon, n)
-        hazard = np.maximum(curves.hazard_at(np.full(n, until)), TINY)
+        hazard = curves.hazard_at(np.full(n, until))
         risk = -np.expm1(-hazard)
-        log_hazards = np.log(hazard)
+        with np.errstate(divide="ignore"):
+            log_hazards = np.log(hazard)
         events = curves.expected_events(data)
+        notes += _exact_risks(log_hazards)
+    if events is not None and expected is None and not np.isfinite(events).all():
+        notes.append(
+            f"Survival of {np.isinf(events).sum()} of {n} patients falls to exactly 0 before they "
+            "leave, so that expected events are unknown. Calibration is observed by predicted risk."
+        )
+        events = None
     if expected is not None:
         events = _checked_expected(expected, data)
     if scores is not None:
@@ -116,8 +134,8 @@ def predictions(
     ranks = scores is not None or survival is not None
     if scores is not None:
         rank_by = scores
-    elif survival is not None:
-        rank_by = log_hazards
+    elif log_hazards is not None:
+        rank_by = np.clip(log_hazards, -BEYOND, BEYOND)
     else:
         rank_by = np.zeros(n)  # expected events alone say nothing about who is next
     patients = HeldOut(rank_by, data.time, data.event, fold, events, until, risk, log_hazards)
@@ -127,14 +145,46 @@ def predictions(
 
     backwards = _backwards(patients, survival is not None) if ranks else ""
     strange = ""
-    if scores is not None and survival is None:
-        strange = _strange_scale(patients, bool(backwards))
-    notes = [note for note in (backwards, strange) if note]
-    if parts and strange:
+    if scores is not None and survival is None and not backwards:
+        strange = _strange_scale(patients)
+    notes = [note for note in (backwards, strange) if note] + notes
+    scaled = ranks and not strange and not backwards
+    if parts and not scaled:
         notes.append("Calibration needs log-hazards, or survival=: it is not shown.")
-    if parts and not strange:
+    if parts and scaled:
         patients = _with_baseline(patients, parts)
-    return Predictions(patients, ranks, ranks and not strange, tuple(notes))
+    if ranks:
+        notes += _coarse_times(patients)
+    return Predictions(patients, ranks, scaled, bool(backwards), tuple(notes))
+
+
+def _exact_risks(log_hazards: np.ndarray) -> list[str]:
+    """A note where risks are exactly 0 or 1."""
+    exact = ~np.isfinite(log_hazards)
+    if not exact.any():
+        return []
+    return [
+        f"{exact.sum()} of {len(exact)} predicted risks are exactly 0 or 1, as rounded ones can "
+        "be. The slope is that of the other patients, and mean risk is unknown."
+    ]
+
+
+def _coarse_times(patients: HeldOut) -> list[str]:
+    """A note where many pairs of the c-index have the same time."""
+    tied = 0.0
+    for fold in np.unique(patients.fold):
+        rows = patients.fold == fold
+        rank = np.unique(patients.time[rows], return_inverse=True)[1]
+        event = patients.event[rows]
+        tied += float(np.bincount(rank, event) @ np.bincount(rank, ~event))
+    share = tied / (patients.harrell_pairs[:, 1].sum() / 2)
+    if share < MANY_TIES:
+        return []
+    return [
+        f"Times are coarse: in {100 * share:.0f} % of the pairs behind the c-index one patient has "
+        "the event at the time when the other leaves. It counts as the earlier one, which can make "
+        "groups differ that are ranked alike."
+    ]
 
 
 def check_data(data: SurvivalData) -> None:
@@ -224,7 +274,8 @@ class _Curves:
                 "1 - survival, if these are risks"
             )
         self.times = times[order]
-        self.hazard = -np.log(np.maximum(survival, TINY))
+        with np.errstate(divide="ignore"):
+            self.hazard = -np.log(survival)  # infinite where nobody survives
 
     def hazard_at(self, time: np.ndarray) -> np.ndarray:
         """Cumulative hazard of each patient at a time of its own, up to the last time given."""
@@ -235,7 +286,9 @@ class _Curves:
         high = self.hazard[rows, after - 1]
         low = np.where(after > 1, self.hazard[rows, np.maximum(after - 2, 0)], 0.0)
         share = (time - grid[after - 1]) / (grid[after] - grid[after - 1])
-        return low + share * (high - low)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            between = np.where(np.isinf(high), low - np.log1p(-share), low + share * (high - low))
+        return np.where(np.isinf(low), np.inf, between)
 
     def expected_events(self, data: SurvivalData) -> np.ndarray | None:
         """Expected events of each patient, if there are several times up to the last event."""
@@ -350,7 +403,9 @@ def _with_baseline(patients: HeldOut, parts: list[tuple]) -> HeldOut:
 
 def _interval(estimate: Estimate) -> tuple[float, float]:
     """A plain 95 % interval; NaN where it does not exist."""
-    half = 1.96 * np.sqrt(jackknife(estimate.without[:, None])[0].item())
+    covariance, df = jackknife(estimate.without[:, None])
+    critical, _ = simultaneous(covariance, df)
+    half = critical.item() * np.sqrt(covariance.item())
     return estimate.value - half, estimate.value + half
 
 
@@ -359,22 +414,23 @@ def _backwards(patients: HeldOut, probabilities: bool) -> str:
     c_index = patients.c_index(np.full(len(patients.time), True))
     if not _interval(c_index)[1] < 0.5:
         return ""
-    start = f"Backwards: the c-index is {c_index.value:.2f}, below one half. "
     if probabilities:
-        return start + "These look like risks, not survival: pass survival=1 - risk."
-    scores = patients.scores
-    if scores.min() >= 0 and scores.max() <= 1:
-        return start + "Scores between 0 and 1 look like survival: pass survival=…, times=…."
-    if scores.min() >= 0:
-        return start + "They look like times to the event: pass -scores; higher is earlier."
-    return start + "Higher scores must mean earlier events: pass -scores."
+        advice = "These look like risks, not survival: pass survival=1 - risk."
+    elif patients.scores.min() >= 0 and patients.scores.max() <= 1:
+        advice = "Scores between 0 and 1 look like survival: pass survival=…, times=…."
+    elif patients.scores.min() >= 0:
+        advice = "They look like times to the event: pass -scores; higher is earlier."
+    else:
+        advice = "Higher scores must mean earlier events: pass -scores."
+    return (
+        f"Backwards: the c-index is {c_index.value:.2f}, below one half. {advice} Groups are not "
+        "compared, and slope and mean risk are not shown."
+    )
 
 
-def _strange_scale(patients: HeldOut, backwards: bool) -> str:
+def _strange_scale(patients: HeldOut) -> str:
     """What scores look like that are no log-hazards, and what to pass instead."""
     scores = patients.scores
-    if backwards:
-        return "So mean risk and slope are not shown."
     slope = patients.slope(np.full(len(scores), True))
     low, high = _interval(slope)
     if low <= 1 <= high:

@@ -126,23 +126,10 @@ class HeldOut:
 
         By Algorithm B.1, then by Harrell's rules; see :mod:`drocox.concordance`.
         """
-        return self._counted(self.time)
-
-    @cached_property
-    def untied_counts(self) -> np.ndarray:
-        """Points and pairs with others who are observed until another time, shape (n, 2)."""
-        # An event before those censored at its time is compared with them; after them it is not.
-        rank = np.unique(self.time, return_inverse=True)[1]
-        both = np.bincount(rank, self.event) * np.bincount(rank, ~self.event)
-        if not both.any():
-            return self.counts[:, 2:]
-        return self._counted((2 * rank + self.event).astype(float))[:, 2:]
-
-    def _counted(self, time: np.ndarray) -> np.ndarray:
-        out = np.zeros((len(time), 4))
+        out = np.zeros((len(self.time), 4))
         for fold in np.unique(self.fold[self.event]):
             rows = np.flatnonzero(self.fold == fold)
-            counts = concordance.count(self.scores[rows], time[rows], self.event[rows])
+            counts = concordance.count(self.scores[rows], self.time[rows], self.event[rows])
             columns = (counts.points, counts.pairs, counts.harrell_points, counts.harrell_pairs)
             out[rows] = np.column_stack(columns)
         return out
@@ -152,21 +139,10 @@ class HeldOut:
         """Points and pairs of each patient by Algorithm B.1, shape (n, 2)."""
         return self.counts[:, :2]
 
-    def of_kind(self, kind: str) -> np.ndarray:
-        """Points and pairs of each patient with all others of their fold.
-
-        Parameters
-        ----------
-        kind : {"b1", "harrell", "untied"}
-            By Algorithm B.1, by Harrell's rules, or without pairs of one time.
-
-        Returns
-        -------
-        array of shape (n, 2)
-        """
-        if kind == "untied":
-            return self.untied_counts
-        return self.counts[:, 2:] if kind == "harrell" else self.counts[:, :2]
+    @property
+    def harrell_pairs(self) -> np.ndarray:
+        """Points and pairs of each patient by Harrell's rules, shape (n, 2)."""
+        return self.counts[:, 2:]
 
     def alone(self, members: np.ndarray) -> "HeldOut":
         """The members, compared among themselves.
@@ -187,37 +163,29 @@ class HeldOut:
         without[members] = left
         return Estimate(value, without)
 
-    def c_index(self, members: np.ndarray, kind: str = "harrell") -> Estimate:
+    def c_index(self, members: np.ndarray) -> Estimate:
         """Harrell's c-index among the members.
 
         Parameters
         ----------
         members : bool array of shape (n,)
-        kind : {"harrell", "untied"}
-            As in :meth:`of_kind`.
 
         Returns
         -------
         Estimate
         """
         # every pair is in the counts of both its patients and leaves with either
-        total, left = _ratio(2 * self.alone(members).of_kind(kind), counted=2)
+        total, left = _ratio(2 * self.alone(members).harrell_pairs, counted=2)
         return self._of_all(members, total, left)
 
     def concordance(
-        self,
-        members: np.ndarray,
-        kind: str = "b1",
-        alone: "HeldOut | None" = None,
-        others: "HeldOut | None" = None,
+        self, members: np.ndarray, alone: "HeldOut | None" = None, others: "HeldOut | None" = None
     ) -> Estimate:
         """Concordance fraction of Algorithm B.1: members compared with everybody.
 
         Parameters
         ----------
         members : bool array of shape (n,)
-        kind : {"b1", "harrell", "untied"}
-            As in :meth:`of_kind`.
         alone, others : HeldOut, optional
             The members, and all who are none, where they were counted before.
 
@@ -227,12 +195,12 @@ class HeldOut:
         """
         # A patient takes away their pairs as a member, and those of members with them. The latter
         # are known for members; for others they are what is left without other others.
-        lost = 2 * self.of_kind(kind)
+        lost = 2 * self.all_pairs
         alone = alone or self.alone(members)
-        lost[members] = self.of_kind(kind)[members] + alone.of_kind(kind)
+        lost[members] = self.all_pairs[members] + alone.all_pairs
         if not members.all():
             others = others or self.subset(~members)
-            lost[~members] = self.of_kind(kind)[~members] - others.of_kind(kind)
+            lost[~members] = self.all_pairs[~members] - others.all_pairs
         return _ratio(lost, counted=2)
 
     def uno_c(self, members: np.ndarray) -> Estimate:
@@ -261,6 +229,10 @@ class HeldOut:
     def slope(self, members: np.ndarray) -> Estimate:
         """Calibration slope of the scores among the members: see :mod:`drocox.heldout.slope`.
 
+        Members whose log-hazard is infinite, since their risk is exactly 0 or 1, are left out. This
+        selects patients by what was predicted, not by what happened, so the slope of the others is
+        unbiased.
+
         Parameters
         ----------
         members : bool array of shape (n,)
@@ -270,11 +242,13 @@ class HeldOut:
         Estimate
             NaN where there is no slope. Its values without a patient are one Newton step from it.
         """
-        alone = self.alone(members)
-        if not alone.event.any():
-            return self._of_all(members, np.nan, np.full(len(alone.event), np.nan))
+        finite = members & np.isfinite(self.linear)
+        alone = self.alone(finite)
+        fewest = 1 if finite.sum() == members.sum() else FEWEST_EVENTS
+        if alone.event.sum() < fewest:
+            return Estimate(np.nan, np.full(len(members), np.nan))
         slope = calibration_slope(alone.linear, alone.time, alone.event, alone.fold)
-        return self._of_all(members, *slope)
+        return self._of_all(finite, *slope)
 
     def calibration(self, members: np.ndarray) -> Estimate:
         """Observed by expected events of the members.
@@ -391,7 +365,10 @@ class HeldOut:
         Returns
         -------
         Estimate
+            NaN if some hazard is 0 or infinite.
         """
+        if not np.isfinite(self.linear).all():
+            return Estimate(np.nan, np.full(len(members), np.nan))
         patients = np.bincount(self.fold)
         mean = np.bincount(self.fold, self.linear) / patients
         score = self.linear - mean[self.fold]

@@ -162,12 +162,15 @@ def calibration_curve(
     Returns
     -------
     DataFrame
-        A row for each part: ``patients``, ``predicted`` and ``observed``.
+        A row for each part: ``patients``, ``events`` up to the horizon, ``predicted`` and
+        ``observed``.
     """
     part = np.argsort(np.argsort(risk, kind="stable")) * bins // len(risk)
     rows = []
     for k in np.unique(part):
         mine = part == k
         observed, _ = observed_risk(time[mine], event[mine], horizon)
-        rows.append({"patients": mine.sum(), "predicted": risk[mine].mean(), "observed": observed})
+        events = (event[mine] & (time[mine] <= horizon)).sum()
+        row = {"patients": mine.sum(), "events": events}
+        rows.append(row | {"predicted": risk[mine].mean(), "observed": observed})
     return pd.DataFrame(rows)

@@ -6,7 +6,7 @@ import pytest
 
 import drocox
 from drocox.auditing import judging
-from drocox.auditing.contrasts import Contrast, contrast
+from drocox.auditing.contrasts import Contrast, contrast, estimable
 from drocox.auditing.findings import digits_for, number_text, sentences
 from drocox.heldout import Estimate
 from drocox.heldout.intervals import jackknife, simultaneous
@@ -74,9 +74,10 @@ def test_a_figure_at_the_end_of_its_scale_is_not_compared():
     values = np.r_[np.ones(10), np.zeros(3), np.ones(12)]
     first = np.arange(25) < 10
     ones, others = mean_of(values, first), mean_of(values, ~first)
-    assert contrast("auc", [Contrast({}, ones, others)], 1) == []
-    assert len(contrast("slope", [Contrast({}, ones, others)], 1)) == 1
-    same = contrast("auc", [Contrast({}, ones, ones)], 1)[0]  # both: no difference
+    assert estimable("auc", [Contrast({}, ones, others)]) == []
+    assert len(estimable("slope", [Contrast({}, ones, others)])) == 1
+    both = estimable("auc", [Contrast({}, ones, ones)])
+    same = contrast("auc", both, 1)[0]  # no difference
     assert same["low"] == same["difference"] == same["high"] == 0 and not same["beyond_noise"]
 
 

@@ -29,7 +29,7 @@ from scipy import optimize
 
 import drocox
 from drocox.auditing.families import EVERYBODY, families
-from drocox.auditing.judging import MEASURES, UNTIED, Judged, judge
+from drocox.auditing.judging import MEASURES, Judged, judge
 from drocox.auditing.predictions import predictions
 from drocox.chapters.your_own_data import COVERAGE
 from drocox.heldout import assign_folds, default_horizon
@@ -98,10 +98,10 @@ class Design:
 
 
 def judged(data: drocox.SurvivalData, horizon: float, given: dict) -> Judged:
-    """The audit's figures and differences."""
+    """The audit's figures, and differences whose intervals hold within attribute and measure."""
     one = predictions(data, horizon=horizon, **given)
     with np.errstate(divide="ignore", invalid="ignore"):
-        return judge(one, families(data)[0])
+        return judge(one, families(data)[0], familywise=False)
 
 
 def by_one_model(data: drocox.SurvivalData, train: drocox.SurvivalData) -> dict:
@@ -139,7 +139,6 @@ class Truth:
         everybody = np.full(len(large), True)
         self.last = f"group = {design.groups - 1}"
         self.figures: dict[tuple[str, str], float] = {}
-        self.compared: dict[tuple[str, str], float] = {}  # without pairs of one time
         for who, members in (("others", ~last), ("last", last), (EVERYBODY, everybody)):
             alone = one.patients.alone(members)
             for name, method in one.measures.items():
@@ -147,8 +146,6 @@ class Truth:
                 figure = getattr(one.patients if of_all else alone, method)
                 mask = members if of_all else everybody[: members.sum()]
                 self.figures[name, who] = figure(mask).value
-                kind = {"kind": UNTIED[name]} if name in UNTIED else {}
-                self.compared[name, who] = figure(mask, **kind).value
 
     def who(self, label: str) -> str:
         """A group of the sample that has the same truth."""
@@ -160,7 +157,7 @@ class Truth:
 
     def difference(self, name: str, group: str, versus: str) -> float:
         """A difference, in the audit's unit."""
-        first, second = (self.compared[name, self.who(label)] for label in (group, versus))
+        first, second = (self.figures[name, self.who(label)] for label in (group, versus))
         return MEASURES[name].unit * (first - second)
 
 
@@ -215,7 +212,7 @@ def false_alarms(sets: int) -> dict[str, float]:
         data = drocox.SurvivalData("d", X, np.minimum(death, leaves), death <= leaves, groups)
         given = {"scores": x @ SCORE, "expected": data.time * np.exp(x @ SCORE)}
         apart = judged(data, None, given).comparisons
-        found = drocox.audit(data, **given, familywise=True)
+        found = drocox.audit(data, **given)
         for measure in ("c_index", "calibration"):
             of_apart = apart.loc[apart["measure"] == measure, "beyond_noise"]
             of_all = found.differences.loc[found.differences["measure"] == measure, "beyond_noise"]
