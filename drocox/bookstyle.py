@@ -12,27 +12,16 @@ import os
 import re
 
 import matplotlib.pyplot as plt
-import pandas as pd
 from IPython import get_ipython
 from matplotlib.figure import Figure
 from matplotlib_inline.backend_inline import set_matplotlib_formats
 
+from drocox.exercises.patients import SIX  # noqa: F401, chapters import it from here
 from drocox.narrow import ABOUT, svg_and_narrow
 
 # Okabe and Ito's palette without yellow and black: distinct for colour-blind readers, on white and
 # on black. The book's style sheet adjusts each to the ground (--dc-0, --dc-1, ...).
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
-
-# Six patients who are met again in every chapter of parts I and II: months, death, one feature.
-SIX = pd.DataFrame(
-    {
-        "time": [2.0, 3.0, 5.0, 8.0, 9.0, 12.0],
-        "event": [True, False, True, True, False, True],
-        "x": [2.0, 1.0, 0.0, 1.0, -1.0, -1.0],
-        "group": ["a", "b", "a", "b", "a", "b"],
-    },
-    index=pd.Index(list("ABCDEF"), name="patient"),
-)
 
 
 class _Guards(ast.NodeTransformer):

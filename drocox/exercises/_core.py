@@ -25,7 +25,8 @@ from drocox.exercises._answers import (
     Question,
 )
 
-MODULES = ("survival", "metrics", "worst_case", "training", "experiments", "beyond", "quizzes")
+# in this order: an exercise of the first two is found without torch
+MODULES = ("survival", "worst_case", "metrics", "training", "experiments", "beyond", "quizzes")
 QUIZ = "quiz-"  # how the names of quiz questions begin
 
 
@@ -77,10 +78,14 @@ def names() -> list[str]:
     return sorted(name for name in _all() if not name.startswith(QUIZ))
 
 
-def _find(name: str, among: Mapping):
-    if name not in among:
+def _load(name: str) -> None:
+    """Import modules until one has an exercise of this name."""
+    for module in MODULES:
+        if name in _judges:
+            return
+        importlib.import_module(f"drocox.exercises.{module}")
+    if name not in _judges:
         raise ValueError(f"no exercise is called {name!r}; drocox.exercises.names() lists them")
-    return among[name]
 
 
 def check(name: str, answer: object = ...) -> Verdict:
@@ -98,7 +103,8 @@ def check(name: str, answer: object = ...) -> Verdict:
     Verdict
         True if right; shown as one line that says what is wrong, if something is.
     """
-    judge = _find(name, _all())
+    _load(name)
+    judge = _judges[name]
     if answer is ... or answer is None:
         says = NO_ANSWER
     else:
@@ -194,13 +200,14 @@ def question(name: str) -> Question | None:
 
     None if the answer is a function, which only a notebook can judge.
     """
-    _find(name, _all())
+    _load(name)
     return _questions.get(name)
 
 
 def hints(name: str) -> list[str]:
     """All hints of an exercise, the gentlest first."""
-    return _find(name, _hints())
+    _load(name)
+    return _hints()[name]
 
 
 class FunctionExercise:

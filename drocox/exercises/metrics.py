@@ -6,9 +6,9 @@ from sksurv.linear_model import CoxPHSurvivalAnalysis
 from sksurv.util import Surv
 
 from drocox import SurvivalData, evaluate, fairness, regularizers
-from drocox.bookstyle import SIX
 from drocox.exercises._answers import Question, numbers_question, parts_question
 from drocox.exercises._core import asks, asks_function
+from drocox.exercises.patients import SIX
 from drocox.exercises.survival import EVENT, IN_A, PATIENTS, SCORES, TIME
 
 OUTCOME = TIME, EVENT

@@ -1,12 +1,10 @@
-"""Exercises on the worst case, its dual and who gets the weight."""
+"""Exercises on the worst case, its dual and who gets the weight; they need no torch."""
 
 import numpy as np
-import torch
 
-from drocox import cox, dro
 from drocox.exercises._answers import numbers_question
 from drocox.exercises._core import asks, asks_function
-from drocox.exercises.survival import EVENT, SCORES, TIME
+from drocox.exercises.survival import SCORES, losses_of_six
 
 
 def _over(losses, eta):
@@ -27,7 +25,7 @@ def _eta(losses, c, passes=99):
 
 
 # Losses of the six patients under hazards 2**x, the two largest of them, and some other losses.
-LOSSES = cox.cox_losses(torch.tensor(SCORES), TIME, EVENT).numpy()
+LOSSES = losses_of_six(SCORES)
 TWO = np.sort(LOSSES)[:-3:-1]
 OTHERS = np.array([0.1, 2.0, 0.7, 1.5, 0.0, 0.0, 3.1, 0.2])
 
@@ -68,7 +66,7 @@ asks(
 @asks_function("worst-case-share", [(0.1,), (0.3,), (0.5,)])
 def protected_share(alpha):
     """One over the square of the paper's constant."""
-    return dro.dual_constant(alpha, rule="paper") ** -2
+    return 1 / (2 * (1 / alpha - 1) ** 2 + 1)
 
 
 @protected_share.mistake("the radius of Proposition 2; the paper's C has more")
@@ -83,7 +81,7 @@ def _share_by_the_sharp_radius(alpha):
 
 @protected_share.mistake("1/C: the share goes with the square of the constant")
 def _share_without_square(alpha):
-    return 1 / dro.dual_constant(alpha, rule="paper")
+    return np.sqrt(protected_share(alpha))
 
 
 @protected_share.mistake("this is one over the radius: solve for the share again")
@@ -91,11 +89,11 @@ def _inverse_radius(alpha):
     return (1 / alpha - 1) ** -2 / 2
 
 
-_c = dro.dual_constant(0.3, rule="sharp")
+_c = np.sqrt(1 / 0.3)  # sharp
 asks(
     "dual-by-hand",
     numbers_question(
-        dro.optimal_eta(torch.tensor(LOSSES), _c).item(),
+        _eta(LOSSES, _c),
         {
             "η after one pass: some patients are below it, drop them and go on": _eta(
                 LOSSES, _c, 1
@@ -161,7 +159,7 @@ def _squared_excess(losses, eta):
 @asks_function("dual-eta", [(LOSSES, 1.6), (LOSSES, 1.2), (OTHERS, 2.0), (OTHERS, 1.3)])
 def best_eta(losses, c):
     """The threshold of the dual."""
-    return dro.optimal_eta(torch.tensor(losses), c).item()
+    return _eta(losses, c)
 
 
 @best_eta.mistake("this is η with everybody active: look for the k that fits")
@@ -189,8 +187,8 @@ def _eta_not_below_zero(losses, c):
     return max(_eta(losses, c), 0.0)
 
 
-_ten = torch.tensor([2.0] * 4 + [0.0] * 6, dtype=torch.float64)
-_censored = dro.worst_case_weights(_ten, 0.5, rule="sharp")[4:].sum().item()
+_ten = np.array([2.0] * 4 + [0.0] * 6)
+_censored = _share(_over(_ten, _eta(_ten, np.sqrt(1 / 0.5))))[4:].sum()
 asks(
     "who-censored-weight",
     numbers_question(
