@@ -21,7 +21,7 @@ unexport PYTHONDONTWRITEBYTECODE
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup book check test lab lint format sweep course exhibits bench serve clean
+.PHONY: help setup book check test lab lint format sweep exhibits bench serve clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -53,9 +53,6 @@ format: $(READY)  ## Lay the code out as `make lint` wants it
 
 sweep: $(READY)  ## Train the models that a store lacks (ARGS="--out mine": all; "--help" for parts)
 	$(BIN)/drocox sweep $(ARGS)
-
-course: book  ## Write notebooks, sheets, slides and a PDF of the book into _build/course/
-	$(BIN)/python book/_ext/course.py
 
 exhibits: $(READY)  ## Write the paper's tables and figure into exhibits/, as codecheck.yml lists them
 	mkdir -p exhibits

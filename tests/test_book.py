@@ -54,7 +54,12 @@ def exempt(cell):
 def test_every_page_of_the_contents_exists_and_no_page_is_forgotten():
     missing = [page for page in PAGES if not page.exists()]
     on_disk = {path for path in (ROOT / "book").rglob("*.md") if "_ext" not in path.parts}
-    course = {"slides", "sheets", "jose"}  # folders of book/teaching whose files are no pages
+    course = {
+        "slides",
+        "sheets",
+        "notebooks",
+        "jose",
+    }  # folders of book/teaching whose files are no pages
     assert not missing
     assert {path for path in on_disk if path.parent.name not in course} == {*PAGES}
 

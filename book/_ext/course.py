@@ -1,51 +1,510 @@
-"""Write the editions for a course, from the chapters, the twins and the site.
+r"""Sphinx extension: the course, written into the site beside the book, as ``course/``.
 
-    python book/_ext/course.py                            into _build/course/
-    python book/_ext/course.py --site HTML --out FOLDER   from another build, into another folder
+    session-1.html …, lecture.html      decks, from book/teaching/slides/
+    sheet-1.html …, handout.html, quiz.html, exam.html, each ``-solutions.html``
+                                        pages to print, from book/teaching/sheets/
+    notebooks/session-1/ …              notebooks of the sessions, from book/teaching/notebooks/
+    notebooks/X/                        chapter X for students: stubs and checks, no solutions
+    notebooks.zip                       all notebooks, with the package as a wheel beside them
+    course.zip                          all of it, for a room without a network
 
-What the folder then holds:
+Sources are Markdown. What the book has is not written again but fetched by a reference:
 
-    index.html             a list of all of it
-    student/X/X.ipynb      chapter X with stubs and checks, without solutions, graded by nbgrader
-    solutions/X/X.ipynb    the same with solutions, executed
-    student.zip, solutions.zip, nbgrader_config.py        the same in one file, and a course of it
-    sheets/                problems and solutions by session and by part; handout, quiz, exam (PDF)
-    slides/                four decks: lecture.html, session-1.html, session-2.html, session-3.html
-    slides.zip             the same in one file, for a room without a network
-    book.pdf               the whole book
+    {formula}`eq-dual-bound`            a formula by its label, with its number
+    {figure}`fig-next`                  a figure by its label, with its caption
+    {figure}`fig-next :: step 4`        the same; its fourth panel is shown in a second step
+    {explore}`dual`                     an explorable by the name of its script
+    {glue:text}`method/dual :: name`    a number of a chapter's text
+    {exercise}`dual-by-hand`            an exercise, by its label or the name of its check
+    {quiz}`dual 3`                      the third question of a chapter's quiz
+    {rows}`5`                           empty lines to write on
+    {answer}`who-is-protected 6`        in a notebook: a cell for an answer in words, and its points
 
-Run it after `make book`: it computes nothing but the numbers of the six patients.
+Slides are separated by ``---``; what follows ``Note:`` is for the speaker.
 """
 
-import argparse
 import ast
+import base64
 import functools
 import html
+import itertools
 import os
 import re
 import shutil
+import subprocess
 import sys
-import time
-from concurrent.futures import ProcessPoolExecutor
+import tempfile
+import zipfile
 from pathlib import Path
+from string import Template
+from typing import NamedTuple
 
-import jupytext
-import nbformat
-import yaml
-
-sys.path.insert(0, str(Path(__file__).parent))
+import explore
 import formulas
 import golden
+import jupytext
+import nbformat
 import plain
-import printed
-import quoted
-import sheets
-import slides
+from markdown_it import MarkdownIt
+from mdit_py_plugins.dollarmath import dollarmath_plugin
+from plain import ROOT
 
-ROOT = plain.ROOT
+from drocox.exercises import question, quiz
+from drocox.exercises._answers import RIGHT
+
+TEACHING = ROOT / "book" / "teaching"
+DECKS = ("lecture", "session-1", "session-2", "session-3")
+SHEETS = ("sheet-1", "sheet-2", "sheet-3", "handout", "quiz", "exam")
+SESSIONS = ("session-1", "session-2", "session-3")
+REFERENCE = re.compile(r"\{(glue:text|formula|figure|explore|exercise|quiz|rows|answer)\}`([^`]+)`")
+CAPTION = re.compile(r"\*\*(Fig\. [\d.]+):\*\* (.*)", re.DOTALL)
+EXERCISE = re.compile(r"### (Exercise [\d.]+): (.*?)\s*\n(.*)", re.DOTALL)
 SOLUTION = re.compile(r"^```\{solution-start\}.*?^```\{solution-end\}\s*^```$", re.M | re.S)
-EXERCISE = re.compile(r"### (Exercise [\d.]+): (.*)")
+CHECKED = re.compile(r'check\("([\w-]+)"')
+VERDICT = re.compile(r"[✓≈○✗] [\w-]+: ")
+CALLS = re.compile(r"^(?:answer = \.\.\.|check\(|assert ).*$\n?", re.MULTILINE)
 LINK = re.compile(r"(?<!!)\[([^][]*)\]\(([^()\s:#]+)(#[^()\s]*)?\)")
+# Hints are for the notebook.
+HINTS = re.compile(
+    r'\s*\([^()]*`hint\("[^"]*"\)`[^()]*\)|\s*Hints?:\s+`hint\("[^"]*"\)`\.?', re.DOTALL
+)
+# a question of an exam: heading with points, text, model answer, and for what there are marks
+QUESTION = re.compile(
+    r"^## (?P<title>.*?) \((?P<points>\d+) points\)\n(?P<text>.*?)\nAnswer:\n(?P<answer>.*?)"
+    r"\nMarks:\n(?P<marks>.*?)(?=^## |\Z)",
+    re.DOTALL | re.MULTILINE,
+)
+MARKS = "\nMarks:\n"
+NAME = '<p class="name">Name <i></i> Points <b></b> of {points}</p>'
+LINES = 3  # for an answer, for each point
+
+
+def source(name):
+    """A source of the course, such as "slides/session-1.md"."""
+    return (TEACHING / name).read_text(encoding="utf8")
+
+
+# What is fetched from the book
+
+
+@functools.cache
+def twin(page):
+    """The executed notebook of a chapter, named as "method/dual"."""
+    path = ROOT / "book" / f"{page}.ipynb"
+    if not path.exists():
+        raise LookupError(f"the course refers to {page!r}, and no chapter is called so")
+    return golden.load(path)
+
+
+def twins():
+    """The executed notebooks of all chapters, in the order of the book."""
+    pages = [page.relative_to(ROOT / "book").with_suffix("") for page in golden.chapters()]
+    return [twin(page.as_posix()) for page in pages]
+
+
+def fetched(text):
+    """Markdown with its references replaced by what they stand for, as Markdown or HTML."""
+    fetch = {"glue:text": number, "formula": formula, "figure": figure, "explore": explorable}
+    return REFERENCE.sub(lambda found: fetch[found[1]](*found[2].split(" :: ")), text)
+
+
+def number(page, name):
+    """A number of a chapter's text."""
+    values = plain.values(twin(page))
+    return plain.Page(ROOT / "book" / f"{page}.md", values).text(name)
+
+
+def formula(label):
+    """A formula of the book, with its number."""
+    if label not in plain.labels():
+        raise LookupError(f"the course refers to {label!r}, and no formula is called so")
+    name, page = plain.labels()[label]
+    text = page.read_text(encoding="utf8")
+    tex = re.search(rf"\$\$((?:(?!\$\$).)*?)\$\$ \({re.escape(label)}\)", text, re.DOTALL)
+    return f"$$\n{tex[1].strip()} \\tag{{{name}}}\n$$"
+
+
+def figure(label, steps=""):
+    """A figure of the book with its caption; some of its panels may be shown in later steps."""
+    for notebook in twins():
+        for cell, below in itertools.pairwise(notebook.cells):
+            if cell.metadata.get("mystnb", {}).get("figure", {}).get("name") == label:
+                name, words = CAPTION.fullmatch(below.source).groups()
+                words = rendered(unlinked(words), inline=True)
+                picture = stepwise(cell, label, re.findall(r"\d+", steps)) if steps else shown(cell)
+                caption = f"<figcaption><b>{name}</b> <span>{words}</span></figcaption>"
+                return one_block(f'<figure class="quoted">{picture}{caption}</figure>')
+    raise LookupError(f"the course refers to {label!r}, and no figure is called so")
+
+
+def explorable(kind):
+    """An explorable of the book by the name of its script."""
+    for notebook in twins():
+        for cell in golden.code_cells(notebook):
+            for output in cell.outputs:
+                if f'data-explore="{kind}"' in output.get("data", {}).get("text/html", ""):
+                    return shown(cell)
+    raise LookupError(f"the course refers to {kind!r}, and no chapter has such an explorable")
+
+
+def described(cell):
+    """The words that describe a cell's picture."""
+    return html.escape(cell.metadata.get("mystnb", {}).get("image", {}).get("alt", ""))
+
+
+def shown(cell):
+    """What an executed cell shows, as HTML."""
+    parts = []
+    for output in cell.outputs:
+        data = output.get("data", {})
+        if "scrapbook" in output.get("metadata", {}):
+            continue  # a value for the text
+        if golden.SVG in data:
+            svg = base64.b64encode(data[golden.SVG].encode()).decode()
+            parts.append(f'<img alt="{described(cell)}" src="data:image/svg+xml;base64,{svg}">')
+        else:
+            text = html.escape(output.get("text") or data.get("text/plain", ""))
+            parts.append(data.get("text/html") or f"<pre>{text}</pre>")
+    return one_block(f'<div class="output">{"".join(parts)}</div>')
+
+
+def stepwise(cell, name, steps):
+    """A picture as part of the page, some of whose panels are shown in later steps."""
+    svg = next(o.data[golden.SVG] for o in cell.outputs if golden.SVG in o.get("data", {}))
+    svg = svg[svg.index("<svg") :]
+    for step in steps:
+        panel = f'<g id="axes_{step}"'
+        if panel not in svg:
+            raise LookupError(f"{name} has no panel {step}")
+        svg = svg.replace(panel, f'{panel} class="fragment"')
+    # Ids are unique in a picture, not in a page of many.
+    svg = re.sub(r'\bid="', f'id="{name}-', svg)
+    svg = re.sub(r'(href="#|url\(#)', rf"\g<1>{name}-", svg)
+    svg = svg.replace("<svg ", f'<svg role="img" aria-label="{described(cell)}" ', 1)
+    return f'<div class="output">{svg}</div>'
+
+
+def one_block(text):
+    """HTML without empty lines, at which a block of HTML ends for Markdown."""
+    return re.sub(r"\n\s*\n", "\n", text)
+
+
+def unlinked(text):
+    """Markdown whose links are only their words."""
+    return re.sub(r"(?<!!)\[([^][]*)\]\([^()\s]*\)", r"\1", text)
+
+
+# Markdown
+
+
+@functools.cache
+def parser(mathml=False):
+    """Markdown with tables and formulas."""
+
+    def typeset(content, options):
+        return formulas.typeset(content, options["display_mode"], mathml)
+
+    markdown = MarkdownIt("commonmark").enable("table")
+    markdown.use(dollarmath_plugin, renderer=typeset, allow_space=True)
+    markdown.core.ruler.push("steps", step_by_step)
+    markdown.core.ruler.push("hold", hold)
+    return markdown
+
+
+def rendered(text, inline=False, mathml=False):
+    """Markdown as HTML. Items of lists with ``+`` or ``1)`` are shown one by one."""
+    return parser(mathml).renderInline(text) if inline else parser(mathml).render(text)
+
+
+def step_by_step(state):
+    """Mark the items of lists with ``+`` or ``1)`` for reveal.js."""
+    for token in state.tokens:
+        if token.type == "list_item_open" and token.markup in {"+", ")"}:
+            token.attrJoin("class", "fragment")
+
+
+def hold(state):
+    """Let brackets and commas that touch a formula in a line belong to it: see formulas.hold."""
+    for block in state.tokens:
+        for before, token in itertools.pairwise(block.children or []):
+            if before.type == "text" and token.type == "math_inline":
+                opening = formulas.OPENING.search(before.content)
+                if opening:
+                    token.content = rf"\text{{{opening[0]}}}{token.content}"
+                    before.content = before.content[: opening.start()]
+            if before.type == "math_inline" and token.type == "text":
+                closing = formulas.CLOSING.match(token.content)
+                if closing:
+                    before.content = rf"{before.content}\text{{{closing[0]}}}"
+                    token.content = token.content[closing.end() :]
+
+
+# Decks
+
+
+def deck(name):
+    """A deck as a page of HTML."""
+    sections = []
+    for slide in re.split(r"^---\n", source(f"slides/{name}.md"), flags=re.MULTILINE):
+        body, _, note = slide.partition("\nNote:\n")
+        body = rendered(fetched(body))
+        # The speaker's window has no style for formulas; browsers set MathML without one.
+        note = rendered(fetched(note), mathml=True)
+        sections.append(f'<section>\n{body}<aside class="notes">{note}</aside>\n</section>')
+    slides = "\n".join(sections)
+    return Template(source("slides/deck.html")).substitute(
+        title=html.escape(title(source(f"slides/{name}.md"))),
+        style=source("slides/deck.css"),
+        explorables=explore.tags(slides, "../_static"),
+        slides=slides,
+    )
+
+
+def title(text):
+    """The first heading of a Markdown text."""
+    return re.search(r"^# (.*)$", text, re.MULTILINE)[1]
+
+
+# Sheets
+
+
+class Exercise(NamedTuple):
+    """An exercise of the book; cells are those of a notebook, in plain Markdown."""
+
+    label: str
+    number: str
+    title: str
+    points: int
+    problem: list
+    solution: list
+
+    @property
+    def words(self):
+        """All of the problem, code included."""
+        return "\n".join(cell.source for cell in self.problem)
+
+
+@functools.cache
+def exercises(page):
+    """The exercises of a chapter in their order, with the outputs of its executed twin."""
+    executed = golden.load(page.with_suffix(".ipynb"))
+    outputs = {cell.source: cell.outputs for cell in golden.code_cells(executed)}
+    names = {name: label for label, (name, at) in plain.labels().items() if at == page}
+    found = []
+    solved = False
+    for cell in plain.cells(plain.read(page), page, plain.values(executed)):
+        start = EXERCISE.match(cell.source)
+        if cell.cell_type == "code":
+            cell.outputs = outputs.get(cell.source, [])
+        if start:
+            name, words, text = start.groups()
+            points = words.count("★") or 2
+            problem = [nbformat.v4.new_markdown_cell(text)]
+            words = words.replace("★", "").strip()
+            found.append(Exercise(names[name], name, words, points, problem, []))
+            solved = False
+        elif cell.source.startswith(plain.SOLUTION):
+            solved = True
+        elif found and re.match(r"##? ", cell.source):
+            break  # the exercises are over
+        elif found and "remove-cell" not in cell.metadata.get("tags", []):
+            (found[-1].solution if solved else found[-1].problem).append(cell)
+    return found
+
+
+@functools.cache
+def with_exercises():
+    """The chapters that have exercises."""
+    return [page for page in golden.chapters() if "{exercise-start}" in page.read_text("utf8")]
+
+
+def exercise(name):
+    """An exercise by its label or by the name of its check."""
+    for page in with_exercises():
+        if name in page.read_text(encoding="utf8"):
+            for found in exercises(page):
+                if name == found.label or f'"{name}"' in found.words:
+                    return found
+    raise LookupError(f"the course refers to {name!r}, and no exercise is called so")
+
+
+def page_of(text):
+    """Markdown of a sheet as HTML."""
+    return rendered(unlinked(fetched(text)))
+
+
+def head():
+    """The six patients, which every sheet has."""
+    return f'<div class="head">{page_of(source("sheets/head.md"))}</div>'
+
+
+def cells_as_html(cells):
+    """Cells of a notebook as HTML; calls to check and their verdicts are left out."""
+    parts = []
+    for cell in cells:
+        if cell.cell_type == "markdown":
+            parts.append(rendered(unlinked(HINTS.sub("", cell.source))))
+            continue
+        wanted = re.findall(r"^answer = \.\.\. *# (.*)$", cell.source, re.MULTILINE)
+        parts += [f"<p><i>Answer: {html.escape(words)}.</i></p>" for words in wanted]
+        code = CALLS.sub("", cell.source).strip()
+        if code:
+            parts.append(f"<pre>{html.escape(code)}</pre>")
+        prints = [output for output in cell.outputs if not is_verdict(output)]
+        if prints:
+            parts.append(shown(nbformat.from_dict(cell | {"outputs": prints})))
+    return "".join(parts)
+
+
+def is_verdict(output):
+    """Whether an output is what a check says."""
+    return VERDICT.match(output.get("data", {}).get("text/plain", "")) is not None
+
+
+def problem(found, solved):
+    """An exercise with lines for an answer, or with its solution."""
+    marks = f"{found.points} point{'s' * (found.points > 1)}"
+    heading = f"<h3>{found.number}. {html.escape(found.title)} <small>{marks}</small></h3>"
+    asked = heading + cells_as_html(found.problem)
+    if not solved:
+        return with_room(asked, found.points)
+    answer = f"<p><b>Solution.</b> {right_answer(found.words)}</p>{cells_as_html(found.solution)}"
+    return with_solution(asked, answer)
+
+
+def with_solution(asked, answer):
+    """A problem and below it the answer."""
+    asked = f'<div class="asked">{asked}</div>'
+    return f'<section class="problem">{asked}<div class="solution">{answer}</div></section>'
+
+
+def with_room(asked, points):
+    """A problem with lines for its answer; the first stay with it, others may go on overleaf."""
+    first, *others = room(points)
+    kept = f'<div class="asked">{asked}{first}</div>'
+    return f'<section class="problem">{kept}{"".join(others)}</section>'
+
+
+def room(points):
+    """Lines for an answer, in blocks that are not torn apart."""
+    count = round(LINES * points)
+    blocks = [min(LINES, count - start) for start in range(0, count, LINES)]
+    return [f'<div class="room">{"<p></p>" * lines}</div>' for lines in blocks]
+
+
+def right_answer(words):
+    """The right answer to a problem whose check asks for numbers or letters, as words."""
+    checked = CHECKED.search(words)
+    asked = question(checked[1]) if checked else None
+    if asked is None:
+        return ""
+    case = next(case for case in asked.cases if case.says == RIGHT)
+    values = [known[0][0] for known in case.numbers if known]
+    if asked.letters:
+        return ", ".join(name for name, value in zip(asked.labels, values, strict=True) if value)
+    if "True or False" in words:
+        return ", ".join(str(bool(value)) for value in values)
+    return ", ".join(three_digits(value) for value in values)
+
+
+def three_digits(value):
+    """A number as it stands in an answer: whole, or with three digits."""
+    whole = abs(value - round(value)) < 1e-9
+    return (f"{value:.0f}" if whole else f"{value:#.3g}").replace("-", "−")
+
+
+def quiz_question(chapter, place, solved):
+    """A question of a quiz with boxes to tick; solved: which is right, and why others are not."""
+    found = quiz(chapter)[int(place) - 1]
+    text = rendered(found.text)
+    if not found.choices:
+        right = f"<p><b>{found.right:.4g}</b></p>"
+        answer = right if solved else '<p class="number">Answer: <i></i></p>'
+        return f'<section class="problem question">{text}{answer}</section>'
+    items = []
+    for letter, words in found.choices.items():
+        mark = "☒" if solved and letter == found.right else "☐"
+        why = html.escape(found.shows.get(letter, "")) if solved else ""
+        items.append(f"<li>{mark} {rendered(words, inline=True)} <em>{why}</em></li>")
+    return f'<section class="problem question">{text}<ul>{"".join(items)}</ul></section>'
+
+
+def placed(kind, what, solved):
+    """An exercise of the book, a question of a quiz, or empty lines."""
+    if kind == "exercise":
+        return problem(exercise(what), solved)
+    if kind == "quiz":
+        return quiz_question(*what.split(), solved)
+    return "" if solved else "".join(room(float(what) / LINES))
+
+
+def points_of(text):
+    """How many points a sheet has: of exercises, of questions, and those that it names."""
+    points = sum(map(int, re.findall(r"(\d+) points", text)))
+    for kind, what in REFERENCE.findall(text):
+        if kind == "exercise":
+            points += exercise(what).points
+        elif kind == "quiz":
+            points += 1
+    return points
+
+
+def sheet(name, solved=False):
+    """A sheet, handout or quiz as HTML; solved: only problems with answers, and the marks."""
+    text, _, marks = source(f"sheets/{name}.md").partition(MARKS)
+    points = points_of(text)
+    if solved:
+        problems = [f[0] for f in REFERENCE.finditer(text) if f[1] in {"exercise", "quiz"}]
+        text = "\n\n".join([f"# Solutions: {title(text)}", *problems, marks])
+    text = text.replace("{name}", NAME.format(points=points)).replace("{head}", head())
+    parts = []
+    for piece in re.split(r"^(\{(?:exercise|quiz|rows)\}`[^`]+`)$", text, flags=re.MULTILINE):
+        found = REFERENCE.fullmatch(piece)
+        parts.append(placed(*found.groups(), solved) if found else page_of(piece))
+    return "".join(parts)
+
+
+def exam(solved=False):
+    """The exam, or its model answers with the marking scheme."""
+    text = source("sheets/exam.md")
+    points = sum(int(found["points"]) for found in QUESTION.finditer(text))
+    intro = text[: text.index("\n## ")]
+    if solved:
+        intro = intro.replace("# ", "# Model answers and marks: ", 1)
+        intro = intro.replace("{name}", "").replace("{head}", "")
+    intro = intro.replace("{name}", NAME.format(points=points)).replace("{head}", head())
+    parts = [page_of(intro)]
+    for place, found in enumerate(QUESTION.finditer(text), start=1):
+        heading = f"<h3>{place}. {found['title']} <small>{found['points']} points</small></h3>"
+        asked = heading + page_of(found["text"])
+        marks = f'<div class="marks">{page_of(found["marks"])}</div>'
+        answer = page_of(found["answer"]) + marks
+        room_for = int(found["points"]) / 2.6  # a point here is worth less than in a sheet
+        parts.append(with_solution(asked, answer) if solved else with_room(asked, room_for))
+    return "".join(parts)
+
+
+def sheets():
+    """All pages to print: HTML of the body by name."""
+    pages = {}
+    for name in SHEETS:
+        make = exam if name == "exam" else functools.partial(sheet, name)
+        pages[name] = make()
+        if name != "handout":
+            pages[f"{name}-solutions"] = make(solved=True)
+    return pages
+
+
+def printable(body):
+    """A page of HTML that prints well and needs only the formulas' style beside it."""
+    heading = html.unescape(re.sub(r"<.*?>", "", re.search(r"<h1>(.*?)</h1>", body)[1]))
+    return Template(source("sheets/sheet.html")).substitute(
+        title=html.escape(heading), style=source("sheets/sheet.css"), body=body
+    )
+
+
+# Notebooks
+
 # No assert: the book's style turns asserts into notes, so that everybody would get the points. The
 # import undoes what a student may have called check.
 TEST = """\
@@ -58,75 +517,81 @@ if not verdict:
 """
 
 
-# Unlike the twins' cell it works in any Jupyter, not only on Colab.
-INSTALL = """\
-# Installs the package where it is missing, which takes some minutes; elsewhere it does nothing.
-import importlib.util
+def student(page):
+    """The student's edition of a chapter, which nbgrader grades.
 
-if importlib.util.find_spec("drocox") is None:
-    %pip install --quiet "drocox[notebooks] @ git+https://github.com/drocox/drocox"
-"""
-
-
-@functools.cache
-def with_exercises():
-    """The chapters that have exercises."""
-    texts = {page: page.read_text(encoding="utf8") for page in golden.chapters()}
-    return [page for page, text in texts.items() if "{exercise-start}" in text]
-
-
-def student(source, twin):
-    """The student's edition of a chapter.
-
-    Parameters
-    ----------
-    source : Path
-        The chapter.
-    twin : notebook
-        Its executed twin, which has the numbers of its sentences.
-
-    Returns
-    -------
-    notebook
-        Without solutions and outputs. A graded cell follows each stub, a cell for an answer in
-        words each exercise without one, and one for code before it where code is asked for.
+    Without solutions and outputs. A graded cell follows each stub, a cell for an answer in words
+    each exercise without one, and one for code before it where code is asked for.
     """
-    text = SOLUTION.sub("", source.read_text(encoding="utf8"))
-    cells = plain.cells(jupytext.reads(text, fmt="md:myst"), source, plain.values(twin))
-    names = {name: label for label, (name, page) in plain.labels().items() if page == source}
+    text = SOLUTION.sub("", page.read_text(encoding="utf8"))
+    values = plain.values(golden.load(page.with_suffix(".ipynb")))
+    cells = plain.cells(jupytext.reads(text, fmt="md:myst"), page, values)
+    names = {name: label for label, (name, at) in plain.labels().items() if at == page}
     done = []
-    label = None
     points = 0
-    in_code = False
-    waits = False  # is there an exercise without anything to be graded?
+    asked = None  # the exercise that has no place for an answer yet: label, points, in code?
     for cell in cells:
-        title = EXERCISE.match(cell.source)
+        start = EXERCISE.match(cell.source)
         tags = cell.metadata.get("tags", [])
         stub = "stub" in tags
-        if label and "remove-cell" in tags:  # guards the numbers of a solution
+        if points and "remove-cell" in tags:  # belongs to a solution
             continue
-        if waits and not stub:
-            done += answer_cells(label, points, in_code)
-        waits = title is not None
-        if title:
-            label, points = names[title[1]], title[2].count("★") or 1
-            in_code = title[2].startswith("In code")
+        if asked and not stub:
+            done += answer_cells(*asked)
+            asked = None
+        if start:
+            points = start[2].count("★") or 1
+            asked = names[start[1]], points, start[2].startswith("In code")
         done.append(cell)
         if stub:
             done += graded(cell, points)
-    if waits:
-        done += answer_cells(label, points, in_code)
-    for number, cell in enumerate(done, start=1):
-        cell.id = f"{source.stem}-{number}"
-    done.insert(0, install_cell())
-    return portable(nbformat.v4.new_notebook(cells=done, metadata=golden.METADATA), source)
+            asked = None
+    if asked:
+        done += answer_cells(*asked)
+    return notebook(done, page.stem, page.parent)
 
 
-def install_cell():
-    """A first cell that installs the package where there is none, as students' machines."""
-    cell = nbformat.v4.new_code_cell(INSTALL.strip(), id="install")
-    cell.metadata["jupyter"] = {"source_hidden": True}
-    return cell
+def session(name):
+    """The notebook of a session: its cells, with exercises of the book put in."""
+    cells = []
+    for cell in jupytext.reads(source(f"notebooks/{name}.md"), fmt="md:myst").cells:
+        named = REFERENCE.fullmatch(cell.source.strip())
+        if named is None:
+            cells.append(cell)
+            continue
+        if named[1] == "answer":
+            label, points = named[2].split()
+            cells += answer_cells(label, int(points), in_code=False)
+            continue
+        found = exercise(named[2])
+        first, *others = found.problem
+        words = f"### {found.title}\n\n{first.source}"
+        cells.append(nbformat.v4.new_markdown_cell(words))
+        for other in others:
+            other = nbformat.v4.new_code_cell(other.source, metadata=other.metadata)
+            cells += [other, *graded(other, found.points)]
+    return notebook(cells, name, TEACHING)
+
+
+def notebook(cells, name, folder):
+    """Cells as a notebook whose first cell finds the package; links lead to other notebooks."""
+    chapters = {page.with_suffix(".ipynb"): page.stem for page in with_exercises()}
+
+    def link(found):
+        words, path, place = found.groups()
+        target = chapters.get(Path(os.path.normpath(folder / path)))
+        return f"[{words}](../{target}/{target}.ipynb{place or ''})" if target else words
+
+    for count, cell in enumerate(cells, start=1):
+        cell.id = f"{name}-{count}"
+        if cell.cell_type == "markdown":
+            cell.source = LINK.sub(link, cell.source)
+    # Sessions 1 and 2 need NumPy and pandas, which every Jupyter has, and no torch.
+    options = "--no-deps" if name in ("session-1", "session-2") else ""
+    code = Template(source("notebooks/first_cell.txt")).substitute(options=options)
+    install = nbformat.v4.new_code_cell(code.strip(), id="install")
+    install.metadata["jupyter"] = {"source_hidden": True}
+    return nbformat.v4.new_notebook(cells=[install, *cells], metadata=golden.METADATA)
 
 
 def marked(kind, name, **flags):
@@ -137,128 +602,89 @@ def marked(kind, name, **flags):
 
 def answer_cells(label, points, in_code):
     """Places for an answer that is marked by hand: for code if that is asked for, and for words."""
-    words = nbformat.v4.new_markdown_cell("*Your answer.*")
+    words = nbformat.v4.new_markdown_cell("*Type your answer here.*")
     words.metadata["nbgrader"] = marked("answer", label, grade=True, solution=True, points=points)
     if not in_code:
         return [words]
-    code = nbformat.v4.new_code_cell("# Your code.", metadata={"tags": ["stub"]})
+    code = nbformat.v4.new_code_cell("# Type your code here.", metadata={"tags": ["stub"]})
     code.metadata["nbgrader"] = marked("code", label, solution=True)
     return [code, words]
 
 
 def graded(stub, points):
     """Mark a stub as the student's; the cells that grade it."""
-    calls = [
-        node
-        for node in ast.walk(ast.parse(stub.source))
-        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "check"
-    ]
     tests = []
-    for call in calls:
-        name = call.args[0].value
-        stub.metadata.setdefault("nbgrader", marked("stub", name, solution=True))
-        code = TEST.format(call=ast.unparse(call)).strip()
-        test = nbformat.v4.new_code_cell(code, metadata={"tags": ["graded"]})
-        test.metadata["nbgrader"] = marked("check", name, grade=True, locked=True, points=points)
-        tests.append(test)
+    for call in ast.walk(ast.parse(stub.source)):
+        if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "check":
+            name = call.args[0].value
+            stub.metadata.setdefault("nbgrader", marked("stub", name, solution=True))
+            code = TEST.format(call=ast.unparse(call)).strip()
+            test = nbformat.v4.new_code_cell(code, metadata={"tags": ["graded"]})
+            grade = marked("check", name, grade=True, locked=True, points=points)
+            test.metadata["nbgrader"] = grade
+            tests.append(test)
     return tests
 
 
-def portable(notebook, source):
-    """Let links lead to the other notebooks of the course; those to other pages become words."""
-    chapters = {page.with_suffix(".ipynb"): page.stem for page in with_exercises()}
-
-    def link(found):
-        words, path, place = found.groups()
-        name = chapters.get(Path(os.path.normpath(source.parent / path)))
-        return f"[{words}](../{name}/{name}.ipynb{place or ''})" if name else words
-
-    for cell in notebook.cells:
-        if cell.cell_type == "markdown":
-            cell.source = LINK.sub(link, cell.source)
-    return notebook
+def write_wheel(target):
+    """The package as a wheel, made from a copy so that nothing is left beside the sources."""
+    with tempfile.TemporaryDirectory() as folder:
+        skipped = shutil.ignore_patterns("__pycache__", "parts", ".lock", "*.tmp")
+        shutil.copytree(ROOT / "drocox", Path(folder, "drocox"), ignore=skipped)
+        for name in ("pyproject.toml", "README.md", "LICENSE"):
+            shutil.copy(ROOT / name, folder)
+        command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check"]
+        command += ["--no-deps", "--no-build-isolation", "--wheel-dir", str(target), folder]
+        subprocess.run(command, check=True)
 
 
-def write_notebooks(out):
-    """Both editions of all chapters with exercises."""
-    for source in with_exercises():
-        path = source.with_suffix(".ipynb")
-        if wrong := golden.problem(source):
-            raise SystemExit(wrong)
-        twin = golden.load(path)
-        for edition, notebook in (
-            ("student", student(source, twin)),
-            ("solutions", portable(twin, source)),
-        ):
-            target = out / edition / source.stem / path.name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            golden.write(notebook, target)
-    for edition in ("student", "solutions"):
-        shutil.make_archive(str(out / edition), "zip", out, edition)
-    shutil.copy(ROOT / "book" / "teaching" / "nbgrader_config.py", out)
+# The folder
 
 
-def parts(root=ROOT):
-    """Captions of the parts and their pages, named as in _toc.yml."""
-    toc = yaml.safe_load((root / "_toc.yml").read_text(encoding="utf8"))
-    return {part["caption"]: [c["file"] for c in part["chapters"]] for part in toc["parts"]}
+def write(site):
+    """Write the course into a built site, as its folder ``course``."""
+    out = site / "course"
+    shutil.rmtree(out, ignore_errors=True)
+    shutil.copytree(TEACHING / "reveal", out / "reveal")
+    for name in DECKS:
+        (out / f"{name}.html").write_text(deck(name), encoding="utf8")
+    for name, body in sheets().items():
+        (out / f"{name}.html").write_text(printable(body), encoding="utf8")
+    notebooks = {name: session(name) for name in SESSIONS}
+    notebooks |= {page.stem: student(page) for page in with_exercises()}
+    for name, made in notebooks.items():
+        folder = out / "notebooks" / name  # as nbgrader wants it
+        folder.mkdir(parents=True)
+        golden.write(made, folder / f"{name}.ipynb")
+    shutil.copy(TEACHING / "nbgrader_config.py", out)
+    write_wheel(out)
+    given = [*out.rglob("*.ipynb"), *out.glob("*.whl"), out / "nbgrader_config.py"]
+    pack(out / "notebooks.zip", given, out)
+    needed = [*out.glob("*.html"), *(out / "reveal").iterdir()]
+    for folder in ("katex", "explore"):
+        needed += (site / "_static" / folder).rglob("*")
+    pack(out / "course.zip", needed, site)
 
 
-def write_sheets(out):
-    """Problem sheets, handout, quiz and exam."""
-    chapters = {
-        caption: [ROOT / f"{name}.md" for name in names] for caption, names in parts().items()
-    }
-    pages = sheets.pages(chapters, quoted.Chapters(ROOT))
-    printed.write_sheets(pages, formulas.KATEX, out / "sheets")
+def pack(target, files, root):
+    """Files as a zip, whose bytes depend on them alone."""
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+        for file in sorted(files):
+            if file.is_file():
+                entry = zipfile.ZipInfo(file.relative_to(root).as_posix())
+                entry.compress_type = zipfile.ZIP_DEFLATED
+                archive.writestr(entry, file.read_bytes())
 
 
-def write_index(out):
-    """A page with links to all files, for whoever finds the folder on the site."""
-    frame = quoted.of_teaching("course.html")
-    decks = {f"slides/{name}.html": slides.slides(name)[0].title for name in slides.DECKS}
-    files = [*decks, "slides.zip", "student.zip", "solutions.zip", "nbgrader_config.py", "book.pdf"]
-    files += sorted(path.relative_to(out).as_posix() for path in out.glob("sheets/*.pdf"))
-    rows = []
-    for file in files:
-        size = (out / file).stat().st_size / 1e6
-        words = html.escape(decks.get(file, Path(file).stem.replace("-", " ")))
-        rows.append(f'<li><a href="{file}">{words}</a> <small>{file}, {size:.1f} MB</small></li>')
-    (out / "index.html").write_text(frame.replace("$files", "\n".join(rows)), encoding="utf8")
+def finish(app, error):
+    """On build-finished, when the twins are those of this build."""
+    if error is None and app.builder.name == "html":
+        for cached in (twin, exercises, with_exercises):
+            cached.cache_clear()
+        write(Path(app.outdir))
 
 
-def do(step, out, site):
-    """One step by its name, and how long it took."""
-    start = time.perf_counter()
-    if step == "notebooks":
-        write_notebooks(out)
-    elif step == "slides":
-        slides.write(out / "slides")
-        shutil.make_archive(str(out / "slides"), "zip", out, "slides")
-    elif step == "sheets":
-        write_sheets(out)
-    else:
-        printed.write_book(printed.Site(site), parts(), out / "book.pdf")
-    return f"{step}: {time.perf_counter() - start:.0f} s"
-
-
-def main(arguments=None):
-    """Write everything, two things at a time, and say what takes how long."""
-    parser = argparse.ArgumentParser(description="Write the editions for a course.")
-    parser.add_argument("--site", type=Path, default=ROOT / "_build" / "html")
-    parser.add_argument("--out", type=Path, default=ROOT / "_build" / "course")
-    options = parser.parse_args(arguments)
-    options.site, options.out = options.site.resolve(), options.out.resolve()
-    printed.Site(options.site)  # is there one?
-    shutil.rmtree(options.out, ignore_errors=True)
-    options.out.mkdir(parents=True)
-    steps = ["book.pdf", "notebooks", "sheets", "slides"]  # the longest first
-    with ProcessPoolExecutor(2) as pool:
-        for line in pool.map(functools.partial(do, out=options.out, site=options.site), steps):
-            print(line, flush=True)
-    write_index(options.out)
-    print(f"written into {options.out}")
-
-
-if __name__ == "__main__":
-    main()
+def setup(app):
+    """Called by Sphinx."""
+    app.connect("build-finished", finish, priority=900)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -37,9 +37,11 @@ def engine() -> MiniRacer:
 
 
 @cache
-def typeset(tex: str, display: bool = False) -> str:
-    """HTML of a formula, in a line of text or as a display."""
+def typeset(tex: str, display: bool = False, mathml: bool = False) -> str:
+    """HTML of a formula, in a line of text or as a display; or MathML, which needs no style."""
     options = {"displayMode": display, "throwOnError": True, "strict": "ignore"}
+    if mathml:
+        options["output"] = "mathml"
     try:
         return engine().call("katex.renderToString", tex, options)
     except JSEvalException as error:

@@ -140,6 +140,23 @@ def labels(root=ROOT):
 
 
 @functools.lru_cache
+def targets(root=ROOT):
+    """``{label: page}`` for places in the text that are marked as ``(label)=``."""
+    return {
+        label: page
+        for page in pages(root)
+        for label in re.findall(r"^\(([\w-]+)\)=$", page.read_text(encoding="utf8"), re.MULTILINE)
+    }
+
+
+@functools.lru_cache
+def base():
+    """The address of the site."""
+    config = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf8"))
+    return config["html"]["baseurl"]
+
+
+@functools.lru_cache
 def citations(root=ROOT):
     """``{key: (authors, year, address)}`` of the bibliography."""
     found = {}
@@ -302,6 +319,10 @@ class Page:
 
     def link(self, target):
         """The target of a link: the notebook of a page that has one, a heading as Jupyter says."""
+        if target.startswith("course:"):
+            return f"{base()}course/{target.removeprefix('course:')}"
+        if target in targets(self.root):
+            return self.relative(targets(self.root)[target])
         path, _, anchor = target.partition("#")
         if not path and anchor:
             slugs = {slug(title): title for title in headings(self.source)}

@@ -2,6 +2,6 @@
 
 c = get_config()  # noqa: F821
 c.CourseDirectory.course_id = "drocox"
-c.CourseDirectory.source_directory = "student"
+c.CourseDirectory.source_directory = "notebooks"
 c.ClearSolutions.enabled = False  # there are none, and the stubs shall stay
 c.Execute.timeout = 300
