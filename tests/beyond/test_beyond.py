@@ -20,6 +20,7 @@ from drocox.beyond.weighted_gap import weighted_gap
 from drocox.data import SurvivalData
 from drocox.heldout import HeldOut, default_horizon
 from drocox.paper import store
+from drocox.paper.protocol import ATTRIBUTES
 from drocox.paper.sweep import verify_plan
 from drocox.solver import minimise
 from drocox.tuning import choose
@@ -468,6 +469,19 @@ def test_the_sample_of_every_study_has_all_its_methods():
         by = "method" if stored["method"].notna().any() else "kind"
         sample = stored[stored["job"].isin([job.job for job in run.plan(name).sample])]
         assert set(sample[by]) == set(stored[by]), name
+
+
+def test_the_stored_rivals_are_whole():
+    runs = store.load_runs("beyond").query("study == 'rivals'")
+    pairs = {(name, a) for name, attributes in ATTRIBUTES.items() for a in attributes}
+    assert {tuple(key) for key in runs[["dataset", "attribute"]].to_numpy()} == pairs
+    for (dataset, _), rows in runs.groupby(["dataset", "attribute"]):
+        missing = set(methods.METHODS) - set(rows["method"])
+        in_years = {name for name in methods.METHODS if "age in years" in name}
+        assert missing == (in_years if dataset == "flc" else set())
+    # one model for all attributes has one c-index
+    gentle = runs[(runs["method"] == "DRO-COX, sharp 0.5") & (runs["dataset"] == "support")]
+    assert np.ptp(gentle["c"]) < 1e-9
 
 
 def test_a_broken_rival_is_found(monkeypatch):
