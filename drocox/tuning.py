@@ -43,6 +43,7 @@ CRITERIA = {
     "worst_c_index": Criterion("c-index of the worst-ranked group", "worst", -1, "better", "worse"),
     "c_index": Criterion("c-index", "c", -1, "better", "worse"),
 }
+NOT_ADVISED = "Tuning α on fairness is not advised."
 KEPT = 0.95  # share of the plain model's c-index that an eligible candidate keeps
 ALPHAS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.7)
 PATIENCE = 5.0  # seconds before a progress bar is shown, on a terminal
@@ -100,7 +101,7 @@ class Choice:
     table : DataFrame
         A row for plain Cox and each alpha.
     sentence : str
-        The choice in words, and whether it is beyond noise.
+        The choice in words, whether it is beyond noise, and that tuning on fairness is not advised.
     """
 
     alpha: float
@@ -198,6 +199,10 @@ def choose_alpha(
     one with the smallest concordance imparity, both judged by repeated cross-validation. Plain Cox
     is one of them. By another ``measure``, the one that is best in it.
 
+    This shows what tuning would do; it is no advice to do so. The smallest of several noisy
+    imparities is small by chance, and on the book's 27 data sets the rule, with the paper's
+    constant, cost accuracy and closed no gap.
+
     Only patients of one fold are compared, and each group's concordance fraction is averaged over
     the folds before groups are compared: the mean of the folds' own imparities would mostly be
     noise.
@@ -225,7 +230,8 @@ def choose_alpha(
         ``alpha``, 1 (plain Cox) where no other is better; ``table``, a row for plain Cox and each
         alpha, with ``c_index``, the ``measure`` and their differences to plain Cox, whose intervals
         (``..._low``, ``..._high``) hold for all alphas at once with 95 %; and ``sentence``, which
-        says whether the difference in the measure is beyond noise.
+        says whether the difference in the measure is beyond noise, and that tuning on fairness is
+        not advised.
     """
     from drocox.estimator import DROCox
 
@@ -341,6 +347,12 @@ def _compare(
 
 
 def _sentence(table: pd.DataFrame, alpha: float, name: str) -> str:
+    """What tuning does, and that it is not advised where fairness is what is tuned."""
+    does = _what_tuning_does(table, alpha, name)
+    return does if name == "c_index" else f"{does} {NOT_ADVISED}"
+
+
+def _what_tuning_does(table: pd.DataFrame, alpha: float, name: str) -> str:
     """The alpha chosen beside plain Cox, or plain Cox beside the best of the others."""
     if alpha < 1:
         return _beside_cox(table, alpha, name, ": plain Cox is as good a choice.")

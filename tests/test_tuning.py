@@ -148,20 +148,22 @@ def test_sentences():
     said = tuning._sentence(table, 0.2, "ci_percent")
     assert "imparity 2.0 % and c-index 0.690, plain Cox 5.0 % and 0.700" in said
     assert "-3.0 points (95 % interval, all α at once: -5.0 to -1.0)" in said
-    assert said.endswith("Beyond noise: fairer than plain Cox.")
+    assert said.endswith(
+        "Beyond noise: fairer than plain Cox. Tuning α on fairness is not advised."
+    )
     table.loc[0.2, "ci_high"] = 1
     assert tuning._sentence(table, 0.2, "ci_percent").endswith(
-        "noise: plain Cox is as good a choice."
+        "noise: plain Cox is as good a choice. Tuning α on fairness is not advised."
     )
     table.loc[0.2] = [True, 0.69, 9, 4, 1, 7]
     said = tuning._sentence(table, 1.0, "ci_percent")
     assert said.startswith("No α that keeps 95 % of plain Cox's c-index has a smaller imparity: pl")
     assert "α = 0.2 has concordance imparity 9.0 %" in said
-    assert said.endswith("Beyond noise: less fair than plain Cox.")
+    assert "Beyond noise: less fair than plain Cox. Tuning" in said
     table.loc[0.2] = [False, 0.5, 2, -3, -5, 1]
     said = tuning._sentence(table, 1.0, "ci_percent")
     assert said.startswith("No α keeps 95 % of plain Cox's c-index. α = 0.2 has")
-    assert said.endswith("No difference beyond noise.")
+    assert "No difference beyond noise. Tuning" in said
 
 
 def test_plain_cox_is_chosen_where_nothing_is_better(stub, monkeypatch):
@@ -267,6 +269,7 @@ def test_alpha_can_be_chosen_by_another_measure(stub, measure):
     eligible = table[table["eligible"]]
     assert found.alpha == (sign * eligible[measure]).idxmin()
     assert tuning.CRITERIA[measure].words in found.sentence
+    assert ("on fairness is not advised" in found.sentence) == (measure != "c_index")
     assert ("plain Cox is the choice" in found.sentence) == (
         found.alpha == 1 and table["eligible"].iloc[1:].any()
     )
