@@ -6,11 +6,12 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+import drocox.auditing
 from drocox.auditing.audit import Audit
 from drocox.bookstyle import guard, say
 from drocox.tuning import Choice
 
-COVERAGE = Path(__file__).with_name("audit_coverage.csv")  # of tests/benchmarks/audit_coverage.py
+COVERAGE = Path(drocox.auditing.__file__).with_name("coverage.csv")
 SHORT = 0.93  # share of intervals below which an entry of the table is looked at
 SHORT_KINDS = {"one model": "one", "tied times": "ties", "cross-fitting": "folds"}
 SHOWN_FIGURES = {

@@ -1,6 +1,5 @@
 """Values of *your own data* on small tables; guards that can fail."""
 
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -81,28 +80,3 @@ def test_coverage():
     assert failed(chapter, "tell_coverage", (other,)) == set(result.held)
     table = chapter.show_coverage(designs())
     assert table.loc[1, "ΔAUC"] == 98 and list(table["groups"]) == [2, 20]
-
-
-def test_the_table_of_coverage_has_every_design():
-    rows = chapter.coverage()
-    designs = rows[rows["censored"].notna()]
-    sizes = designs.groupby(["groups", "censored", "kind"]).size()
-    assert set(sizes.index.get_level_values("groups")) == {2, 5, 20}
-    assert set(sizes.index.get_level_values("censored")) == {0.3, 0.8}
-    assert (sizes == 17).all() and designs["share"].between(0, 1).all()
-    assert designs["sets"].min() >= 15
-
-
-def test_the_table_of_coverage_has_as_many_data_sets_as_its_script_draws(monkeypatch):
-    """One command with its defaults makes the table."""
-    monkeypatch.syspath_prepend(str(Path(__file__).parents[1] / "benchmarks"))
-    import audit_coverage
-
-    assert list(chapter.coverage().columns) == audit_coverage.COLUMNS
-    for row in chapter.coverage().itertuples():
-        usual = audit_coverage.SETS
-        if row.kind == "cross-fitting":
-            usual = audit_coverage.SETS_OF_FIVE_MODELS
-        if row.kind == "no difference":
-            usual = {2: audit_coverage.SETS_WITHOUT_DIFFERENCE}
-        assert row.sets == usual[row.groups]
