@@ -317,6 +317,12 @@ def _categories(name: str, values, index: pd.Index) -> pd.Categorical:
         raise ValueError(f"{title} has another index than df; align it with df first")
     values = values if isinstance(values, pd.Series) else np.asarray(values)
     labelled = pd.Categorical(values).remove_unused_categories()  # keeps an order of the user's
+    stripped = [label.strip() if isinstance(label, str) else label for label in labelled.categories]
+    if stripped != list(labelled.categories):  # "male " is "male"
+        codes = [list(dict.fromkeys(stripped)).index(label) for label in stripped]
+        labelled = pd.Categorical.from_codes(
+            np.array(codes)[labelled.codes], categories=list(dict.fromkeys(stripped))
+        )
     size = len(labelled.categories)
     numeric = is_numeric_dtype(labelled.categories)
     if numeric and size > MAX_NUMERIC_GROUPS:

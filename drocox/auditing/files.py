@@ -110,14 +110,14 @@ def read_table(path: Path, skip: Sequence[str] = (), argument: str = "skip") -> 
     Returns
     -------
     DataFrame
-        Names without spaces at their ends; a column without a name, such as row numbers, is left
-        out.
+        Names and texts without spaces at their ends; a column without a name, such as row numbers,
+        is left out.
     """
     other = FORMATS.get(path.suffix.lower())
     try:
         if other:
-            return _read_other(path, other, skip, argument)
-        return _read_text(path, skip, argument)
+            return _stripped(_read_other(path, other, skip, argument))
+        return _stripped(_read_text(path, skip, argument))
     except UnicodeDecodeError as error:
         raise ValueError(
             f"cannot read {path}: it is no UTF-8 text; save it as CSV UTF-8"
@@ -191,6 +191,14 @@ def _read_text(path: Path, skip: Sequence[str], argument: str) -> "pd.DataFrame"
         df = df.iloc[:, wanted]
     df.columns = [names[k] for k in wanted]
     return df if separator == "," else _with_decimal_points(df)
+
+
+def _stripped(df: "pd.DataFrame") -> "pd.DataFrame":
+    """Texts without spaces at their ends, so that "male " is "male"; blank ones are missing."""
+    for name in df.select_dtypes(["object", "string"]):
+        df[name] = df[name].map(lambda cell: cell.strip() if isinstance(cell, str) else cell)
+        df[name] = df[name].where(df[name] != "")
+    return df
 
 
 def _open(path: Path) -> TextIO:

@@ -31,7 +31,7 @@ from drocox.heldout.intervals import jackknife, simultaneous
 from drocox.heldout.slope import calibration_slope
 
 FEWEST_EVENTS = 5  # that a group needs to be judged
-STILL_OBSERVED = 0.1  # share of the patients at the horizon, unless another one is given
+STILL_OBSERVED = 10  # one patient in so many, at the horizon, unless another one is given
 # the scale on which each figure is nearly normal, and the way back; a slope is as it is
 _LOGIT = (special.logit, special.expit)
 _LOG = (np.log, np.exp)
@@ -394,8 +394,9 @@ def default_horizon(time: np.ndarray, event: np.ndarray) -> float:
         Of the first event, where nobody else is observed as long.
     """
     events = np.sort(time[event])
-    later = 1 - np.searchsorted(np.sort(time), events, side="right") / len(time)
-    return float(max(events[later >= STILL_OBSERVED].max(initial=0.0), events[0]))
+    later = len(time) - np.searchsorted(np.sort(time), events, side="right")
+    enough = STILL_OBSERVED * later >= len(time)
+    return float(max(events[enough].max(initial=0.0), events[0]))
 
 
 def _ratio(lost: np.ndarray, counted: int = 1, second: np.ndarray | float = 0.0) -> Estimate:

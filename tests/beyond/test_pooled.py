@@ -77,6 +77,9 @@ def test_never_narrower_than_fixed_effect():
     low, high = result.interval()
     assert high - low == pytest.approx(2 * 1.959964 / np.sqrt(5), rel=1e-5)
     assert result.p == pytest.approx(2 * stats.norm.sf(0.2 * np.sqrt(5)), rel=1e-3)
+    low, high = result.prediction()
+    assert result.tau2 == 0
+    assert high - low == pytest.approx(2 * stats.t.ppf(0.975, 3) / np.sqrt(5), rel=1e-5)
     assert pooled.pool(np.zeros(5), se).p == 1
 
 

@@ -184,6 +184,16 @@ def test_power_against_the_test_itself(within):
         assert experiments.moved(theirs - ours) == pytest.approx(moved, abs=0.02)
 
 
+@pytest.mark.parametrize("effect", [0.0, 0.5, 1.0, 2.0])
+def test_power_is_that_of_student(effect):
+    """Mean and variance of ten repeats are independent: a noncentral t with nine degrees."""
+    row = row_of_truth(((1.0, 0.2), (0.2, 0.5)))
+    bar = stats.t.ppf(0.975, 9)
+    shift = effect / row["difference_error"]
+    exact = stats.nct.sf(bar, 9, shift) + stats.nct.cdf(-bar, 9, shift)
+    assert comparisons.Simulated(row).moved(effect) == pytest.approx(exact, abs=0.01)
+
+
 def test_detectable_effects_are_seen_in_four_of_five():
     within = ((1.0, 0.6), (0.6, 1.5))
     row = row_of_truth(within)

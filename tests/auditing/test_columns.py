@@ -1,0 +1,85 @@
+"""Columns of somebody's file: labels with spaces, edges of cuts, columns that are no features."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from cohort import simulated
+
+import drocox
+from drocox import cli
+
+
+@pytest.fixture
+def said(capsys, monkeypatch, tmp_path):
+    """What the command says about a table."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(df, *arguments, file="p.csv"):
+        if file.endswith(".csv"):
+            df.to_csv(file, index=False)
+        else:
+            df.to_excel(file, index=False)
+        options = ["--time", "days", "--event", "died", *arguments]
+        assert cli.main(["audit", file, *options]) == 0
+        return " ".join(capsys.readouterr().out.split())
+
+    return run
+
+
+def frame(n=400, seed=0, **columns):
+    data, scores = simulated(seed, n=n)
+    days, died = data.time, data.event.astype(int)
+    return pd.DataFrame({"days": days, "died": died, "risk": scores} | columns)
+
+
+@pytest.mark.parametrize("file", ["p.csv", "p.xlsx"])
+def test_spaces_around_labels_are_no_labels(said, file):
+    sex = np.tile(["male", "male ", " female", "female"], 100)
+    text = said(frame(sex=sex), "--groups", "sex", "--score", "risk", file=file)
+    assert "sex = male 200 " in text and "sex = female 200 " in text
+    assert text.count("sex = male 2") == 1
+
+
+def test_spaces_around_labels_in_python():
+    df = frame(sex=np.tile(["m", "m ", " f", "f"], 100))
+    order = pd.CategoricalDtype(["m", " f", "f", "m "])
+    for labels in (df["sex"], df["sex"].to_numpy(), df["sex"].astype(order)):
+        data = drocox.SurvivalData.from_frame(
+            df[["days", "died", "risk"]], time="days", event="died", groups={"sex": labels}
+        )
+        assert sorted(data.group_labels["sex"]) == ["sex = f", "sex = m"]
+        codes = data.groups["sex"]
+        male = np.isin(df["sex"], ["m", "m "])
+        assert len(set(codes[male])) == len(set(codes[~male])) == 1 and codes[0] != codes[2]
+    assert data.group_labels["sex"] == ("sex = m", "sex = f")  # in the user's order
+
+
+def test_patients_at_an_edge_belong_to_the_part_above(said):
+    age = np.repeat([49, 50, 64, 65, 66], 80)
+    text = said(frame(age=age), "--groups", "age:50,65", "--score", "risk")
+    for label in ("age = below 50 80 ", "age = 50 to below 65 160 ", "age = 65 or more 160 "):
+        assert label in text
+
+
+@pytest.mark.parametrize("role", ["--score", "--risk", "--fold"])
+def test_predictions_and_folds_are_no_features(said, role):
+    """Badly served are patients of one arm whose scores are high: only the arm may be named."""
+    rng = np.random.default_rng(0)
+    n = 4000
+    scores, arm = rng.normal(size=n), rng.integers(0, 2, n)
+    hazard = np.exp(np.where((arm == 1) & (scores > 0), -2 * scores, 1.5 * scores))
+    death, leaves = rng.exponential(1 / hazard), rng.exponential(2, n)
+    df = pd.DataFrame({"days": np.minimum(death, leaves), "died": (death <= leaves).astype(int)})
+    df["site"], df["arm"], df["given"] = rng.integers(0, 2, n), arm, scores
+    options = ["--groups", "site", "--score", "given"]
+    if role == "--risk":
+        df["given"] = -np.expm1(-0.5 * np.exp(scores))
+        options = ["--groups", "site", "--risk", "given", "--horizon", "0.5"]
+    text = said(df, *options)
+    assert "Found by search: arm = 1" in text
+    if role == "--fold":
+        assert "Found by search: arm" not in said(df, *options, "--fold", "arm")
+    else:
+        assert "given >" not in text and "given ≤" not in text
+        with_copy = said(df.assign(copy=df["given"]), *options)
+        assert "copy >" in with_copy or "copy ≤" in with_copy  # a feature would be named
