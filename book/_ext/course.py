@@ -588,7 +588,7 @@ def notebook(cells, name, folder):
             cell.source = LINK.sub(link, cell.source)
     # Sessions 1 and 2 need NumPy and pandas, which every Jupyter has, and no torch.
     options = "--no-deps" if name in ("session-1", "session-2") else ""
-    code = Template(source("notebooks/first_cell.txt")).substitute(options=options)
+    code = Template(source("notebooks/first_cell.py")).substitute(options=options)
     install = nbformat.v4.new_code_cell(code.strip(), id="install")
     install.metadata["jupyter"] = {"source_hidden": True}
     return nbformat.v4.new_notebook(cells=[install, *cells], metadata=golden.METADATA)

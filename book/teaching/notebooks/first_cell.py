@@ -1,11 +1,14 @@
 # Installs drocox where it is missing: from a wheel in this folder or above, else from the network.
 import glob
 import importlib.util
+import subprocess
+import sys
 
 if importlib.util.find_spec("drocox") is None:
     wheels = glob.glob("drocox-*.whl") + glob.glob("../../drocox-*.whl")
-    package = wheels[0] if wheels else "git+https://github.com/drocox/drocox"
-    %pip install --quiet $options "{package}"
+    package = wheels[0] if wheels else "drocox @ git+https://github.com/drocox/drocox"
+    command = [sys.executable, "-m", "pip", "install", *"$options".split(), package]
+    subprocess.run(command, capture_output=True)
     importlib.invalidate_caches()
 
 
