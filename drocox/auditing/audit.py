@@ -2,7 +2,7 @@ r"""The audit: how well a model serves each group of patients, with intervals, o
 
 Predictions of any kind of model come in by :mod:`drocox.auditing.predictions`; the figures of a
 group are made by :mod:`drocox.heldout`, judged and compared by :mod:`drocox.auditing.judging`, and
-put into words by :mod:`drocox.auditing.findings`; :func:`page` lays all of it out,
+put into words by :mod:`drocox.auditing.findings`; :mod:`drocox.auditing.page` lays all of it out,
 :mod:`drocox.auditing.plots` draws it. Their intervals (:mod:`drocox.heldout.intervals`,
 :mod:`drocox.auditing.contrasts`) speak of *this* model, or of these models where several were
 cross-fitted, and of other patients like these; that another sample would have given another model
@@ -11,41 +11,38 @@ is not in them. Groups that nobody named are searched for by :mod:`drocox.auditi
 
 import json
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import date
-from itertools import count
+from functools import cached_property
+from html import escape
+from itertools import chain
 from pathlib import Path
 from warnings import warn
 
-import jinja2
 import numpy as np
 import pandas as pd
 
 from drocox import __version__, _checks
 from drocox.auditing.disclosure import hidden_groups, small_counts
 from drocox.auditing.families import Family, families
-from drocox.auditing.findings import digits_for, number_text, sentences
+from drocox.auditing.findings import model_sentences, number_text, sentences
 from drocox.auditing.funnel import Funnel, funnel
-from drocox.auditing.judging import (
-    COMPARISON_COLUMNS,
-    FEWEST_AT_HORIZON,
-    MEASURES,
-    MOST_PAIRED,
-    group_estimates,
-    judge,
-)
-from drocox.auditing.plots import as_svg, draw_calibration, draw_funnels, draw_groups
+from drocox.auditing.judging import MEASURES, MOST_PAIRED, calibration_curve, group_estimates, judge
+from drocox.auditing.page import page
+from drocox.auditing.plots import draw_calibration, draw_funnels, draw_groups
 from drocox.auditing.predictions import Predictions, predictions
 from drocox.auditing.slices import find_slices
 from drocox.data import SurvivalData
 from drocox.heldout import DIFFERENCE_COLUMNS, FEWEST_EVENTS, Estimate, compare
-from drocox.heldout import horizon as horizons
 from drocox.terminal import short_labels
 
 FEW_EVENTS = 30  # below which a group's intervals are rough
+MODEL_WIDTH = 10  # of a model's name in a printed table
+CURVE_COLUMNS = ["attribute", "group", "patients", "events", "predicted"]
+CURVE_COLUMNS += ["observed", "low", "high"]
+PAIRED_COLUMNS = ["model", "versus", "attribute", "group", "measure"]
+PAIRED_COLUMNS += ["difference", "low", "high", "beyond_noise"]
 MOST_NAMED = 12  # groups in a sentence of the page
-SHOWN_ROWS = 40  # of a table on the page; all of them are in to_csv
 FEW_EVENTS_NOTE = (
     "Few events, so that intervals are wide and rough, those of concordance a little short: {}."
 )
@@ -125,15 +122,12 @@ class Audit:
     def __str__(self) -> str:
         lines = [textwrap.fill(line, 80) for line in self.sentence.splitlines()]
         second = "calibration" if self.table["calibration"].notna().any() else "slope"
-        names = ["patients", "events"]
+        heads = {"c_index": "c-index", "calibration": "o/e", "slope": "slope"}
+        parts = [self._counts()]
         for name in ("c_index", second):
-            names += [name, f"{name}_low", f"{name}_high"]
-        heads = ["patients", "events", "c-index", "low", "high"]
-        heads += ["o/e" if second == "calibration" else second, "low", "high"]
-        table = self.table[names].set_axis(heads, axis=1)
-        for head in ("patients", "events"):
-            table[head] = [f"{n:.0f}" if n == n else "hidden" for n in table[head]]
-        table = table.set_axis(short_labels(self.table["group"]))
+            figures = self.table[[name, f"{name}_low", f"{name}_high"]].set_axis(parts[0].index)
+            parts.append(figures.set_axis([heads[name], "low", "high"], axis=1))
+        table = pd.concat(parts, axis=1)
 
         def short(value: float) -> str:
             return number_text(value, 2 if abs(value) < 10 else 1)
@@ -141,6 +135,17 @@ class Audit:
         text = table.to_string(float_format=short, na_rep="")
         cautions = [textwrap.fill(line, 80) for line in self.cautions]
         return "\n".join([*lines, "", text, *cautions])
+
+    def _counts(self) -> pd.DataFrame:
+        """Patients and events of each group, by its short name, as a terminal shows them."""
+        names = []
+        for family in self._kinds:
+            crossed = family.attribute and not family.compared
+            names += _values_only(family, self._kinds) if crossed else family.labels
+        table = pd.DataFrame(index=short_labels(names))
+        for head in ("patients", "events"):
+            table[head] = [f"{n:.0f}" if n == n else "hidden" for n in self.table[head]]
+        return table
 
     def compare(self, other: "Audit") -> pd.DataFrame:
         """Differences of two models on the same patients, this one less the other.
@@ -154,43 +159,12 @@ class Audit:
         -------
         DataFrame
             A row for each group and measure that both can answer: ``attribute``, ``group``,
-            ``measure``, ``difference`` with an interval that is simultaneous over the groups of
-            the attribute (``low``, ``high``), and ``beyond_noise``. Units as in ``differences``.
+            ``measure``, ``difference`` with an interval (``low``, ``high``), and ``beyond_noise``.
+            In each measure the intervals of groups hold for all of them at once, or for those of
+            an attribute where ``familywise`` is false. Units as in ``differences``.
         """
-        if not self._same_patients(other):
-            raise ValueError("other must be an audit of the same data and groups")
-        rows = []
-        for family in self._kinds:
-            for name in MEASURES:
-                if name != "risk_observed":  # which no model changes
-                    rows += self._compared(other, family, name)
-        columns = [name for name in COMPARISON_COLUMNS if name not in ("versus", "noise_floor")]
-        differences = pd.DataFrame(rows, columns=columns)
-        place = {label: k for k, label in enumerate(self.table["group"])}
-        return differences.sort_values(
-            "group", key=lambda groups: groups.map(place), kind="stable", ignore_index=True
-        )
-
-    def _same_patients(self, other: "Audit") -> bool:
-        """Whether another audit is of the same outcomes and groups."""
-        mine, theirs = self._predictions.patients, other._predictions.patients
-        same_time = np.array_equal(mine.time, theirs.time)
-        same_event = np.array_equal(mine.event, theirs.event)
-        labels = [family.labels for family in self._kinds]
-        return same_time and same_event and labels == [family.labels for family in other._kinds]
-
-    def _compared(self, other: "Audit", family: Family, name: str) -> list[dict]:
-        """Rows of one attribute and measure: the groups that both audits judge."""
-        mine = group_estimates(self._predictions, family, name, self._hidden)
-        theirs = group_estimates(other._predictions, family, name, other._hidden)
-        both = [label for label in mine if label in theirs]
-        names = []
-        differences = []
-        for label in both:
-            one, two = mine[label], theirs[label]
-            names.append({"attribute": family.attribute, "group": label, "measure": name})
-            differences.append(Estimate(one.value - two.value, one.without - two.without))
-        return compare(names, differences, MEASURES[name].unit)
+        rows = _paired({"other": other, "self": self})
+        return rows.drop(columns=["model", "versus"])
 
     @property
     def _many(self) -> list[str]:
@@ -214,6 +188,17 @@ class Audit:
                 funnels.append(funnel(family.attribute, self.table, self._comparisons, estimates))
         return funnels
 
+    @property
+    def titles(self) -> dict[str, str]:
+        """What the figures of ``table`` are called.
+
+        For risks at a single time, ``calibration`` is a ratio of risks, not of events.
+        """
+        titles = {name: measure.title for name, measure in MEASURES.items()}
+        if self._predictions.of_risks:
+            titles["calibration"] = "Observed / predicted risk"
+        return titles
+
     def calibration_curves(self, bins: int = 5) -> pd.DataFrame:
         """Observed and predicted risk at the horizon, in parts of each group.
 
@@ -226,25 +211,25 @@ class Audit:
         -------
         DataFrame
             With ``attribute``, ``group``, ``patients``, ``events`` (up to the horizon),
-            ``predicted`` and ``observed``; empty where no risks were predicted. Attributes with
-            many groups are left out, and groups of which a part has too few patients, events or
-            patients without an event to be shown: observed risks would tell their numbers.
+            ``predicted`` and ``observed``, which has a 95 % interval (``low``, ``high``); empty
+            where no risks were predicted. Attributes with many groups are left out, and groups of
+            which a part has too few patients, events or patients without an event to be shown:
+            observed risks would tell their numbers.
         """
         patients = self._predictions.patients
-        columns = ["attribute", "group", "patients", "events", "predicted", "observed"]
-        curves = [pd.DataFrame(columns=columns)]
+        curves = [pd.DataFrame(columns=CURVE_COLUMNS)]
         for family in self._kinds:
             if patients.risk is None or not family.compared or family.attribute in self._many:
                 continue
-            for code, label in enumerate(family.labels):
-                rows = family.codes == code
-                if rows.sum() < 2 * bins or (family.attribute, label) in self._hidden:
+            for group in family.groups(patients):
+                too_small = len(group.alone.time) < 2 * bins
+                if too_small or (family.attribute, group.label) in self._hidden:
                     continue
-                risk, time, event = patients.risk[rows], patients.time[rows], patients.event[rows]
-                curve = horizons.calibration_curve(risk, time, event, self.horizon, bins)
+                with np.errstate(divide="ignore", invalid="ignore"):  # nobody had the event
+                    curve = calibration_curve(group.alone, bins)
                 if not small_counts(curve["patients"], curve["events"], self.smallest).any():
-                    curves.append(curve.assign(attribute=family.attribute, group=label))
-        return pd.concat(curves[1:] or curves, ignore_index=True)[columns]
+                    curves.append(curve.assign(attribute=family.attribute, group=group.label))
+        return pd.concat(curves[1:] or curves, ignore_index=True)[CURVE_COLUMNS]
 
     @property
     def cautions(self) -> list[str]:
@@ -281,7 +266,7 @@ class Audit:
         if funnels := self.funnels():
             draw_funnels(figure, funnels)
         else:
-            draw_groups(figure, self.table)
+            draw_groups(figure, {"": self.table})
         return figure
 
     def plot_calibration(self, bins: int = 5) -> object:
@@ -323,9 +308,7 @@ class Audit:
 
     def _repr_html_(self) -> str:
         """The first lines and the table, in a notebook."""
-        lead = "".join(
-            f"<p>{jinja2.filters.escape(line)}</p>" for line in self.sentence.split("\n")
-        )
+        lead = "".join(f"<p>{escape(line)}</p>" for line in self.sentence.split("\n"))
         known = self.table.dropna(axis=1, how="all")
         return lead + known.to_html(index=False, float_format=number_text, na_rep="–")
 
@@ -373,24 +356,194 @@ class Audit:
         -------
         str
         """
-
-        def records(frame: pd.DataFrame) -> list[dict]:
-            return json.loads(frame.to_json(orient="records", double_precision=12))
-
         content = {
             "name": self.name,
             "drocox": __version__,
             "horizon": self.horizon,
             "sentence": self.sentence.splitlines(),
-            "table": records(self.table),
-            "differences": records(self.differences),
-            "imparity": records(self.imparity),
-            "slices": records(self.slices),
+            "table": _records(self.table),
+            "differences": _records(self.differences),
+            "imparity": _records(self.imparity),
+            "slices": _records(self.slices),
         }
-        text = json.dumps(content, indent=1, ensure_ascii=False)
-        if path is not None:
-            Path(path).write_text(text, encoding="utf-8")
-        return text
+        return _write_json(content, path)
+
+
+class Audits(Mapping):
+    """Audits of several models of the same patients, by name, and the differences of the models.
+
+    ``audits["forest"]`` is the :class:`Audit` of one of them; ``print`` shows all in 80 columns.
+    """
+
+    def __init__(self, audits: Mapping[str, Audit]):
+        self._audits = dict(audits)
+
+    def __getitem__(self, name: str) -> Audit:
+        return self._audits[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._audits)
+
+    def __len__(self) -> int:
+        return len(self._audits)
+
+    @cached_property
+    def paired(self) -> pd.DataFrame:
+        """Differences of each model and the first one, on the same patients.
+
+        A row for each group and measure that both can answer: ``model``, ``versus`` (the first
+        model), ``attribute``, ``group``, ``measure``, ``difference`` with an interval (``low``,
+        ``high``), and ``beyond_noise``. In each measure the intervals of everybody hold for all
+        models at once, those of groups for all models and groups, or for the groups of an
+        attribute where ``familywise`` is false. Units as in ``Audit.differences``.
+        """
+        return _paired(self)
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """The tables of all models below each other; the first column is ``model``."""
+        tables = []
+        for name, one in self.items():
+            tables.append(one.table.assign(model=name)[["model", *one.table.columns]])
+        return pd.concat(tables, ignore_index=True)
+
+    @property
+    def sentence(self) -> str:
+        """How the models differ in words, a line for each model but the first."""
+        return "\n".join(model_sentences(self.table, self.paired))
+
+    def __str__(self) -> str:
+        parts = [textwrap.fill(line, 80) for line in self.sentence.splitlines()]
+        first, *others = self
+        for name in others:
+            parts += ["", self._side_by_side(name, first)]
+        for name, one in self.items():
+            lines = [f"{name}: {line}" for line in one.sentence.splitlines()]
+            parts += ["", *(textwrap.fill(line, 80) for line in lines)]
+        cautions = dict.fromkeys(line for one in self.values() for line in one.cautions)
+        return "\n".join([*parts, *(textwrap.fill(line, 80) for line in cautions)])
+
+    def _side_by_side(self, model: str, versus: str) -> str:
+        """The c-index of each group by two models, and the difference with its interval."""
+        names = short_labels([versus, model], MODEL_WIDTH)
+        one, two = self[versus], self[model]
+        table = one._counts()
+        table[names[0]] = one.table["c_index"].to_numpy()
+        table[names[1]] = two.table["c_index"].to_numpy()
+        rows = self.paired[(self.paired["measure"] == "c_index") & (self.paired["model"] == model)]
+        found = one.table[["attribute", "group"]].merge(rows, "left", ["attribute", "group"])
+        for name, head in (("difference", "differ by"), ("low", "low"), ("high", "high")):
+            table[head] = [f"{x:.1f}" if x == x else "" for x in found[name]]
+        return table.to_string(float_format=number_text, na_rep="")
+
+    def to_html(self, path: str | Path) -> Path:
+        """Write the audits as one page that needs no other file.
+
+        Parameters
+        ----------
+        path : str or Path
+
+        Returns
+        -------
+        Path
+        """
+        Path(path).write_text(page(self), encoding="utf-8")
+        return Path(path)
+
+    def to_json(self, path: str | Path | None = None) -> str:
+        """Everything that was found, for other programs.
+
+        Parameters
+        ----------
+        path : str or Path, optional
+            Where to write it.
+
+        Returns
+        -------
+        str
+        """
+        models = {name: json.loads(one.to_json()) for name, one in self.items()}
+        content = {"sentence": self.sentence.splitlines(), "paired": _records(self.paired)}
+        return _write_json({**content, "models": models}, path)
+
+    def _repr_html_(self) -> str:
+        """The sentences and the differences of the models, in a notebook."""
+        lead = "".join(f"<p>{escape(line)}</p>" for line in self.sentence.splitlines())
+        return lead + self.paired.to_html(index=False, float_format=number_text, na_rep="–")
+
+
+def _values_only(cells: Family, kinds: list[Family]) -> list[str]:
+    """Intersections without the names of their attributes, which the rows above them have."""
+    names = []
+    for code in range(len(cells.labels)):
+        member = np.argmax(cells.codes == code)
+        values = []
+        for one in (family for family in kinds if family.compared):
+            values.append(one.labels[one.codes[member]].removeprefix(f"{one.attribute} = "))
+        names.append(", ".join(values))
+    return names
+
+
+def _paired(audits: Mapping[str, Audit]) -> pd.DataFrame:
+    """Differences of each model and the first one, as in :attr:`Audits.paired`."""
+    (base, first), *others = audits.items()
+    for _, other in others:
+        _check_same_patients(first, other)
+    rows: list[dict] = []
+    for name in MEASURES:
+        if name == "risk_observed":  # which no model changes
+            continue
+        parts: list[tuple] = []  # what rows are called, and the differences
+        for family in first._kinds:
+            theirs = group_estimates(first._predictions, family, name, first._hidden)
+            names: list[dict] = []
+            differences: list[Estimate] = []
+            for model, other in others:
+                mine = group_estimates(other._predictions, family, name, other._hidden)
+                for label in (label for label in mine if label in theirs):
+                    one, two = mine[label], theirs[label]
+                    names.append({"model": model, "attribute": family.attribute, "group": label})
+                    differences.append(Estimate(one.value - two.value, one.without - two.without))
+            parts.append((names, differences))
+        if first.familywise:
+            everybody, *groups = parts
+            together = (list(chain.from_iterable(one)) for one in zip(*groups, strict=True))
+            parts = [everybody, tuple(together)]
+        for names, differences in parts:
+            for row in compare(names, differences, MEASURES[name].unit):
+                rows.append({"versus": base, "measure": name, **row})
+    models = list(audits)
+    groups = first.table[["attribute", "group"]].itertuples(index=False, name=None)
+    places = {group: k for k, group in enumerate(groups)}
+    rows.sort(key=lambda row: (models.index(row["model"]), places[row["attribute"], row["group"]]))
+    return pd.DataFrame(rows, columns=PAIRED_COLUMNS)
+
+
+def _check_same_patients(one: Audit, other: Audit) -> None:
+    """Refuse to compare audits of other outcomes, groups or horizons."""
+    mine, theirs = one._predictions.patients, other._predictions.patients
+    same_time = np.array_equal(mine.time, theirs.time)
+    same_event = np.array_equal(mine.event, theirs.event)
+    labels = [family.labels for family in one._kinds]
+    if not same_time or not same_event or labels != [family.labels for family in other._kinds]:
+        raise ValueError("other must be an audit of the same data and groups")
+    if one.horizon != other.horizon:
+        raise ValueError(
+            f"the models are judged up to {one.horizon:g} and {other.horizon:g}; pass one horizon="
+        )
+
+
+def _records(frame: pd.DataFrame) -> list[dict]:
+    """Rows for JSON."""
+    return json.loads(frame.to_json(orient="records", double_precision=12))
+
+
+def _write_json(content: dict, path: str | Path | None) -> str:
+    """The content as text, which is written to a file, too, if one is named."""
+    text = json.dumps(content, indent=1, ensure_ascii=False)
+    if path is not None:
+        Path(path).write_text(text, encoding="utf-8")
+    return text
 
 
 def audit(
@@ -405,7 +558,7 @@ def audit(
     train: tuple | Mapping | None = None,
     smallest: int = 0,
     familywise: bool = True,
-) -> Audit:
+) -> Audit | Audits:
     r"""Judge how well predictions serve the groups of ``data``, with 95 % intervals.
 
     ``c_index`` is Harrell's, among the group's own patients, and ``uno_c`` the same weighted for
@@ -434,13 +587,17 @@ def audit(
         With at least one attribute in ``groups``.
     scores : array of shape (n,), optional
         Log-hazards by a model that has not seen these patients; higher for earlier events. Scores
-        on another scale are ranked, and a note says what they look like.
+        on another scale are ranked, and a note says what they look like. Two or more models of
+        the same patients are judged side by side: pass a DataFrame with a column for each model,
+        or a mapping of names to arrays, or to what :func:`drocox.cross_fit` returned.
     survival : array of shape (n,) or (n, k), or n functions of time, optional
-        Probabilities to survive, for a model of any kind.
+        Probabilities of surviving, for a model of any kind; or a mapping of names to those of
+        several models.
     times : float or array of shape (k,), optional
         The time or times of ``survival``.
     expected : array of shape (n,), optional
-        Expected events of each patient up to the observed time.
+        Expected events of each patient up to the observed time; or a mapping of names to those of
+        several models.
     horizon : float, optional
         Time up to which risks are judged; by default the time of ``survival`` if it has one, else
         the last event after which a tenth of the patients is still observed.
@@ -461,9 +618,11 @@ def audit(
 
     Returns
     -------
-    Audit
+    Audit, or Audits of several models
         With ``table``, ``differences``, ``imparity``, ``slices``, ``sentence``, ``compare(other)``,
-        ``plot()``, ``plot_calibration()`` and ``to_html(path)``.
+        ``plot()``, ``plot_calibration()`` and ``to_html(path)``. For several models with
+        ``paired``, the differences of each and the first, ``table``, ``sentence`` and
+        ``to_html(path)``; ``found["name"]`` is the audit of one of them.
 
     Examples
     --------
@@ -476,18 +635,33 @@ def audit(
     1     white  non-white         1.6
     """
     smallest = _checks.whole_number(smallest, "smallest", least=0)
+    if models := _by_model(scores, survival, expected):
+        shared = {"times": times, "horizon": horizon, "folds": folds, "train": train}
+        shared |= {"smallest": smallest, "familywise": familywise}
+        found = Audits({name: _audit(data, **(shared | one)) for name, one in models.items()})
+        _ = found.paired  # which refuses models that cannot be compared
+        return found
+    return _audit(
+        data,
+        scores,
+        survival=survival,
+        times=times,
+        expected=expected,
+        horizon=horizon,
+        folds=folds,
+        train=train,
+        smallest=smallest,
+        familywise=familywise,
+    )
+
+
+def _audit(
+    data: SurvivalData, scores=None, *, smallest: int, familywise: bool, **predicted
+) -> Audit:
+    """The audit of one model."""
     # what does not exist is NaN
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        judged = predictions(
-            data,
-            scores,
-            survival=survival,
-            times=times,
-            expected=expected,
-            horizon=horizon,
-            folds=folds,
-            train=train,
-        )
+        judged = predictions(data, scores, **predicted)
         kinds, note = families(data)
         hidden, others = hidden_groups(kinds, data.event, smallest)
         notes = [*judged.notes, note] if note else list(judged.notes)
@@ -517,56 +691,27 @@ def audit(
     )
 
 
-def page(
-    audits: Mapping[str, Audit],
-    facts: Mapping[str, str] | None = None,
-    warnings: Sequence[str] = (),
-) -> str:
-    """The audits of one or several models as a page, laid out by ``page.html`` beside this module.
-
-    Parameters
-    ----------
-    audits : mapping of str to Audit
-        By the name of the model, which may be empty. The second is compared with the first.
-    facts : mapping of str to str, optional
-        What else the page says about its making, such as the command.
-    warnings : sequence of str
-        What was said while the models were fitted, such as that a coefficient runs away.
-
-    Returns
-    -------
-    str
-        HTML without scripts, styles, fonts or pictures from elsewhere; names are escaped.
-    """
-    layout = Path(__file__).with_name("page.html").read_text(encoding="utf-8")
-    environment = jinja2.Environment(autoescape=True)
-    environment.filters["number_text"] = number_text
-    about = {"Made on": date.today().isoformat(), "With": f"drocox {__version__}"}
-    first = next(iter(audits.values()))
-    compared = []
-    for title, other in list(audits.items())[1:]:
-        compared.append((title, other.compare(first)))
-    numbers = count()
-    titles = {name: measure.title for name, measure in MEASURES.items()}
-    if first._predictions.of_risks:
-        titles["calibration"] = "Observed / predicted risk"
-
-    def drawn(draw: Callable, content: object) -> str:
-        return as_svg(draw, content, salt=f"drocox {next(numbers)}")
-
-    return environment.from_string(layout).render(
-        audits=audits,
-        facts=about | dict(facts or {}),
-        titles=titles,
-        of_risks=first._predictions.of_risks,
-        compared=compared,
-        base=next(iter(audits)),
-        most=SHOWN_ROWS,
-        at_horizon=FEWEST_AT_HORIZON,
-        digits_for=digits_for,
-        warnings=warnings,
-        drawn=drawn,
-        draw_groups=draw_groups,
-        draw_funnels=draw_funnels,
-        draw_calibration=draw_calibration,
-    )
+def _by_model(scores, survival, expected) -> dict[str, dict]:
+    """Arguments of each model, where those of several are given; else nothing."""
+    given = {"scores": scores, "survival": survival, "expected": expected}
+    if isinstance(scores, pd.DataFrame):
+        given["scores"] = dict(scores.items())
+    given = {argument: value for argument, value in given.items() if value is not None}
+    several = {argument: one for argument, one in given.items() if isinstance(one, Mapping)}
+    if not several:
+        return {}
+    names = [list(one) for one in several.values()]
+    if len(several) < len(given) or any(one != names[0] for one in names):
+        raise ValueError(f"{', '.join(given)}: name the same models in each")
+    if len(names[0]) < 2:
+        raise ValueError(
+            f"{next(iter(several))} names {len(names[0])} model(s); name two or more, or pass the "
+            "predictions of one without a name"
+        )
+    models: dict[str, dict] = {}
+    for name in names[0]:
+        models[str(name)] = {}
+        for argument, by_name in several.items():
+            one = by_name[name]
+            models[str(name)] |= one if isinstance(one, Mapping) else {argument: one}
+    return models

@@ -128,7 +128,7 @@ def _audit(args) -> None:
     df = files.read_table(source, _unneeded(args), "--drop")
     data, unusable = _patients(df, args, source.name)
 
-    from drocox.auditing.audit import page
+    from drocox.auditing.page import page
 
     warned: list[str] = []  # of models that are fitted here, and of events
     if _predicted(args):

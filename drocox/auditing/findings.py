@@ -7,6 +7,7 @@ import pandas as pd
 from drocox.auditing.families import EVERYBODY
 from drocox.heldout import FEWEST_EVENTS
 
+MOST_NAMED = 6  # groups in a sentence about models
 MOST_DIGITS = 4  # after the point
 
 
@@ -199,3 +200,60 @@ def _whole(everybody: pd.Series, of_risks: bool) -> str:
     if not parts:
         return ""
     return f"On the whole, {', and '.join(parts)}."
+
+
+def model_sentences(table: pd.DataFrame, paired: pd.DataFrame) -> list[str]:
+    """How models differ on the same patients, a line for each but the first.
+
+    Parameters
+    ----------
+    table, paired : DataFrame
+        Of :class:`drocox.auditing.audit.Audits`.
+
+    Returns
+    -------
+    list of str
+    """
+    everybody = table[table["group"] == EVERYBODY].set_index("model")
+    base, *others = everybody.index
+    lines = []
+    for model in others:
+        mine = paired[paired["model"] == model]
+        parts = []
+        for measure, title, digits in (("c_index", "c-index", 2), ("brier", "Brier score", 3)):
+            of_all = mine[(mine["measure"] == measure) & (mine["group"] == EVERYBODY)]
+            if len(of_all):
+                row = of_all.iloc[0]
+                points = measure == "c_index"
+                apart = digits_for(row["low"], row["high"], 1 if points else digits)
+                size, low, high = (
+                    number_text(row[k], apart) for k in ("difference", "low", "high")
+                )
+                values = [number_text(everybody[measure][name], digits) for name in (model, base)]
+                unit = " points" if points else ""
+                noise = "beyond noise" if row["beyond_noise"] else "not beyond noise"
+                parts.append(
+                    f"{title} {values[0]} against {values[1]}, a difference of {size}{unit} "
+                    f"(95 % interval {low} to {high}), {noise}"
+                )
+        if not parts:
+            lines.append(f"{model} and {base}: neither ranks patients, nor predicts risks.")
+            continue
+        lines.append(f"{model} against {base}: {'; '.join(parts)}. {_groups_of_models(mine)}")
+    return lines
+
+
+def _groups_of_models(rows: pd.DataFrame) -> str:
+    """For which groups two models differ in ranking."""
+    rows = rows[(rows["measure"] == "c_index") & (rows["group"] != EVERYBODY)]
+    if rows.empty:
+        return ""
+    loud = rows[rows["beyond_noise"]]
+    if loud.empty:
+        return f"For none of {len(rows)} groups does ranking differ beyond noise."
+    named = [f"{row.group} ({row.difference:+.1f})" for row in loud.itertuples()]
+    if len(named) > MOST_NAMED:
+        named = [*named[:MOST_NAMED], f"{len(named) - MOST_NAMED} more"]
+    return (
+        f"Ranking differs beyond noise for {len(loud)} of {len(rows)} groups: {', '.join(named)}."
+    )

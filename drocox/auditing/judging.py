@@ -329,3 +329,39 @@ def differences(contrasts: dict[str, list[list[Contrast]]], familywise: bool) ->
             for row in contrast(name, pairs, MEASURES[name].unit, wide):
                 rows.append({"measure": name, **row})
     return rows
+
+
+CURVE_NAMES = {
+    "risk_observed": "observed",
+    "risk_observed_low": "low",
+    "risk_observed_high": "high",
+}
+
+
+def calibration_curve(patients: HeldOut, bins: int) -> pd.DataFrame:
+    """Observed and predicted risk of patients in parts of equal size, by predicted risk.
+
+    Parameters
+    ----------
+    patients : HeldOut
+        With predicted risks.
+    bins : int
+
+    Returns
+    -------
+    DataFrame
+        A row for each part: ``patients``, ``events`` up to the horizon, ``predicted``, and
+        ``observed`` with its interval (``low``, ``high``), which is NaN where nobody or everybody
+        had the event.
+    """
+    risk = np.asarray(patients.risk)
+    part = np.argsort(np.argsort(risk, kind="stable")) * bins // len(risk)
+    rows = []
+    for k in np.unique(part):
+        mine = patients.subset(part == k)
+        observed = mine.risk_observed(np.full(len(mine.time), True))
+        early = mine.event & (mine.time <= mine.until)
+        row = {"patients": len(early), "events": early.sum(), "predicted": risk[part == k].mean()}
+        row |= with_interval("risk_observed", observed)
+        rows.append(row)
+    return pd.DataFrame(rows).rename(columns=lambda name: CURVE_NAMES.get(name, name))

@@ -7,7 +7,7 @@ a figure of pyplot's. All are as wide as a phone can show with letters that can 
 import io
 import re
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -66,30 +66,50 @@ def as_svg(draw: Callable, content: object, salt: str) -> str:
     return tag + end + re.sub(r'<g id="[^"]*"', "<g", inside)
 
 
-def draw_groups(figure: Figure, table: pd.DataFrame) -> None:
+def draw_groups(figure: Figure, tables: Mapping[str, pd.DataFrame]) -> None:
     """c-index and calibration of every group, with intervals, and everybody's as a dotted line.
 
-    Where nothing is known of calibration, slopes or observed risks are drawn.
+    Where nothing is known of calibration, slopes or observed risks are drawn. Several models have
+    a colour each.
+
+    Parameters
+    ----------
+    tables : mapping of str to DataFrame
+        Rows of the same groups by each model, by its name.
     """
+    together = pd.concat(tables.values())
     names = ["c_index", "calibration"]
-    if table["calibration"].isna().all():
-        names[1] = "slope" if table["slope"].notna().any() else "risk_observed"
-    known = table[table[names].notna().any(axis=1)]
-    place = -np.arange(len(known))
-    _lay_out(figure, 0.6 + 0.4 * len(known))
+    if together["calibration"].isna().all():
+        names[1] = "slope" if together["slope"].notna().any() else "risk_observed"
+    known = together[together[names].notna().any(axis=1)]
+    places = {group: -k for k, group in enumerate(known["group"].unique())}
+    several = len(tables) > 1
+    step = 0.5 if several else 0.4
+    _lay_out(figure, 0.6 + step * len(places) + 0.25 * len(tables) * several)
     axes = figure.subplots(1, 2, sharey=True)
     for ax, name in zip(axes, names, strict=True):
-        ax.axvline(known[name].iloc[0], color="0.5", linestyle=":")
-        ax.hlines(place, known[f"{name}_low"], known[f"{name}_high"], linewidth=2)
-        ax.plot(known[name], place, "o")
-        ax.set(xlabel=MEASURES[name].title, yticks=[], ylim=(0.6 - len(known), 0.8))
+        for k, (model, table) in enumerate(tables.items()):
+            rows = table[table["group"].isin(places)]
+            place = rows["group"].map(places) - 0.4 * k / len(tables)
+            color = f"C{k}"
+            ax.axvline(rows[name].iloc[0], color=color if several else "0.5", linestyle=":")
+            ax.hlines(place, rows[f"{name}_low"], rows[f"{name}_high"], color, linewidth=2)
+            ax.plot(rows[name], place, MARKERS[k % len(MARKERS)], color=color, label=model)
+        ax.set(xlabel=MEASURES[name].title, yticks=[], ylim=(0.6 - len(places), 0.8))
         ax.spines[["left", "right", "top"]].set_visible(False)
         ax.grid(False)
-    names_of_groups = short_labels(known["group"], LABEL_WIDTH)
-    for y, label in zip(place, names_of_groups, strict=True):  # above the interval, over both
+    labels = short_labels(list(places), LABEL_WIDTH)
+    for y, label in zip(places.values(), labels, strict=True):  # above the interval, over both
         across = axes[0].get_yaxis_transform()
-        text = axes[0].text(0, y + 0.25, label, transform=across, parse_math=False)
+        text = axes[0].text(0, y + 0.2, label, transform=across, parse_math=False)
         text.set_in_layout(False)
+    if several:
+        handles, models = axes[0].get_legend_handles_labels()
+        shown = figure.legend(
+            handles, short_labels(models, LABEL_WIDTH - 6), loc="outside lower left"
+        )
+        for text in shown.get_texts():
+            text.set_parse_math(False)
 
 
 def draw_funnels(figure: Figure, funnels: Sequence[Funnel]) -> None:
@@ -151,13 +171,14 @@ def draw_calibration(figure: Figure, curves: pd.DataFrame) -> None:
     for part, (attribute, rows) in zip(parts, by_attribute, strict=True):
         ax = part.subplots()
         known = rows.dropna(subset=["predicted", "observed"])
-        highest = max(known[["predicted", "observed"]].to_numpy().max(initial=0.0), 0.01)
+        highest = max(known[["predicted", "observed", "high"]].max(axis=None), 0.01)
         ax.plot([0, highest], [0, highest], ":", color="0.5")
         groups = [curve for _, curve in known.groupby("group", sort=False)]
         labels = short_labels([curve["group"].iloc[0] for curve in groups], LABEL_WIDTH - 6)
         for k, (curve, label) in enumerate(zip(groups, labels, strict=True)):
             line = f"{MARKERS[k % len(MARKERS)]}-"
-            ax.plot(curve["predicted"], curve["observed"], line, label=label)
+            ax.vlines(curve["predicted"], curve["low"], curve["high"], f"C{k}", alpha=0.5)
+            ax.plot(curve["predicted"], curve["observed"], line, color=f"C{k}", label=label)
         ax.set(xlabel="predicted risk", ylabel="observed risk", aspect="equal")
         ax.locator_params(nbins=5)
         ax.set_title(short_labels([str(attribute)], LABEL_WIDTH)[0], parse_math=False)

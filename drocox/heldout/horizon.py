@@ -16,7 +16,6 @@ out, G included, is followed exactly.
 """
 
 import numpy as np
-import pandas as pd
 
 from drocox.concordance import TOLERANCE
 from drocox.heldout.censoring import Censoring
@@ -146,31 +145,3 @@ def brier_score(
     value = (cases.sum() + controls) / n
     left = weights.sum_without(cases, 1) + changed * weight * (squares.sum() - squares)
     return float(value), left / max(n - 1, 1)
-
-
-def calibration_curve(
-    risk: np.ndarray, time: np.ndarray, event: np.ndarray, horizon: float, bins: int
-) -> pd.DataFrame:
-    """Observed and predicted risk of patients in parts of equal size, by predicted risk.
-
-    Parameters
-    ----------
-    risk, time, event : arrays of shape (n,)
-    horizon : float
-    bins : int
-
-    Returns
-    -------
-    DataFrame
-        A row for each part: ``patients``, ``events`` up to the horizon, ``predicted`` and
-        ``observed``.
-    """
-    part = np.argsort(np.argsort(risk, kind="stable")) * bins // len(risk)
-    rows = []
-    for k in np.unique(part):
-        mine = part == k
-        observed, _ = observed_risk(time[mine], event[mine], horizon)
-        events = (event[mine] & (time[mine] <= horizon)).sum()
-        row = {"patients": mine.sum(), "events": events}
-        rows.append(row | {"predicted": risk[mine].mean(), "observed": observed})
-    return pd.DataFrame(rows)

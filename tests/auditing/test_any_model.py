@@ -13,7 +13,7 @@ from lifelines.datasets import load_rossi
 from sksurv.ensemble import RandomSurvivalForest
 
 import drocox
-from drocox.auditing import audit as report
+from drocox.auditing.page import page as page_of
 from drocox.tuning import cross_fit
 
 FIGURES = ["c_index", "concordance", "uno_c", "slope", "risk_observed", "auc"]
@@ -70,7 +70,7 @@ def _with_outlier(log_hazards):
 def test_scores_on_another_scale_are_noticed(model, change, words):
     data, scores = model
     found = drocox.audit(data, change(scores), train=(data, change(scores)))
-    assert words in found.sentence and words in report.page({"": found}).replace("&#39;", "'")
+    assert words in found.sentence and words in page_of({"": found}).replace("&#39;", "'")
     assert found.table[["slope", "mean_risk", "calibration"]].isna().all(axis=None)
     right = drocox.audit(data, scores)
     assert right.notes == ()
@@ -225,7 +225,7 @@ def test_many_sites_are_compared_with_everybody():
     assert len(rows) == 45 and (rows["versus"] == "everybody").all() and len(found.imparity) == 45
     assert list(rows.loc[rows["beyond_noise"], "group"]) == ["site = 7"]
     assert "1 of 45 groups differ from everybody; most of all" in found.sentence
-    page = report.page({"": found})
+    page = page_of({"": found})
     assert page.count("<svg") == 1 and len(page) < 150_000
     assert "beyond noise: site = 7." in page and "Performance by site, each group" in page
     figure = found.plot()
@@ -317,10 +317,10 @@ def test_the_calibration_plot(model):
     assert mine["predicted"].iloc[-1] == pytest.approx(
         np.sort(risk)[-len(risk) // 5 :].mean(), 0.02
     )
-    page = report.page({"": found})
+    page = page_of({"": found})
     assert page.count("Calibration by ") == 2 and page.count("<svg") == 3
     alone = drocox.audit(data, scores)
-    assert alone.calibration_curves().empty and "Calibration by " not in report.page({"": alone})
+    assert alone.calibration_curves().empty and "Calibration by " not in page_of({"": alone})
     hidden = drocox.audit(data, scores, train=(data, scores), smallest=60)
     assert "group = 1" not in set(hidden.calibration_curves()["group"])
     with pytest.raises(ValueError, match="no risks to draw"):
@@ -362,7 +362,7 @@ def test_the_page_warns_of_few_events_and_of_what_was_said(model):
     ]
     assert "Not judged, with fewer than 5 events: site = 1 (3)." in str(found)
     assert max(map(len, str(found).splitlines())) <= 80
-    page = report.page({"": found}, warnings=["Cox: coefficients run <away>."])
+    page = page_of({"": found}, warnings=["Cox: coefficients run <away>."])
     assert "</b> Cox: coefficients run &lt;away&gt;." in page and found.cautions[0] in page
     hidden = drocox.audit(
         replace(data, groups={"site": site}, group_labels={}), scores, smallest=10
@@ -390,7 +390,7 @@ def test_intervals_hold_for_all_attributes_at_once(model):
     # 16 nearly independent comparisons in the headline, 2.95 by 1.96, and 8 of slopes, 2.73
     for measure, factor in (("c_index", 2.95 / 1.96), ("calibration", 1.6), ("slope", 2.73 / 1.96)):
         assert wider[apart["measure"] == measure].mean() == pytest.approx(factor, abs=0.1)
-    assert "5 % of such pages would call a difference in c-index" in report.page({"": found})
+    assert "5 % of such pages would call a difference in c-index" in page_of({"": found})
     one = replace(data, groups={"a0": groups["a0"]}, group_labels={})
     both, ranking = drocox.audit(one, **given), drocox.audit(one, scores)
     width = [(a.differences["high"] - a.differences["low"])[0] for a in (both, ranking)]

@@ -1,6 +1,7 @@
 """The audit's page in a browser: nothing is wider than the screen, tables scroll in their boxes."""
 
 import shutil
+from dataclasses import replace
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -9,7 +10,7 @@ from bs4 import BeautifulSoup
 from cohort import simulated
 
 import drocox
-from drocox.auditing import audit as report
+from drocox.auditing.page import page as page_of
 
 CHROMIUM = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
@@ -33,13 +34,12 @@ def pages(tmp_path_factory):
         return drocox.SurvivalData.from_frame(frame, time="time", event="event", groups=groups)
 
     region = of({"region of the family doctor": names[rng.integers(0, 2, 600)]})
-    train = (region, scores)
-    one = drocox.audit(region, scores, train=train)
-    two = drocox.audit(region, scores + 1e-4 * rng.normal(size=600), train=train)
+    models = {"first": scores, "second": scores + 1e-4 * rng.normal(size=600)}
+    two = drocox.audit(region, models, train=(region, scores))
     site = [f"Hospital {k:02d}" for k in rng.integers(0, SITES, 600)]
     written = {
-        "models.html": report.page({"first": one, "second": two}),
-        "sites.html": report.page({"": drocox.audit(of({"hospital": site}), scores)}),
+        "models.html": page_of(two),
+        "sites.html": page_of({"": drocox.audit(of({"hospital": site}), scores)}),
     }
     for name, text in written.items():
         (folder / name).write_text(text, encoding="utf-8")
@@ -57,9 +57,41 @@ def test_small_differences_have_enough_digits(pages):
 def test_what_is_beyond_noise_comes_first(pages):
     soup = BeautifulSoup((pages / "sites.html").read_text(encoding="utf-8"), "html.parser")
     table = soup.select_one("table.differences")
-    beyond = [row.select("td")[-1].get_text(strip=True) for row in table.select("tr")[1:]]
-    assert beyond == sorted(beyond, reverse=True)  # yes before no
+    beyond = [bool(row.select("b.bad")) for row in table.select("tr")[1:]]
+    assert len(beyond) > 40 and beyond == sorted(beyond, reverse=True)
     assert all(table.find_parent(class_="long") for table in soup.select(".differences, .groups"))
+
+
+def test_every_group_is_shown_or_its_absence_explained():
+    """Thirty groups in the forest, forty of a crowded attribute in a funnel, those with few events
+    in a warning, and intersections in the table."""
+    data, scores = simulated(n=3000)
+    rng = np.random.default_rng(0)
+    groups = {f"a{k}": rng.integers(0, 6, 3000) for k in range(5)}
+    data = replace(data, X=data.X[["a"]], groups=groups, group_labels={})
+    soup = BeautifulSoup(page_of({"": drocox.audit(data, scores)}), "html.parser")
+    (forest,) = soup.select("figure")
+    for k in range(30):
+        assert f"a{k // 6} = {k % 6}" in forest.svg.get_text()
+    assert "intersections of 5 attributes are not judged" in soup.get_text()
+    site = np.where(np.arange(3000) < 2995, rng.integers(0, 40, 3000), 40)
+    data = replace(data, groups={"site": site, "a": groups["a0"] // 3}, group_labels={})
+    soup = BeautifulSoup(page_of({"": drocox.audit(data, scores)}), "html.parser")
+    forest, funnel = soup.select("figure")
+    assert "a = 1" in forest.svg.get_text() and "site" not in forest.svg.get_text()
+    assert "c-index of 40 groups of site" in funnel.div["aria-label"]
+    assert "Not judged, with fewer than 5 events: site = 40" in soup.get_text()
+    assert "site = 40" in soup.select_one("table.groups").get_text()
+
+
+def test_the_page_shows_one_c_index(pages):
+    soup = BeautifulSoup((pages / "models.html").read_text(encoding="utf-8"), "html.parser")
+    heads = [cell.get_text() for cell in soup.select_one("table.groups thead").select("th")]
+    assert heads == [
+        *("Group", "Patients", "Events", "c-index", "Observed / expected", "Slope"),
+        *("Observed risk", "Predicted risk", "AUC", "Brier score"),
+    ]
+    assert "Uno" not in soup.get_text()
 
 
 def test_the_page_says_what_intervals_and_auc_need(pages):
@@ -73,13 +105,13 @@ def test_figures_do_not_depend_on_the_style_in_use(pages):
     data, scores = simulated(n=300)
     found = drocox.audit(data, scores, train=(data, scores))
     before = plt.get_fignums()
-    text = report.page({"": found})
+    text = page_of({"": found})
     with plt.rc_context({"font.size": 30, "axes.grid": True, "svg.fonttype": "path"}):
-        assert report.page({"": found}) == text
+        assert page_of({"": found}) == text
     assert plt.get_fignums() == before
     soup = BeautifulSoup((pages / "models.html").read_text(encoding="utf-8"), "html.parser")
     names = [tag["id"] for tag in soup.select("[id]")]
-    assert len(names) == len(set(names)) and len(soup.select("svg")) == 4
+    assert len(names) == len(set(names)) and len(soup.select("svg")) == 3
     assert all(svg.parent["role"] == "img" for svg in soup.select("svg"))
 
 

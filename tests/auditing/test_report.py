@@ -14,9 +14,9 @@ from sksurv.linear_model import CoxPHSurvivalAnalysis
 
 import drocox
 from drocox import accuracy, fairness, terminal
-from drocox.auditing import audit as report
 from drocox.auditing import findings
 from drocox.auditing.judging import AT_HORIZON, FEWEST_AT_HORIZON, MEASURES
+from drocox.auditing.page import page
 from drocox.heldout import FEWEST_EVENTS, HeldOut
 from drocox.heldout.intervals import jackknife, simultaneous
 
@@ -224,7 +224,7 @@ def test_few_events_are_counted_and_not_judged():
     assert last["events"] == 4 and found.table.iloc[-1][[*MEASURES]].isna().all()
     assert found.imparity.empty
     assert found.sentence.startswith("By few, nothing to compare")
-    assert "–" in report.page({"": found})
+    assert "–" in page({"": found})
     assert "few = 1" in str(found)
     one = replace(data, groups={"one": np.zeros(100, int)}, group_labels={})
     assert drocox.audit(one, scores).sentence.startswith("By one, nothing to compare")
@@ -337,7 +337,7 @@ def test_numbers_beyond_all_measure():
             drocox.audit(data, factor * scores),
             drocox.audit(data, factor * scores, train=train),
         ):
-            text = str(found) + report.page({"": found})
+            text = str(found) + page({"": found})
             assert max(map(len, str(found).splitlines())) <= 80
             assert "inf" not in text and "nan" not in text
             assert max(map(len, re.findall(r"\d+", text))) < 15
@@ -445,20 +445,20 @@ def hostile():
 def test_the_page_is_whole_and_names_are_only_names(hostile, tmp_path):
     path = hostile.to_html(tmp_path / "page.html")
     text = path.read_text(encoding="utf-8")
-    page = Checked()
-    page.feed(text)
-    page.close()
-    assert page.open == []
-    assert {"script", "link", "img", "iframe", "b"} & set(page.tags) <= {"b"}
-    assert not {"src", "href", "onclick"} & {name for name, _ in page.attributes}
-    links = [value for name, value in page.attributes if name == "xlink:href"]
+    seen = Checked()
+    seen.feed(text)
+    seen.close()
+    assert seen.open == []
+    assert {"script", "link", "img", "iframe", "b"} & set(seen.tags) <= {"b"}
+    assert not {"src", "href", "onclick"} & {name for name, _ in seen.attributes}
+    links = [value for name, value in seen.attributes if name == "xlink:href"]
     links += re.findall(r"url\((.*?)\)", text)
     assert links and all(link.startswith("#") for link in links)  # to parts of the same drawing
     assert "http" not in text and "@import" not in text
     for name in (HOSTILE[0], HOSTILE[1], HOSTILE[4]):
         assert name not in text
     assert text.count("&lt;script&gt;") > 3 and "a &amp; b" in text
-    labels = [value for name, value in page.attributes if name == "aria-label"]
+    labels = [value for name, value in seen.attributes if name == "aria-label"]
     assert HOSTILE[0] in labels[0]  # of the picture; the others are those of tables
     assert text.index("beyond noise.") < text.index("<figure>") < text.index("<table")
     assert 'name="viewport"' in text and "@media print" in text and "max-width: 40rem" in text

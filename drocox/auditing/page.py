@@ -1,0 +1,121 @@
+"""The page of an audit: one HTML file without scripts, laid out by ``page.html`` beside this."""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import jinja2
+import pandas as pd
+
+from drocox import __version__
+from drocox.auditing.findings import digits_for, number_text
+from drocox.auditing.judging import FEWEST_AT_HORIZON, MEASURES
+from drocox.auditing.plots import as_svg, draw_calibration, draw_funnels, draw_groups
+
+if TYPE_CHECKING:
+    from drocox.auditing.audit import Audit, Audits
+
+FIGURES = ("c_index", "calibration", "slope", "risk_observed", "risk_predicted", "auc", "brier")
+BETWEEN_GROUPS = ("c_index", "calibration", "slope")  # measures of differences on the page
+BETWEEN_MODELS = ("c_index", "calibration", "slope", "auc", "brier")
+DIGITS = {"brier": 3}  # of figures and their differences; two otherwise
+
+
+def page(
+    audits: Mapping[str, "Audit"],
+    facts: Mapping[str, str] | None = None,
+    warnings: Sequence[str] = (),
+) -> str:
+    """The audits of one or several models as a page.
+
+    Parameters
+    ----------
+    audits : mapping of str to Audit
+        One by the name of its model, which may be empty, or
+        :class:`~drocox.auditing.audit.Audits` of several.
+    facts : mapping of str to str, optional
+        What else the page says about its making, such as the command.
+    warnings : sequence of str
+        What was said while the models were fitted, such as that a coefficient runs away.
+
+    Returns
+    -------
+    str
+        HTML without scripts, styles, fonts or pictures from elsewhere; names are escaped.
+    """
+    layout = Path(__file__).with_name("page.html").read_text(encoding="utf-8")
+    environment = jinja2.Environment(autoescape=True)
+    environment.filters["number_text"] = number_text
+    about = {"Made on": date.today().isoformat(), "With": f"drocox {__version__}"}
+    first = next(iter(audits.values()))
+    crowded = [one.attribute for one in first.funnels()]
+    crossed = _intersections(first)
+    in_forest = {}
+    for name, one in audits.items():
+        in_funnel_or_table = one.table["attribute"].isin([*crowded, crossed])
+        in_forest[name] = one.table[one.table["c_index"].notna() & ~in_funnel_or_table]
+    drawable = all(len(table) > 1 for table in in_forest.values())
+    numbers = count()
+
+    def drawn(draw: Callable, content: object) -> str:
+        return as_svg(draw, content, salt=f"drocox {next(numbers)}")
+
+    return environment.from_string(layout).render(
+        audits=audits,
+        first=first,
+        facts=about | dict(facts or {}),
+        several=audits if len(audits) > 1 else None,
+        in_forest=in_forest if drawable else None,
+        crowded=crowded,
+        crossed=bool(crossed),
+        side_by_side=_side_by_side,
+        figures=FIGURES,
+        pairs=_pairs,
+        between_groups=BETWEEN_GROUPS,
+        titles=first.titles,
+        of_risks=first.titles["calibration"] != MEASURES["calibration"].title,
+        digits=DIGITS,
+        digits_for=digits_for,
+        at_horizon=FEWEST_AT_HORIZON,
+        warnings=warnings,
+        drawn=drawn,
+        draw_groups=draw_groups,
+        draw_funnels=draw_funnels,
+        draw_calibration=draw_calibration,
+    )
+
+
+def _intersections(audit: "Audit") -> str:
+    """What the attribute of the intersections is called; empty where there are none."""
+    *attributes, last = audit.table["attribute"].unique()[1:]
+    return last if attributes and last == " × ".join(attributes) else ""
+
+
+def _pairs(differences: pd.DataFrame) -> list[dict]:
+    """A row for each pair of groups, with the differences by measure; those beyond noise first."""
+    rows: dict[tuple, dict] = {}
+    for row in differences[differences["measure"].isin(BETWEEN_GROUPS)].itertuples():
+        pair = (row.attribute, row.group, row.versus)
+        rows.setdefault(pair, {"group": row.group, "versus": row.versus})[row.measure] = row
+    return sorted(rows.values(), key=lambda row: not _any_beyond_noise(row))
+
+
+def _any_beyond_noise(row: dict) -> bool:
+    return any(row[name].beyond_noise for name in BETWEEN_GROUPS if name in row)
+
+
+def _side_by_side(audits: "Audits", model: str, versus: str) -> list[dict]:
+    """A row for each group and measure: what two models have, and the difference."""
+    figures = {}
+    for name in (model, versus):
+        figures[name] = audits[name].table.set_index(["attribute", "group"])
+    paired = audits.paired
+    mine = paired[paired["model"].eq(model) & paired["measure"].isin(BETWEEN_MODELS)]
+    rows = []
+    for row in mine.itertuples():
+        where = (row.attribute, row.group)
+        both = {name: table.loc[where, row.measure] for name, table in figures.items()}
+        rows.append({"row": row, "model": both[model], "versus": both[versus]})
+    return rows

@@ -1,0 +1,87 @@
+"""Several models of the same patients, side by side."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from bs4 import BeautifulSoup
+from cohort import simulated
+
+import drocox
+
+
+@pytest.fixture(scope="module")
+def given():
+    """Data, good scores and scores with noise."""
+    data, scores = simulated(n=500)
+    return data, scores, scores + np.random.default_rng(0).normal(size=500)
+
+
+def test_scores_of_two_models_side_by_side(given, tmp_path):
+    data, good, bad = given
+    both = drocox.audit(data, pd.DataFrame({"good": good, "bad": bad}))
+    assert list(both) == ["good", "bad"]
+    for name, scores in (("good", good), ("bad", bad)):
+        alone = drocox.audit(data, scores)
+        pd.testing.assert_frame_equal(both[name].table, alone.table)
+        pd.testing.assert_frame_equal(both[name].differences, alone.differences)
+    paired = both["bad"].compare(both["good"])
+    shown = both.paired.drop(columns=["model", "versus"])
+    pd.testing.assert_frame_equal(shown, paired)
+    assert (both.paired["model"] == "bad").all() and (both.paired["versus"] == "good").all()
+    row = paired[(paired["group"] == "everybody") & (paired["measure"] == "c_index")].iloc[0]
+    assert row["beyond_noise"] and row["difference"] < 0
+    assert both.sentence.startswith("bad against good: c-index 0.")
+    assert f"a difference of {row['difference']:.1f} points" in both.sentence
+    assert max(map(len, str(both).splitlines())) <= 80
+    assert "bad: By group, " in str(both) and "good: By group, " in str(both)
+    text = both.to_html(tmp_path / "p.html").read_text(encoding="utf-8")
+    soup = BeautifulSoup(text, "html.parser")
+    titles = [title.get_text() for title in soup.select("h2")]
+    assert titles[:3] == ["good and bad, side by side", "good", "bad"]
+    heads = [cell.get_text() for cell in soup.select_one("table").select("th")]
+    assert heads == ["Group", "Measure", "good", "bad", "bad less good"]
+    told = json.loads(both.to_json(tmp_path / "p.json"))
+    assert len(told["paired"]) == len(paired) and list(told["models"]) == ["good", "bad"]
+    assert both.table["model"].value_counts().to_dict() == {"good": 9, "bad": 9}
+
+
+def test_predictions_of_several_kinds(given):
+    data, good, bad = given
+    survival = {"good": np.exp(-np.exp(good)), "bad": np.exp(-np.exp(bad))}
+    both = drocox.audit(data, survival=survival, times=1.0)
+    assert "Brier score 0." in both.sentence and both["bad"].horizon == 1
+    fitted = {"Cox": drocox.cross_fit(data), "first feature": data.X["a"].to_numpy()}
+    found = drocox.audit(data, fitted)
+    alone = drocox.audit(data, **fitted["Cox"])
+    pd.testing.assert_frame_equal(found["Cox"].table, alone.table)
+    three = drocox.audit(data, {"a": good, "b": bad, "c": bad})
+    assert set(three.paired["model"]) == {"b", "c"} and set(three.paired["versus"]) == {"a"}
+    assert len(three.sentence.splitlines()) == 2
+
+
+def test_what_cannot_be_compared_is_refused(given):
+    data, good, bad = given
+    for arguments, words in (
+        ({"scores": {"a": good}}, r"scores names 1 model\(s\); name two or more"),
+        ({"scores": {"a": good, "b": bad}, "expected": {"a": good**2}}, "name the same models"),
+        ({"scores": {"a": good, "b": bad}, "expected": good**2}, "name the same models in each"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            drocox.audit(data, **arguments)
+    curves = {"survival": np.exp(-np.exp(good)), "times": 1.0}
+    with pytest.raises(ValueError, match=r"judged up to .* and 1; pass one horizon="):
+        drocox.audit(data, {"scores": bad, "curves": curves})
+
+
+def test_intervals_hold_for_all_groups_and_models():
+    """Models without any difference: one audit in twenty may say that one differs."""
+    alarms = 0
+    for seed in range(20):
+        data, scores = simulated(seed, n=200, effects=(0.8, 0.5, 0))
+        rng = np.random.default_rng(seed)
+        models = {name: scores + rng.normal(size=200) for name in "abc"}
+        rows = drocox.audit(data, models).paired
+        alarms += rows.loc[rows["measure"] == "c_index", "beyond_noise"].any()
+    assert alarms <= 4
