@@ -3,10 +3,11 @@
 A group is small if it has fewer patients, events or patients without an event than allowed. Counts
 add up in many ways: those of an attribute's groups to everybody's, those of intersections to a
 group's. Each count is a sum over the smallest cells, the intersections of all attributes, hence a
-row of zeros and ones. A small group's count can be worked out exactly if its row is a linear
-combination of rows that are shown. Patients and events have the same rows, so that one test is
-enough for both. While a small group fails it, the smallest group of such a combination is hidden,
-too; in the end, those are shown again that were hidden without need.
+row of zeros and ones. A count can be worked out exactly if its row is a linear combination of rows
+that are shown. Patients and events have the same rows, so that one test is enough for both. While
+the row of a small group fails it, the smallest group of such a combination is hidden, too. The same
+holds for all groups together that are missing from a sum: if they had no event, none of them had.
+In the end, groups that were hidden without need are shown again.
 
 What remains is what every suppressed table tells: bounds, since counts are not negative.
 """
@@ -51,54 +52,83 @@ def hidden_groups(
     hidden, others : set of (attribute, label), int
         And how many of them are not small themselves.
     """
-    names = [(family.attribute, label) for family in kinds for label in family.labels]
-    rows, patients, events = _counts(kinds, event)
-    small = small_counts(patients, events, smallest)
-    small[0] = False  # everybody
-    hidden = small.copy()
-    if not small.any():
+    if not smallest:
         return frozenset(), 0
-    # a group that holds everybody cannot be told from everybody
-    secret = small & (rows != rows[0]).any(axis=1)
-    # shorter rows with the same linear relations
-    rows = np.transpose(np.linalg.qr(rows.T, mode="r"))
-    while (known := secret & _can_be_worked_out(rows, hidden)).any():
-        parts = _combination(rows, hidden, rows[np.argmax(known)])
-        hidden[parts[np.argmin(patients[parts])]] = True
-    for k in np.argsort(-patients):  # the largest first
+    names = [(family.attribute, label) for family in kinds for label in family.labels]
+    counts = _Counts(kinds, event, smallest)
+    small = counts.small
+    hidden = small.copy()
+    secret = list(counts.rows[small])
+    while leaks := counts.leaks(hidden, secret):
+        secret += leaks
+        parts = counts.combination(hidden, leaks[0])
+        hidden[parts[np.argmin(counts.patients[parts])]] = True
+    for k in np.argsort(-counts.patients):  # the largest first
         if hidden[k] and not small[k]:
             hidden[k] = False
-            hidden[k] = (secret & _can_be_worked_out(rows, hidden)).any()
+            hidden[k] = bool(counts.leaks(hidden, secret))
     return frozenset(names[k] for k in np.flatnonzero(hidden)), int((hidden & ~small).sum())
 
 
-def _counts(kinds: list[Family], event: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Of each group, which of the smallest cells it is made of, its patients and its events."""
-    attributes = [family.codes for family in kinds if family.compared]
-    cell = np.unique(np.column_stack(attributes), axis=0, return_inverse=True)[1].ravel()
-    rows = []
-    patients = []
-    events = []
-    for family in kinds:
-        inside = np.zeros((len(family.labels), cell.max() + 1))
-        inside[family.codes, cell] = 1.0
-        rows.append(inside)
-        patients.append(np.bincount(family.codes, minlength=len(family.labels)))
-        events.append(np.bincount(family.codes, event, minlength=len(family.labels)))
-    return np.vstack(rows), np.concatenate(patients), np.concatenate(events)
+class _Counts:
+    """Patients and events of each group, and how they add up."""
 
+    def __init__(self, kinds: list[Family], event: np.ndarray, smallest: int):
+        attributes = [family.codes for family in kinds if family.compared]
+        cell = np.unique(np.column_stack(attributes), axis=0, return_inverse=True)[1].ravel()
+        self.smallest = smallest
+        self.sums: list[tuple[int, np.ndarray]] = []  # a group and others that add up to it
+        rows = []
+        patients = []
+        events = []
+        before = 0
+        for family in kinds:
+            size = len(family.labels)
+            inside = np.zeros((size, cell.max() + 1))
+            inside[family.codes, cell] = 1.0
+            rows.append(inside)
+            patients.append(np.bincount(family.codes, minlength=size))
+            events.append(np.bincount(family.codes, event, minlength=size))
+            self.sums.append((0, np.arange(before, before + size)))
+            before += size
+        every = np.vstack(rows)
+        if not kinds[-1].compared:  # intersections
+            cells = self.sums[-1][1]
+            for group in range(1, cells[0]):
+                self.sums.append((group, cells[(every[cells] <= every[group]).all(axis=1)]))
+        # shorter rows with the same linear relations
+        self.rows = np.transpose(np.linalg.qr(every.T, mode="r"))
+        self.patients = np.concatenate(patients)
+        self.events = np.concatenate(events)
+        self.small = small_counts(self.patients, self.events, smallest)
+        self.small &= (every != every[0]).any(axis=1)  # everybody is always shown
 
-def _can_be_worked_out(rows: np.ndarray, hidden: np.ndarray) -> np.ndarray:
-    """Whether each row is a linear combination of those that are shown."""
-    _, sizes, axes = np.linalg.svd(rows[~hidden], full_matrices=False)
-    axes = axes[sizes > ROUNDING]
-    apart = rows - rows @ axes.T @ axes
-    return np.linalg.norm(apart, axis=1) < ROUNDING
+    def leaks(self, hidden: np.ndarray, secret: list[np.ndarray]) -> list[np.ndarray]:
+        """Rows whose counts can be worked out and must not be.
 
+        These are secret ones, and small sums of groups that cannot be worked out one by one.
+        """
+        known = ~hidden | self._in_span(hidden, self.rows)
+        leaks = []
+        if secret:
+            leaks = list(np.array(secret)[self._in_span(hidden, np.array(secret))])
+        for total, parts in self.sums:
+            missing = parts[~known[parts]]
+            if known[total] and 0 < len(missing) < len(parts):
+                counts = self.patients[missing].sum(), self.events[missing].sum()
+                if small_counts(*counts, self.smallest):
+                    leaks.append(self.rows[missing].sum(axis=0))
+        return leaks
 
-def _combination(rows: np.ndarray, hidden: np.ndarray, row: np.ndarray) -> np.ndarray:
-    """The shown rows, but everybody's, of a linear combination that gives a row."""
-    shown = np.flatnonzero(~hidden)
-    coefficients = np.linalg.lstsq(rows[shown].T, row, rcond=None)[0]
-    parts = shown[np.abs(coefficients) > ROUNDING]
-    return parts[parts > 0]
+    def _in_span(self, hidden: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """Whether rows are linear combinations of those that are shown."""
+        _, sizes, axes = np.linalg.svd(self.rows[~hidden], full_matrices=False)
+        axes = axes[sizes > ROUNDING]
+        return np.linalg.norm(rows - rows @ axes.T @ axes, axis=1) < ROUNDING
+
+    def combination(self, hidden: np.ndarray, row: np.ndarray) -> np.ndarray:
+        """Shown groups, but everybody, of a linear combination that gives a row."""
+        shown = np.flatnonzero(~hidden)
+        coefficients = np.linalg.lstsq(self.rows[shown].T, row, rcond=None)[0]
+        parts = shown[np.abs(coefficients) > ROUNDING]
+        return parts[parts > 0]

@@ -49,6 +49,14 @@ def test_no_hidden_count_is_a_combination_of_shown_ones(seed, shape):
             assert np.linalg.matrix_rank(np.vstack([rows[shown], rows[k]])) > rank
         elif k:
             assert min(events, who.sum() - events) >= 6
+        if shown[k]:  # what is missing from its parts is a difference of shown counts
+            for attribute in table["attribute"].unique()[1:]:
+                inside_it = (rows @ ~who == 0) & (table["attribute"] == attribute).to_numpy()
+                missing = rows[inside_it & ~shown].any(axis=0)
+                if missing.any() and (inside_it & shown).any():
+                    some = data.event[missing].sum()
+                    if rows[inside_it].sum() == who.sum():  # all of its parts
+                        assert min(some, (~data.event[missing]).sum()) >= 6
 
 
 def test_three_sums_of_two_tell_each_of_three_cells():
@@ -92,6 +100,13 @@ def test_one_small_group_takes_another_along():
     assert compared == {"site = 0", "site = 1"}
     assert "fewer than 10 events" in found.sentence and "nor are 1 larger" in found.sentence
     assert "hidden" in str(found) and "hidden" in report.page({"": found})
+
+
+def test_two_groups_without_an_event_are_not_told_by_their_sum():
+    """If all events are those of other sites, these have none."""
+    data, scores = sites([100, 50, 30, 0, 0], [100, 50, 30, 20, 20])
+    table = drocox.audit(data, scores, smallest=10).table.set_index("group")
+    assert list(table.index[table["patients"].isna()]) == ["site = 2", "site = 3", "site = 4"]
 
 
 def test_two_models_are_compared_in_groups_that_both_audits_show():
