@@ -519,9 +519,9 @@ def _cell(cell: pd.Series, distances: bool) -> str:
     kept = f"{cell['mean']:.4f} ({cell['std']:.4f})"
     if distances and np.isfinite(cell["paper_mean"]):
         distance = (cell["mean"] - cell["paper_mean"]) / cell["paper_std"]
-        mean += f" <small>{_number(cell['paper_mean'], digits)}</small>"
+        mean += f"<small>&nbsp;{_number(cell['paper_mean'], digits)}</small>"
         kept += f" {cell['paper_mean']:.4f} {distance:+.1f}"
         if abs(distance) > 1:
             sign = "+" if distance > 0 else ""
-            below += f" <small><i>{sign}{_number(distance, 1)}</i></small>"
+            below += f"<small>&nbsp;<i>{sign}{_number(distance, 1)}</i></small>"
     return f'<td class="{marks}" data-csv="{kept}">{mean}<br>{below}</td>'

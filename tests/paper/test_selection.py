@@ -342,9 +342,10 @@ def test_show_writes_the_printed_mean_beside_ours_and_only_large_distances():
     table = MARKED.assign(paper_mean=MARKED["mean"] + 0.01, paper_std=0.004).iloc[:4]
     table.loc[2:, "paper_std"] = 0.1
     markup = tables.show(table.replace("Cox_I(Keya)", "Cox_cap(Keya)"))._repr_html_()
-    far = "0.800 <small>0.810</small><br><small>(0.100)</small> <small><i>\N{MINUS SIGN}2.5</i>"
-    near = "0.700 <small>0.710</small><br><small>(0.100)</small></td>"
-    assert far in markup and near in markup and "1.00 <small>1.01</small>" in markup
+    far = "0.800<small>&nbsp;0.810</small><br><small>(0.100)</small>"
+    far += "<small>&nbsp;<i>\N{MINUS SIGN}2.5</i></small>"
+    near = "0.700<small>&nbsp;0.710</small><br><small>(0.100)</small></td>"
+    assert far in markup and near in markup and "1.00<small>&nbsp;1.01</small>" in markup
     assert '<th data-csv="Cox_cap(Keya)">Cox_∩<wbr>(Keya)</th>' in markup
     assert 'data-csv="0.8000 (0.1000) 0.8100 -2.5"' in markup
     alone = tables.show(table, distances=False)._repr_html_()
