@@ -31,11 +31,9 @@ from drocox.paper.comparisons import (
     PAIRS,
     PENALISED,
     SPLIT_COX,
-    TESTED_PER_LEARNED,  # noqa: F401
     UNPENALISED,
-    interval,  # noqa: F401
 )
-from drocox.paper.protocol import ATTRIBUTES, METHODS, MODELS, SPLIT, STORES
+from drocox.paper.protocol import ATTRIBUTES, MODELS, STORES
 from drocox.paper.tables import EXHIBITS, METRICS
 from drocox.tuning import KEPT
 
@@ -53,33 +51,6 @@ RECURS = 0.9  # share of the resamples in which a decided verdict recurs
 SMALL = 3  # repeats in a resample
 FAIR = ["f_i", "f_g", "f_cap", "f_a", "ci_percent"]
 SIGN = {metric: 1 if higher else -1 for metric, (_, higher) in METRICS.items()}
-DRO = {model: [protocol.DRO[model], SPLIT[model]] for model in MODELS}
-BASELINES = {
-    model: [name for name, m in METHODS.items() if m.model == model and not m.robust]
-    for model in MODELS
-}  # the plain model first
-
-# the views as they were called before
-OLD = {"as published": "recovered", "stated rule": "reproduced"}
-IN_ORDER = [PRINTED, *OLD, "one setting", "corrected", "corrected, one setting"]
-
-
-def reading(view: str) -> tuple[str, str]:
-    """Protocol and selection of a view of our runs, also under its old name."""
-    return VIEWS[OLD.get(view, view)]
-
-
-def _methods(given) -> list[str]:
-    """Names of methods, also of those that are given by their place among eight."""
-    if not isinstance(given, slice):
-        return given
-    return [name for model in MODELS for name in (BASELINES[model] + DRO[model])[given]]
-
-
-def leads(view: str, out: Path | None = None, *, metric: str, **how) -> pd.DataFrame:
-    """:func:`drocox.paper.comparisons.leads` by the name of a view."""
-    how |= {name: _methods(how[name]) for name in ("ours", "theirs") if name in how}
-    return comparisons.leads(metric, *reading(view), out=out, **how)
 
 
 # Means over all repeats and over every three of them
@@ -137,7 +108,7 @@ def means(view: str, out: Path | None = None, tune_by: str = "ci_percent") -> pd
         runs = pd.concat([_printed(exhibit) for exhibit in known or ["t2"]], ignore_index=True)
         runs = runs if known else runs.head(0)
     else:
-        runs = comparisons.chosen_runs(*reading(view), tune_by=tune_by, out=out)
+        runs = comparisons.chosen_runs(*VIEWS[view], tune_by=tune_by, out=out)
     runs = comparisons.compared(runs[runs["metric"].isin(METRICS)], PAIRS)
     value = runs["value"] * runs["metric"].map(SIGN)
     return over_draws(_by_repeat(runs.assign(value=value), ["comparison", "method", "metric"]))
@@ -279,9 +250,9 @@ def _by_alpha(view: str, out: Path | None = None) -> tuple[pd.DataFrame, pd.Data
         return points["mean"].to_frame(0), squared_errors.to_frame(0)
     frames = []
     for dataset in ATTRIBUTES:
-        rows = tables.alpha_runs(dataset, protocol=reading(view)[0], out=out)
+        rows = tables.alpha_runs(dataset, protocol=VIEWS[view][0], out=out)
         names = rows[["dataset", "alpha", "repeat"]]
-        frames.append(names.join(tables.metrics_of(rows, reading(view)[0])))
+        frames.append(names.join(tables.metrics_of(rows, VIEWS[view][0])))
     values = _by_repeat(pd.concat(frames).melt([*names], var_name="metric"), row).sort_index()
 
     def squared_error(array: np.ndarray, axis: int) -> np.ndarray:
@@ -337,7 +308,7 @@ def _of_split(
         runs = _printed(exhibit, printed)
         statistic = np.mean
     else:
-        runs = comparisons.exhibit_runs(exhibit, *reading(view), out)
+        runs = comparisons.exhibit_runs(exhibit, *VIEWS[view], out)
         runs = runs[runs["metric"].isin(METRICS)]
     return over_draws(_by_repeat(runs, ["model", "method", "metric"]), statistic)
 

@@ -63,15 +63,6 @@ METRICS = {  # in the order of the tables: name in the header, whether higher is
     "ci_percent": ("CI (%)", False),
 }
 DIGITS = dict.fromkeys(METRICS, 3) | {"ci_percent": 2}  # decimals that :func:`show` writes
-VIEWS = {  # what the claims are judged in: runs, and how one model is chosen among them
-    "as published": {"protocol": "as_published", "selection": "recovered"},
-    "stated rule": {"protocol": "as_published", "selection": "stated"},
-    "corrected": {"protocol": "corrected", "selection": "stated"},
-}
-READINGS = {  # the paper's rule in its other reading, on the same runs
-    "one setting": {"protocol": "as_published", "selection": "one_setting"},
-    "corrected, one setting": {"protocol": "corrected", "selection": "one_setting"},
-}
 ROW = ["model", "method"]  # columns that identify a row of a table
 FIDELITY_ROW = ["exhibit", "where", *ROW, "rule", "recovered"]
 
