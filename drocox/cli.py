@@ -19,8 +19,21 @@ from drocox.paper import cli as paper
 from drocox.terminal import fill
 
 
+class _Once(argparse.Action):
+    """Store a value, and refuse a second one, which would silently replace the first."""
+
+    def __call__(self, parser, namespace, values, option_string=None):
+        if option_string and getattr(namespace, self.dest) != self.default:
+            parser.error(f"{option_string} is given twice; give it once")
+        setattr(namespace, self.dest, values)
+
+
 class _Parser(argparse.ArgumentParser):
-    """A parser whose error messages fit the window."""
+    """A parser whose error messages fit the window, and which loses no argument."""
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.register("action", None, _Once)
 
     def error(self, message: str) -> NoReturn:
         self.print_usage(sys.stderr)

@@ -155,12 +155,14 @@ def cross_fit(data: SurvivalData, model=None, *, folds: int = 5, seed: int = 0, 
         part = data.subset(fold != k)
         X, X_out = scaled_features(part, data.subset(fold == k))
         fitted = clone(model, safe=False).fit(X, part.y)  # a copy, of anything that can be fitted
-        scores[fold == k] = fitted.predict(X_out)
+        # a recalibrated DROCox has its log-hazards on the scale of its survival curves
+        slope = fitted.slope_ if isinstance(fitted, DROCox) and fitted.recalibrate else 1.0
+        scores[fold == k] = slope * fitted.predict(X_out)
         curves = curves and _gives_curves(fitted, X_out)
         if curves:
             survival[fold == k] = _survival(fitted, X_out, times)
         else:
-            train[k] = (part, fitted.predict(X))
+            train[k] = (part, slope * fitted.predict(X))
     if curves:
         return {"scores": scores, "folds": fold, "survival": survival, "times": times}
     return {"scores": scores, "folds": fold, "train": train}

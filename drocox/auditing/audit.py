@@ -37,7 +37,7 @@ from drocox.heldout import DIFFERENCE_COLUMNS, FEWEST_EVENTS, Estimate, compare
 from drocox.terminal import short_labels
 
 FEW_EVENTS = 30  # below which a group's intervals are rough
-MODEL_WIDTH = 10  # of a model's name in a printed table
+MODEL_WIDTH = 14  # of a model's name in a printed table
 CURVE_COLUMNS = ["attribute", "group", "patients", "events", "predicted"]
 CURVE_COLUMNS += ["observed", "low", "high"]
 PAIRED_COLUMNS = ["model", "versus", "attribute", "group", "measure"]
@@ -89,9 +89,9 @@ class Audit:
 
     name: str
     table: pd.DataFrame
+    differences: pd.DataFrame
     imparity: pd.DataFrame
     slices: pd.DataFrame
-    _comparisons: pd.DataFrame = field(repr=False)
     notes: tuple[str, ...]
     horizon: float
     _predictions: Predictions = field(repr=False)
@@ -107,16 +107,11 @@ class Audit:
         return self.imparity
 
     @property
-    def differences(self) -> pd.DataFrame:
-        """Differences between groups, in all measures."""
-        return self._comparisons.drop(columns="noise_floor")
-
-    @property
     def sentence(self) -> str:
         """The finding in words, a line for each attribute and for each group found."""
         if self._predictions.backwards:
             return "\n".join(self.notes)
-        found = (self.table, self._comparisons, self.slices, self.notes)
+        found = (self.table, self.differences, self.slices, self.notes)
         return "\n".join(sentences(*found, self._predictions.of_risks))
 
     def __str__(self) -> str:
@@ -185,7 +180,7 @@ class Audit:
         for family in self._kinds:
             if family.attribute in self._many:
                 estimates = group_estimates(self._predictions, family, "c_index", self._hidden)
-                funnels.append(funnel(family.attribute, self.table, self._comparisons, estimates))
+                funnels.append(funnel(family.attribute, self.table, self.differences, estimates))
         return funnels
 
     @property
@@ -678,9 +673,9 @@ def _audit(
     return Audit(
         data.name,
         table,
+        comparisons.drop(columns="noise_floor"),
         imparity,
         slices,
-        comparisons,
         tuple(notes),
         judged.patients.until,
         judged,

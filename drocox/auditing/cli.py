@@ -6,10 +6,10 @@ Arguments are checked before pandas and torch are imported, so a usage error com
 import argparse
 import shlex
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from drocox.auditing import columns, files
 from drocox.terminal import fill
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from drocox.auditing.audit import Audit
     from drocox.data import SurvivalData
 
-PREDICTIONS = ("score", "survival", "risk")  # arguments that name a column, one at a time
+PREDICTIONS = ("score", "survival", "risk")  # kinds of predictions, one at a time
+MOST_NAMED = 6  # columns in a sentence
 ADVICE = {  # of notes, and the same in terms of the command line
     "pass survival=1 - risk": "name the column with --risk",
     "pass survival=1 - scores, times=…": "name the column with --risk, and --horizon",
@@ -61,28 +62,36 @@ def add_audit(command: Callable) -> None:
     add(
         "--groups",
         required=True,
-        type=_group_names,
+        action="append",
         metavar="A,B",
         help="columns, or cuts like age>65 or age:50,65,75",
     )
     add(
         "--score",
+        action="append",
         metavar="COLUMN",
-        help="held-out scores to be judged (default: Cox and DRO-COX, fitted here by "
-        "cross-fitting)",
+        help="held-out scores to be judged; of two models: --score A --score B (default: Cox and "
+        "gentle DRO-COX, fitted here by cross-fitting)",
     )
     add(
         "--survival",
+        action="append",
         metavar="COLUMN",
-        help="probabilities to survive until --horizon, instead of scores",
+        help="probabilities of surviving until --horizon, instead of scores",
     )
     add(
         "--risk",
+        action="append",
         metavar="COLUMN",
         help="risks of an event up to --horizon (1 less survival), instead of scores",
     )
     add("--horizon", type=float, metavar="TIME", help="time up to which risks are judged")
     add("--fold", metavar="COLUMN", help="which model scored each patient: others are not compared")
+    add(
+        "--missing",
+        choices=["drop"],
+        help="leave out patients without time, event or prediction, and say how many",
+    )
     add(
         "--smallest",
         type=int,
@@ -96,109 +105,139 @@ def add_audit(command: Callable) -> None:
         default=True,
         help="intervals of differences that hold for all attributes at once (the default)",
     )
-    add("--drop", type=_names, default=[], metavar="A,B", help="no features, such as identifiers")
+    add(
+        "--drop",
+        action="append",
+        default=[],
+        metavar="A,B",
+        help="columns that are no features, such as identifiers",
+    )
     add("--out", type=Path, metavar="PAGE", help="the page to write (default: FILE-audit.html)")
 
 
-def _names(text: str) -> list[str]:
-    """Names with commas between them."""
-    return [name.strip() for name in text.split(",") if name.strip()]
-
-
-def _group_names(text: str) -> list[str]:
-    """Names with commas between them, where numbers belong to the bins before them."""
-    names: list[str] = []
-    for name in _names(text):
-        if names and ":" in names[-1] and columns.NUMBER.fullmatch(name):
-            names[-1] += f",{name}"
-        else:
-            names.append(name)
-    return names
-
-
 def _audit(args) -> None:
-    """Judge how well a model serves groups of patients: one HTML page."""
+    """Judge how well models serve groups of patients: one HTML page."""
     try:
         source = files.check_source(args.file)
         out = args.out or Path(f"{source.stem}-audit.html")
         files.check_target(out, source)
     except ValueError as error:
         args.usage(str(error))
-    _check_predictions(args)
-    df = files.read_table(source, _unneeded(args), "--drop")
-    data, unusable = _patients(df, args, source.name)
-
-    from drocox.auditing.page import page
+    kind = _kind(args)
+    whole = files.read_table(source)
+    args.groups = columns.names_in(args.groups, whole.columns)
+    args.drop = columns.names_in(args.drop, whole.columns)
+    df, rows = _complete(whole, args, kind)
+    data, facts, unusable = _patients(df, args, kind, source.name)
+    print(f"{source.name}: {len(data):,} patients, {data.event.sum():,} events", flush=True)
 
     warned: list[str] = []  # of models that are fitted here, and of events
-    if _predicted(args):
-        audits = {_predicted(args): _audit_given(df, data, args)}
+    if kind:
+        audits = _audit_given(df, data, args, kind)
     else:
         audits, warned = _audit_fitted(data, args)
     if warning := columns.several_censored(df, args.event):
         warned.append(warning)
+
+    from drocox.auditing.page import page
+
     facts = {
         "Command": shlex.join(["drocox", *args.words]),
-        "Rows": f"{len(df):,} read, all of them used",
+        "Rows": rows,
         "Event": f"{args.event}, time {args.time}",
+        **facts,
     }
     out.write_text(page(audits, facts, warned), encoding="utf-8")
 
-    paragraphs = [f"{name}\n{result}" for name, result in audits.items()]
+    if len(audits) > 1:
+        paragraphs = [str(audits)]
+    else:
+        paragraphs = [f"{name}\n{result}" for name, result in audits.items()]
     paragraphs += [fill(f"Warning. {line}") for line in warned]
+    said = [f"{name}: {facts[name]}." for name in ("Times", "Missing values") if name in facts]
+    if len(df) < len(whole):
+        said.insert(0, f"Rows: {rows}.")
+    paragraphs += [fill(line) for line in said]
     if unusable:
-        words = "Badly served groups were not searched for in: " + ", ".join(unusable)
+        words = "Badly served groups were not searched for in: " + _listed(unusable)
         paragraphs.append(fill(words))
-    text = "".join(f"{paragraph}\n\n" for paragraph in paragraphs)
-    print("".join(c if c.isprintable() or c == "\n" else "?" for c in text) + f"wrote {out}")
+    text = "".join(f"\n{paragraph}\n" for paragraph in paragraphs)
+    print("".join(c if c.isprintable() or c == "\n" else "?" for c in text))
+    print(f"wrote {out}")
 
 
-def _check_predictions(args) -> None:
-    """Refuse arguments about predictions that do not go together."""
-    given = [f"--{name}" for name in PREDICTIONS if getattr(args, name)]
+def _kind(args) -> str:
+    """The kind of predictions in the file, if there are any; others that do not fit are refused."""
+    given = [name for name in PREDICTIONS if getattr(args, name)]
     if len(given) > 1:
-        args.usage(f"{' and '.join(given)} are both given; name one column of predictions")
-    if args.horizon is None and (args.survival or args.risk):
-        args.usage(f"{given[0]} needs --horizon, the time of these probabilities")
-    if args.fold and not given:
+        both = " and ".join(f"--{name}" for name in given)
+        args.usage(f"{both} are both given; name columns of one kind of predictions")
+    kind = given[0] if given else ""
+    if args.horizon is None and kind in ("survival", "risk"):
+        args.usage(f"--{kind} needs --horizon, the time of these probabilities")
+    if args.fold and not kind:
         args.usage("--fold goes with --score, --survival or --risk")
+    names = getattr(args, kind) if kind else []
+    if len(set(names)) < len(names):
+        args.usage(f"--{kind} names a column twice; name two models")
+    return kind
 
 
-def _predicted(args) -> str:
-    """The column with what was predicted; empty where models are to be fitted."""
-    return args.score or args.survival or args.risk or ""
+def _predicted(args, kind: str) -> list[str]:
+    """Columns with what was predicted."""
+    return getattr(args, kind) if kind else []
 
 
-def _unneeded(args) -> list[str]:
-    """Columns that are dropped and play no other part."""
-    used = [args.time, args.event, _predicted(args), args.fold or ""]
-    used += args.groups  # a group starts with its column, as in age>65
-    return [name for name in args.drop if not any(words.startswith(name) for words in used)]
+def _complete(df, args, kind: str):
+    """The patients who have all that is needed, and how many were read and used."""
+    from drocox.data import column
 
-
-def _patients(df, args, name: str) -> tuple["SurvivalData", list[str]]:
-    """The table as data, and the columns that are not searched for badly served groups."""
-    from drocox.data import SurvivalData, column
-
-    event, events = columns.event_column(df, args.event)
-    columns.refuse_dates(column(df, args.time, "--time"), args.time)
-    if args.time == event:
+    event = columns.event_name(df, args.event)
+    wanted = {args.time: "--time", event: "--event"}
+    if len(wanted) == 1:
         raise ValueError(f"--time and --event are both {args.time!r}; name two columns")
+    wanted |= {name: f"--{kind}" for name in _predicted(args, kind)}
+    wanted |= {args.fold: "--fold"} if args.fold else {}
+    for name, argument in wanted.items():
+        is_outcome = argument in ("--time", "--event")
+        column(df, name, argument, () if is_outcome else (args.time, event))
+    for name in args.drop:
+        column(df, name, "--drop")
+    gaps = columns.missing_values(df, wanted)
+    if gaps.empty or not gaps.any(axis=None):
+        return df, f"{len(df):,} read, all of them used"
+    if args.missing != "drop":
+        columns.refuse_missing(gaps, wanted)
+    left = df[~gaps.any(axis=1)]
+    why = ", ".join(f"{gaps[name].sum():,} without {name}" for name in gaps)
+    return left, f"{len(df):,} read, {len(left):,} used; left out: {why}"
+
+
+def _patients(df, args, kind: str, name: str) -> tuple["SurvivalData", dict[str, str], list[str]]:
+    """The table as data, what a page says about it, and columns that are not searched."""
+    from drocox.data import SurvivalData
+
+    event = columns.event_name(df, args.event)
+    times = columns.time_column(df, args.time)
+    events = columns.event_column(df, args.event)
+    if not events.any():
+        raise ValueError(f"--event: nobody in {name} has the event {args.event!r}")
     outcomes = (args.time, event)
     groups = {}
     for group, title in zip(args.groups, columns.attribute_titles(df, args.groups), strict=True):
         groups[title] = columns.group_column(df, group, outcomes)
         if group in df.columns and df[group].nunique() > 2:  # codes are no measurement
             df = df.assign(**{group: groups[title]})
-    given = (_predicted(args), args.fold)
-    features = [c for c in df.columns if c not in (*outcomes, *args.drop, *given)]
+    predicted = _predicted(args, kind)
+    used = (*outcomes, *args.drop, *predicted, args.fold)
+    features = [column for column in df.columns if column not in used]
     unusable: list[str] = []
-    if _predicted(args):  # no model is fitted here: an unusable column does no harm
+    if kind:  # no model is fitted here: an unusable column does no harm
         features, unusable = columns.searchable(df, features)
-        features = features or [_predicted(args)]
+        features = features or predicted[:1]
     try:
         data = SurvivalData.from_frame(
-            df.assign(**{event: events}),
+            df.assign(**{event: events, args.time: times}),
             time=args.time,
             event=event,
             groups=groups,
@@ -206,65 +245,97 @@ def _patients(df, args, name: str) -> tuple["SurvivalData", list[str]]:
             name=name,
         )
     except (TypeError, ValueError) as error:  # the advice in terms of the command line
-        raise ValueError(str(error).replace("features=[...]", "--drop COLUMN")) from error
-    return data, unusable
+        said = str(error).replace("features=[...]", "--drop COLUMN")
+        raise ValueError(said.removeprefix("feature ")) from error
+    facts = {}
+    if at_zero := int((times == 0).sum()):
+        patients = "patient has" if at_zero == 1 else "patients have"
+        facts["Times"] = f"{at_zero:,} {patients} a time of 0; check that this is meant"
+    gaps = df[features].isna().sum()
+    if gaps.any():
+        counts = _listed([f"{column} ({n:,})" for column, n in gaps[gaps > 0].items()])
+        whose = "in the search for badly served groups" if kind else "of the training patients"
+        facts["Missing values"] = f"replaced by medians {whose}: {counts}"
+    return data, facts | {"Predictions": _origin(args, kind)}, unusable
 
 
-def _audit_options(args) -> dict:
+def _origin(args, kind: str) -> str:
+    """Where the predictions come from."""
+    if not kind:
+        return "by models fitted here, each to patients other than those it scores"
+    return f"given in the file, as {kind}: {', '.join(_predicted(args, kind))}"
+
+
+def _listed(names: list[str]) -> str:
+    """Names with commas between them; of many the first ones."""
+    if len(names) > MOST_NAMED:
+        names = [*names[:MOST_NAMED], f"{len(names) - MOST_NAMED} more"]
+    return ", ".join(names)
+
+
+def _audit_options(args) -> dict[str, Any]:
     """Options of an audit, whatever the model."""
     return {"horizon": args.horizon, "smallest": args.smallest, "familywise": args.familywise}
 
 
-def _audit_given(df, data: "SurvivalData", args) -> "Audit":
-    """The audit of scores, survival probabilities or risks that are a column of the file."""
+def _audit_given(df, data: "SurvivalData", args, kind: str) -> Mapping[str, "Audit"]:
+    """The audits of scores, survival probabilities or risks that are columns of the file."""
     from drocox.auditing.audit import audit
-    from drocox.data import column
 
-    outcomes = (args.time, columns.event_column(df, args.event)[0])
-    predicted = {}
+    outcomes = (args.time, columns.event_name(df, args.event))
+    by_model: dict[str, Any] = {}
+    for name in _predicted(args, kind):
+        if kind == "score":
+            by_model[name] = columns.number_column(df, name, "--score", outcomes).to_numpy()
+            continue
+        probability = columns.probability_column(df, name, outcomes, f"--{kind}")
+        by_model[name] = 1 - probability if kind == "risk" else probability
+    options = _audit_options(args)
     if args.fold:
-        predicted["folds"] = column(df, args.fold, "--fold", outcomes).to_numpy()
-    if args.score:
-        predicted["scores"] = columns.score_column(df, args.score, outcomes, "--score")
-    if args.survival:
-        survival = columns.probability_column(df, args.survival, outcomes, "--survival")
-        predicted |= {"survival": survival, "times": args.horizon}
-    if args.risk:
-        risk = columns.probability_column(df, args.risk, outcomes, "--risk")
-        predicted |= {"survival": 1 - risk, "times": args.horizon}
-    judged = audit(data, **predicted, **_audit_options(args))
-    if args.risk:
-        return _advised(judged, ADVICE_ON_RISKS)
-    return _advised(judged, ADVICE)
+        options["folds"] = df[args.fold].to_numpy()
+    if kind != "score":
+        options["times"] = args.horizon
+    argument = "scores" if kind == "score" else "survival"
+    advice = ADVICE_ON_RISKS if kind == "risk" else ADVICE
+    if len(by_model) > 1:
+        options[argument] = by_model
+        return _advised(audit(data, **options), advice)
+    ((name, options[argument]),) = by_model.items()
+    return _advised({name: audit(data, **options)}, advice)
 
 
-def _advised(judged: "Audit", advice: dict[str, str]) -> "Audit":
-    """The audit with notes that say what to change in the command or in the file."""
-    notes = []
-    for note in judged.notes:
-        for in_python, here in advice.items():
-            note = note.replace(in_python, here)
-        notes.append(note)
-    return replace(judged, notes=tuple(notes))
+def _advised(audits: Any, advice: dict[str, str]) -> Mapping[str, "Audit"]:
+    """The audits with notes that say what to change in the command or in the file."""
+    from drocox.auditing.audit import Audits
+
+    advised = {}
+    for name, one in audits.items():
+        notes = []
+        for note in one.notes:
+            for in_python, here in advice.items():
+                note = note.replace(in_python, here)
+            notes.append(note)
+        advised[name] = replace(one, notes=tuple(notes))
+    return Audits(advised) if len(advised) > 1 else advised
 
 
-def _audit_fitted(data: "SurvivalData", args) -> tuple[dict[str, "Audit"], list[str]]:
-    """Audits of Cox and DRO-COX, cross-fitted to the file, and warnings of their training."""
+def _audit_fitted(data: "SurvivalData", args) -> tuple[Mapping[str, "Audit"], list[str]]:
+    """Audits of Cox and gentle DRO-COX, cross-fitted to the file, and warnings of training."""
     from drocox.auditing.audit import audit
     from drocox.auditing.predictions import check_data
     from drocox.estimator import DROCox
     from drocox.tuning import cross_fit
 
     check_data(data)  # before models are fitted
-    models = {"Cox": DROCox(alpha=1.0), f"DRO-COX, α = {DROCox().alpha:g}": DROCox()}
-    audits = {}
+    gentle = DROCox(alpha=0.5, rule="sharp", recalibrate=True)
+    models = {"Cox": DROCox(alpha=1.0), "gentle DRO-COX": gentle}
+    held_out = {}
     warned = []
     for name, model in models.items():
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            held_out = cross_fit(data, model)
+            held_out[name] = cross_fit(data, model)
         messages = dict.fromkeys(str(warning.message) for warning in caught)  # each once
         warned += [f"{name}: {message}." for message in messages]
-        judged = audit(data, **held_out, **_audit_options(args))
-        audits[name] = _advised(judged, ADVICE_TO_FITTED)
-    return audits, warned
+    audits = audit(data, held_out, **_audit_options(args))
+    return _advised(audits, ADVICE_TO_FITTED), warned

@@ -1,10 +1,9 @@
-"""Columns of somebody's table as events, groups and predictions; what is none is refused.
+"""Columns of somebody's table as times, events, groups and predictions.
 
 Messages name the arguments of ``drocox audit``. pandas is imported where it is needed, so that a
 wrong argument is refused at once.
 """
 
-import operator
 import re
 import shlex
 from itertools import pairwise
@@ -14,18 +13,58 @@ if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
 
-COMPARISONS = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt}
 CUT = re.compile(r"(?P<column>.+?) *(?P<sign>>=|<=|>|<) *(?P<number>.*)")
 NUMBER = re.compile(r"-?\d+(\.\d*)?")
 BINS = re.compile(r"(?P<column>.+?) *: *(?P<edges>-?[\d.]+(,-?[\d.]+)*)")
+THOUSANDS = re.compile(r"-?\d{1,3}([, ]\d{3})+(\.\d+)?")
+UNIT = re.compile(r"(?P<number>-?\d+(\.\d+)?) *[A-Za-z%].*")
 DATE = re.compile(r"\d{4}-\d\d?-\d\d?|\d\d?[./]\d\d?[./]\d{2,4}")  # how a date begins
 MISSING = "missing"  # label of the patients who have none
 FEWEST_OF_A_CODE = 20  # patients, in the middle of the codes, for numbers to be labels
 MOST_LABELS = 10  # of an event, that a message shows
 
 
-def event_column(df, given: str) -> tuple[str, "pd.Series"]:
-    """Column and indicator of the event.
+def names_in(texts: list[str], known: "pd.Index") -> list[str]:
+    """Names of columns, or cuts of them, in texts with commas between them.
+
+    A name may hold a comma itself, and a cut such as age:50,65,75 does: the longest part of a text
+    that names a column is taken first.
+
+    Parameters
+    ----------
+    texts : list of str
+    known : Index
+        Names of all columns.
+
+    Returns
+    -------
+    list of str
+        Each once; what names no column is kept, to be refused with advice.
+    """
+    names = []
+    for text in texts:
+        parts = text.split(",")
+        while parts:
+            size = next(
+                (k for k in range(len(parts), 1, -1) if _is_named(",".join(parts[:k]), known)), 1
+            )
+            names.append(",".join(parts[:size]).strip())
+            parts = parts[size:]
+    return [name for name in dict.fromkeys(names) if name]
+
+
+def _is_named(text: str, known: "pd.Index") -> bool:
+    """Whether a text is a column or a cut of one."""
+    text = text.strip()
+    cut = CUT.fullmatch(text)
+    if cut and not NUMBER.fullmatch(cut["number"]):
+        cut = None
+    parted = cut or BINS.fullmatch(text)
+    return text in known or bool(parted and parted["column"].strip() in known)
+
+
+def event_name(df, given: str) -> str:
+    """The column of the event.
 
     Parameters
     ----------
@@ -35,35 +74,133 @@ def event_column(df, given: str) -> tuple[str, "pd.Series"]:
 
     Returns
     -------
-    str and Series
+    str
     """
+    from drocox.data import column
+
+    name, equals, _ = given.rpartition("=")
+    if given in df.columns or not equals:
+        name = given
+    column(df, name.strip(), "--event")
+    return name.strip()
+
+
+def event_column(df, given: str) -> "pd.Series":
+    """The indicator of the event.
+
+    Parameters
+    ----------
+    df : DataFrame
+    given : str
+        COLUMN, or COLUMN=VALUE.
+
+    Returns
+    -------
+    Series
+    """
+    import pandas as pd
+
+    name = event_name(df, given)
+    events = df[name].infer_objects()
+    labels = sorted(set(_texts(events)))
+    shown = ", ".join(labels[:MOST_LABELS]) + ", …" * (len(labels) > MOST_LABELS)
+    if name == given:
+        if not set(labels) <= {"0", "1", "False", "True"}:
+            raise ValueError(
+                f"--event: {given!r} holds {shown}; say which of them is the event, as in --event "
+                f"{shlex.quote(f'{given}={labels[-1]}')}"
+            )
+        return events.map(lambda value: str(value) in ("1", "1.0", "True"))
+    value = given.rpartition("=")[2].strip()
+    if value not in labels:
+        raise ValueError(f"--event: {name!r} never holds {value!r}; it holds: {shown}")
+    return pd.Series([label == value for label in _texts(events)], df.index)
+
+
+def number_column(df, name: str, argument: str, outcomes: tuple[str, ...] = ()) -> "pd.Series":
+    """Numbers of the patients; the first value that is none is named with its line.
+
+    Parameters
+    ----------
+    df : DataFrame
+    name : str
+    argument : str
+        That named the column.
+    outcomes : tuple of str
+        Columns with the outcome, which are refused.
+
+    Returns
+    -------
+    Series
+        NaN where there is no value.
+    """
+    import numpy as np
     import pandas as pd
 
     from drocox.data import column
 
-    if given in df.columns:
-        events = column(df, given, "--event")
-        labels = sorted(_texts(events.dropna().unique()))
-        if not set(labels) <= {"0", "1", "False", "True"} and len(labels) <= MOST_LABELS:
-            raise ValueError(
-                f"event column {given!r} holds {', '.join(labels)}; say which of them is the "
-                f"event, as in --event {shlex.quote(f'{given}={labels[-1]}')}"
-            )
-        return given, events
-    name, equals, value = given.rpartition("=")
-    if not equals:
-        column(df, given, "--event")  # which refuses it
-    events = column(df, name.strip(), "--event")
-    if events.isna().any():
+    given = column(df, name, argument, outcomes)
+    numbers = pd.to_numeric(given, errors="coerce").astype(float)
+    bad = (numbers.isna() & given.notna()) | np.isinf(numbers)
+    if bad.any():
+        value = given[bad].iloc[0]
         raise ValueError(
-            f"--event: {name!r} has {events.isna().sum()} gap(s); fill them, or leave these "
-            "patients out"
+            f"{argument}: {name!r} holds {str(value)!r} in {_place(given[bad])}, which is no "
+            f"number; {_as_number(str(value))}"
         )
-    labels = _texts(events)
-    if value.strip() not in labels:
-        known = ", ".join(sorted(set(labels))[:MOST_LABELS])
-        raise ValueError(f"--event: {name!r} never holds {value!r}; it holds: {known}")
-    return name.strip(), pd.Series([label == value.strip() for label in labels], df.index)
+    return numbers
+
+
+def _place(values: "pd.Series") -> str:
+    """Where the first of these values stands in the file."""
+    return f"{values.index.name} {values.index[0]}"
+
+
+def _as_number(text: str) -> str:
+    """How to write what looks like a number."""
+    if THOUSANDS.fullmatch(text):
+        return f"write {re.sub('[, ]', '', text)}"
+    if with_unit := UNIT.fullmatch(text):
+        return f"write {with_unit['number']}, without a unit"
+    return "correct it, or leave it empty"
+
+
+def missing_values(df, wanted: dict[str, str]) -> "pd.DataFrame":
+    """Which patients lack a value that an audit needs.
+
+    Parameters
+    ----------
+    df : DataFrame
+    wanted : dict of str to str
+        Columns, and the argument that named each.
+
+    Returns
+    -------
+    DataFrame of bool
+        A column for each that lacks values.
+    """
+    gaps = df[list(wanted)].isna()
+    return gaps.loc[:, gaps.any()]
+
+
+def refuse_missing(gaps: "pd.DataFrame", wanted: dict[str, str]) -> None:
+    """Refuse columns with gaps, naming the first patient.
+
+    Parameters
+    ----------
+    gaps : DataFrame of bool
+        Of :func:`missing_values`.
+    wanted : dict of str to str
+        Columns, and the argument that named each.
+    """
+    for name in gaps:
+        patients = gaps.index[gaps[name]]
+        count = f"{len(patients)} patient{'s' * (len(patients) > 1)}"
+        first = "the first in " if len(patients) > 1 else "in "
+        raise ValueError(
+            f"{wanted[name]}: {name!r} is missing for {count}, {first}{gaps.index.name} "
+            f"{patients[0]}; complete it, or leave such patients out with --missing drop"
+        )
 
 
 def several_censored(df, given: str) -> str:
@@ -80,34 +217,45 @@ def several_censored(df, given: str) -> str:
     str
         Empty where there is nothing to warn of.
     """
-    if given in df.columns:
+    name = event_name(df, given)
+    if name == given:
         return ""
-    name, _, value = given.rpartition("=")
-    labels = sorted(set(_texts(df[name.strip()].dropna().unique())) - {value.strip()})
+    value = given.rpartition("=")[2].strip()
+    labels = sorted(set(_texts(df[name].dropna().unique())) - {value})
     if len(labels) < 2:
         return ""
     shown = ", ".join(labels[:MOST_LABELS])
     return (
-        f"{name.strip()}: {shown} all count as censored. If one of them is a competing event, such "
-        "as death from another cause, risks come out too high."
+        f"{name}: {shown} all count as censored. If one of them is a competing event, such as "
+        "death from another cause, risks come out too high."
     )
 
 
-def refuse_dates(times: "pd.Series", name: str) -> None:
-    """Refuse dates in place of times.
+def time_column(df, name: str) -> "pd.Series":
+    """Observed times: numbers from 0 on, no dates.
 
     Parameters
     ----------
-    times : Series
+    df : DataFrame
     name : str
-        Of its column.
+
+    Returns
+    -------
+    Series
     """
-    first = next(iter(times.dropna().astype(str)), "")
+    first = next(iter(df[name].dropna().astype(str)), "")
     if DATE.match(first):
         raise ValueError(
             f"--time: {name!r} holds dates, such as {first}; pass the time from entry to the event "
             "or the last visit, in days for example"
         )
+    times = number_column(df, name, "--time")
+    if (times < 0).any():
+        early = times[times < 0]
+        raise ValueError(
+            f"--time: {name!r} holds {early.iloc[0]:g} in {_place(early)}; times start at 0"
+        )
+    return times
 
 
 def _texts(values) -> list[str]:
@@ -115,40 +263,8 @@ def _texts(values) -> list[str]:
     return [f"{v:g}" if isinstance(v, float) else str(v).strip() for v in values]
 
 
-def score_column(df, name: str, outcomes: tuple[str, ...], argument: str) -> "np.ndarray":
-    """Scores of the patients; who lacks one is named.
-
-    Parameters
-    ----------
-    df : DataFrame
-    name : str
-    outcomes : tuple of str
-        Columns with the outcome, which are refused.
-    argument : str
-        That named the column.
-
-    Returns
-    -------
-    array of shape (n,)
-    """
-    import numpy as np
-    import pandas as pd
-
-    from drocox.data import column
-
-    given = column(df, name, argument, outcomes)
-    scores = pd.to_numeric(given, errors="coerce").to_numpy(float)
-    if not np.isfinite(scores).all():
-        first = int(np.flatnonzero(~np.isfinite(scores))[0])
-        raise ValueError(
-            f"{argument}: {name!r} holds {given.iloc[first]} for patient {first + 1} of {len(df)}, "
-            "which is no score; complete the column, or leave such patients out of the file"
-        )
-    return scores
-
-
 def probability_column(df, name: str, outcomes: tuple[str, ...], argument: str) -> "np.ndarray":
-    """Survival probabilities or risks of the patients; whose is none is named.
+    """Survival probabilities or risks of the patients; the first that is none is named.
 
     Parameters
     ----------
@@ -163,20 +279,17 @@ def probability_column(df, name: str, outcomes: tuple[str, ...], argument: str) 
     -------
     array of shape (n,)
     """
-    import numpy as np
-
-    values = score_column(df, name, outcomes, argument)
-    outside = np.flatnonzero((values < 0) | (values > 1))
+    values = number_column(df, name, argument, outcomes)
+    outside = values[(values < 0) | (values > 1)]
     if len(outside):
-        first = outside[0]
         advice = "pass scores with --score"
         if values.min() >= 0 and values.max() <= 100:
             advice = f"divide percentages by 100, or {advice}"
         raise ValueError(
-            f"{argument}: {name!r} holds {values[first]:g} for patient {first + 1} of {len(df)}, "
-            f"which is no probability; {advice}"
+            f"{argument}: {name!r} holds {outside.iloc[0]:g} in {_place(outside)}, which is no "
+            f"probability; {advice}"
         )
-    return values
+    return values.to_numpy()
 
 
 def group_column(df, name: str, outcomes: tuple[str, ...]) -> "pd.Series":
@@ -198,7 +311,7 @@ def group_column(df, name: str, outcomes: tuple[str, ...]) -> "pd.Series":
     import pandas as pd
     from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
-    from drocox.data import MAX_NUMERIC_GROUPS, column
+    from drocox.data import MAX_LABELS, MAX_NUMERIC_GROUPS, column
 
     cut = None if name in df.columns else CUT.fullmatch(name)
     bins = None if name in df.columns or cut else BINS.fullmatch(name)
@@ -206,12 +319,12 @@ def group_column(df, name: str, outcomes: tuple[str, ...]) -> "pd.Series":
     labels = column(df, parted["column"] if parted else name, "--groups", outcomes)
     if cut and not NUMBER.fullmatch(cut["number"]):
         raise ValueError(f"--groups: {name!r} needs a number after {cut['sign']}, as in age>65")
+    if parted:
+        values = number_column(df, parted["column"], "--groups", outcomes)
     if cut:
-        values = _measurements(labels, name)
-        inside = COMPARISONS[cut["sign"]](values, float(cut["number"]))
-        labels = inside.where(values.notna())
+        labels = _halves(values, cut["sign"], cut["number"])
     elif bins:
-        labels = _binned(_measurements(labels, name), bins["edges"].split(","))
+        labels = _binned(values, bins["edges"].split(","))
     elif is_numeric_dtype(labels) and not is_bool_dtype(labels) and _are_codes(labels):
         order = [f"{code:g}" for code in sorted(labels.dropna().unique())]  # 1, and not 1.0
         named = labels.map(lambda code: f"{code:g}", na_action="ignore")
@@ -222,18 +335,31 @@ def group_column(df, name: str, outcomes: tuple[str, ...]) -> "pd.Series":
             f"in --groups '{name}>65' or '{name}:50,65,75'; write numbers that are labels as text, "
             "such as 'no 12'"
         )
-    return _with_missing(labels) if labels.isna().any() else labels
+    if labels.isna().any():
+        labels = _with_missing(labels)
+    present = labels.astype(str).str.strip().unique()
+    if len(present) == 1:
+        raise ValueError(f"--groups: {name!r} holds one label, {present[0]}; groups need two")
+    if len(present) > MAX_LABELS:
+        raise ValueError(
+            f"--groups: {name!r} holds {len(present)} distinct labels, more than {MAX_LABELS}; "
+            "merge those that are rare"
+        )
+    return labels
 
 
-def _measurements(values, name: str) -> "pd.Series":
-    """Numbers that can be cut, with gaps."""
+def _halves(values, sign: str, number: str) -> "pd.Series":
+    """Labels of a measurement on either side of a number."""
     import pandas as pd
 
-    numbers = pd.to_numeric(values, errors="coerce")
-    text = values[numbers.isna() & values.notna()]
-    if len(text):
-        raise ValueError(f"--groups: {name!r} cannot cut {text.iloc[0]!r}, which is no number")
-    return numbers
+    if sign in (">", "<="):
+        order = [f"{number} or less", f"above {number}"]
+        above = values > float(number)
+    else:
+        order = [f"below {number}", f"{number} or more"]
+        above = values >= float(number)
+    labels = above.map({False: order[0], True: order[1]}).where(values.notna())
+    return labels.astype(pd.CategoricalDtype(order))
 
 
 def _with_missing(labels) -> "pd.Series":
@@ -250,7 +376,7 @@ def _with_missing(labels) -> "pd.Series":
 
 
 def attribute_titles(df, names: list[str]) -> list[str]:
-    """What attributes are called: those in bins like their column, if no other is.
+    """What attributes are called: those that are cut like their column, if no other is.
 
     Parameters
     ----------
@@ -264,8 +390,8 @@ def attribute_titles(df, names: list[str]) -> list[str]:
     """
     columns = []
     for name in names:
-        bins = None if name in df.columns or CUT.fullmatch(name) else BINS.fullmatch(name)
-        columns.append(bins["column"].strip() if bins else name)
+        parted = None if name in df.columns else CUT.fullmatch(name) or BINS.fullmatch(name)
+        columns.append(parted["column"].strip() if parted else name)
     titles = []
     for name, short in zip(names, columns, strict=True):
         titles.append(short if columns.count(short) == 1 else name)

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, NamedTuple, TextIO
 if TYPE_CHECKING:
     import pandas as pd
 
+FIRST_ROW = 2  # below the names
 SEPARATORS = (",", ";", "\t", "|")
 UNPACKED_BY: dict[str, Callable] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 
@@ -96,86 +97,62 @@ def check_target(target: Path, source: Path) -> None:
         raise ValueError(f"{target} exists and is no page; name another file to write, as p.html")
 
 
-def read_table(path: Path, skip: Sequence[str] = (), argument: str = "skip") -> "pd.DataFrame":
+def read_table(path: Path) -> "pd.DataFrame":
     """The table in a file.
 
     Parameters
     ----------
     path : Path
-    skip : sequence of str
-        Columns that are not read.
-    argument : str
-        What messages call the argument that named these columns.
 
     Returns
     -------
     DataFrame
-        Names and texts without spaces at their ends; a column without a name, such as row numbers,
-        is left out.
+        Names without spaces at their ends; a column without a name, such as row numbers, is left
+        out. The index tells where each patient stands: the line of a text, the row of a sheet.
     """
     other = FORMATS.get(path.suffix.lower())
     try:
-        if other:
-            return _stripped(_read_other(path, other, skip, argument))
-        return _stripped(_read_text(path, skip, argument))
+        return _read_other(path, other) if other else _read_text(path)
     except UnicodeDecodeError as error:
         raise ValueError(
             f"cannot read {path}: it is no UTF-8 text; save it as CSV UTF-8"
         ) from error
-    except _UnknownColumn as error:
-        raise ValueError(str(error)) from error
     except READERS_COMPLAIN as error:
         reason = str(error).removeprefix("Error tokenizing data. C error: ").strip()
         advice = "; save it as CSV" if other else ""
         raise ValueError(f"cannot read {path}: {reason}{advice}") from error
 
 
-class _UnknownColumn(ValueError):
-    """A column that is to be skipped is not there."""
-
-
-def _check_names(names: list[str], skip: Sequence[str], argument: str) -> None:
-    """Refuse names that occur twice, and names to be skipped that do not occur."""
-    import pandas as pd
-
-    from drocox.data import column
-
+def _refuse_doubled(names: list[str]) -> None:
+    """Refuse names that occur twice."""
     if doubled := [name for name in names if name and names.count(name) > 1]:
         raise ValueError(f"it names {doubled[0]!r} twice; rename one of the columns")
-    for name in skip:
-        try:
-            column(pd.DataFrame(columns=names), name, argument)
-        except ValueError as error:
-            raise _UnknownColumn(str(error)) from error
 
 
-def _read_other(path: Path, other: Format, skip: Sequence[str], argument: str) -> "pd.DataFrame":
+def _read_other(path: Path, other: Format) -> "pd.DataFrame":
     """A table in a sheet of Excel or in a Parquet file."""
     import pandas as pd
 
     df = getattr(pd, other.reader)(path)
     names = ["" if NAMELESS.fullmatch(str(name)) else str(name).strip() for name in df.columns]
-    _check_names(names, skip, argument)
+    _refuse_doubled(names)
     df.columns = names
-    df = df.loc[:, [name != "" and name not in skip for name in names]]
-    df = df.dropna(how="all").reset_index(drop=True)  # sheets may end in empty rows
+    df.index = pd.RangeIndex(FIRST_ROW, FIRST_ROW + len(df), name="row")
+    df = df.loc[:, [name != "" for name in names]].dropna(how="all")  # sheets end in empty rows
     if df.empty:
         raise ValueError("it holds no patient; pass at least one line below the names")
     return df
 
 
-def _read_text(path: Path, skip: Sequence[str], argument: str) -> "pd.DataFrame":
+def _read_text(path: Path) -> "pd.DataFrame":
     """A table in a text file."""
     import pandas as pd
 
     separator, names = _header(path)
-    _check_names(names, skip, argument)
-    wanted = [k for k, name in enumerate(names) if name != "" and name not in skip]
+    _refuse_doubled(names)
+    wanted = [k for k, name in enumerate(names) if name != ""]
     layout = {"sep": separator, "skipinitialspace": True, "encoding": "utf-8-sig"}
     layout |= {"index_col": False, "low_memory": False}
-    if skip:  # pandas then looks at no other field, nor at rows that are too long
-        _refuse_long_rows(path, separator, len(names))
-        layout["usecols"] = wanted
     with warnings.catch_warnings():
         # rows may end in separators; pandas warns where it would cut off more than those
         warnings.simplefilter("error", pd.errors.ParserWarning)
@@ -187,18 +164,22 @@ def _read_text(path: Path, skip: Sequence[str], argument: str) -> "pd.DataFrame"
             df = pd.read_csv(path, **layout)
     if df.empty:
         raise ValueError("it holds no patient; pass at least one line below the names")
-    if not skip:
-        df = df.iloc[:, wanted]
+    df = df.iloc[:, wanted]
     df.columns = [names[k] for k in wanted]
+    df.index = pd.Index(_lines(path, separator, len(df)), name="line")
     return df if separator == "," else _with_decimal_points(df)
 
 
-def _stripped(df: "pd.DataFrame") -> "pd.DataFrame":
-    """Texts without spaces at their ends, so that "male " is "male"; blank ones are missing."""
-    for name in df.select_dtypes(["object", "string"]):
-        df[name] = df[name].map(lambda cell: cell.strip() if isinstance(cell, str) else cell)
-        df[name] = df[name].where(df[name] != "")
-    return df
+def _lines(path: Path, separator: str, n: int) -> Sequence[int]:
+    """The line on which each patient ends; lines may be empty, and a text may go over several."""
+    with _open(path) as file:
+        text = file.read()
+    plain = range(FIRST_ROW, FIRST_ROW + n)
+    if len(text.strip().splitlines()) == n + 1 and "\n\n" not in text:
+        return plain
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
+    lines = [reader.line_num for row in reader if row][1:]
+    return lines if len(lines) == n else plain
 
 
 def _open(path: Path) -> TextIO:
@@ -241,11 +222,15 @@ def _refuse_long_rows(path: Path, separator: str, size: int) -> None:
 
 
 def _with_decimal_points(df: "pd.DataFrame") -> "pd.DataFrame":
-    """Numbers with a decimal comma as numbers."""
+    """Numbers with a decimal comma as numbers; a text among them stays, to be told."""
     import pandas as pd
 
     for name in df.select_dtypes(["object", "string"]):  # texts: pandas 3 keeps them apart
-        text = df[name].astype(str)
-        if text[df[name].notna()].str.fullmatch(r"-?\d+(,\d+)?").all():
-            df[name] = pd.to_numeric(text.str.replace(",", "."), errors="coerce")
+        known = df[name].dropna().astype(str)
+        numbers = known.str.fullmatch(r"-?\d+(,\d+)?")
+        if numbers.mean() > 0.5:
+            pointed = known.where(~numbers, known.str.replace(",", "."))
+            df[name] = pointed.reindex(df.index)
+        if numbers.all():
+            df[name] = pd.to_numeric(df[name], errors="coerce")
     return df

@@ -144,24 +144,32 @@ def _ends(row: pd.Series, least: int) -> tuple[str, str]:
 
 
 def _how_many(rows: pd.DataFrame) -> str:
-    """Of many groups, how many differ from everybody."""
+    """Of many groups, how many differ from everybody, before what is said of one of them."""
     if not (rows["versus"] == EVERYBODY).all():
         return ""
-    return f"{rows['beyond_noise'].sum()} of {len(rows)} groups differ from everybody; most of all "
+    loud = rows["beyond_noise"].sum()
+    if not loud:
+        return f"none of {len(rows)} groups differs from everybody; "
+    return f"{loud} of {len(rows)} groups {'differs' if loud == 1 else 'differ'} from everybody; "
 
 
 def _ranking(rows: pd.DataFrame, of_groups: pd.DataFrame, everybody: pd.Series) -> str:
     row = _most_striking(rows)
-    better = _value(row["group"], "c_index", of_groups, everybody)
-    worse = _value(row["versus"], "c_index", of_groups, everybody)
+    better = f"{_value(row['group'], 'c_index', of_groups, everybody):.2f}"
+    worse = f"{_value(row['versus'], 'c_index', of_groups, everybody):.2f}"
     low, high = _ends(row, 1)
-    text = (
-        f"{_how_many(rows)}{row['group']} is ranked better than {row['versus']}, c-index "
-        f"{better:.2f} against {worse:.2f}: {row['difference']:.1f} points (95 % interval "
-        f"{low} to {high}); a model that ranks both alike would show "
-        f"{row['noise_floor']:.1f} on as many patients."
-    )
-    return text[0].upper() + text[1:] if text.startswith("most") else text
+    size = f"{row['difference']:.1f} points (95 % interval {low} to {high})"
+    text = _how_many(rows)
+    if not row["beyond_noise"]:
+        text += f"the c-index is {better} for {row['group']} and {worse} for {row['versus']}"
+        return f"{_capital(text)}, a difference of {size}."
+    text += "most of all " if text else ""
+    text += f"{row['group']} is ranked better than {row['versus']}, c-index {better} against "
+    return f"{_capital(text) if text.startswith('most') else text}{worse}: {size}."
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _calibration(

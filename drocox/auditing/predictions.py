@@ -200,7 +200,7 @@ def check_data(data: SurvivalData) -> None:
         )
     if data.event.sum() < FEWEST_EVENTS:
         raise ValueError(
-            f"data has {data.event.sum()} event(s); an audit needs {FEWEST_EVENTS} or more"
+            f"{data.name} has {data.event.sum()} event(s); an audit needs {FEWEST_EVENTS} or more"
         )
 
 

@@ -242,11 +242,11 @@ def test_the_sentence_names_the_better_group_first():
     found = drocox.audit(data, scores)
     first, second = found.sentence.splitlines()[:2]
     assert first.startswith("By group, ranking differs beyond noise. group = 0 is ranked better")
-    assert second.startswith("By sex, ranking does not differ beyond noise. sex = ")
+    assert second.startswith("By sex, ranking does not differ beyond noise. The c-index is 0.")
     row = found.differences.iloc[0]
     assert row["measure"] == "c_index" and row["difference"] < 0 and row["high"] < 0
     assert f"{-row['difference']:.1f} points (95 % interval {-row['high']:.1f} to" in first
-    assert "a model that ranks both alike would show" in first and "fair" not in found.sentence
+    assert "fair" not in found.sentence
 
 
 # Groups nobody named ------------------------------------------------------------------------
