@@ -390,7 +390,8 @@ class Audits(Mapping):
         model), ``attribute``, ``group``, ``measure``, ``difference`` with an interval (``low``,
         ``high``), and ``beyond_noise``. In each measure the intervals of everybody hold for all
         models at once, those of groups for all models and groups, or for the groups of an
-        attribute where ``familywise`` is false. Units as in ``Audit.differences``.
+        attribute where ``familywise`` is false. Units as in ``Audit.differences``. A model that
+        ranks backwards is not compared.
         """
         return _paired(self)
 
@@ -405,7 +406,8 @@ class Audits(Mapping):
     @property
     def sentence(self) -> str:
         """How the models differ in words, a line for each model but the first."""
-        return "\n".join(model_sentences(self.table, self.paired))
+        backwards = [name for name, one in self.items() if one._predictions.backwards]
+        return "\n".join(model_sentences(self.table, self.paired, backwards))
 
     def __str__(self) -> str:
         parts = [textwrap.fill(line, 80) for line in self.sentence.splitlines()]
@@ -494,6 +496,8 @@ def _paired(audits: Mapping[str, Audit]) -> pd.DataFrame:
             names: list[dict] = []
             differences: list[Estimate] = []
             for model, other in others:
+                if first._predictions.backwards or other._predictions.backwards:
+                    continue
                 mine = group_estimates(other._predictions, family, name, other._hidden)
                 for label in (label for label in mine if label in theirs):
                     one, two = mine[label], theirs[label]

@@ -1,6 +1,7 @@
 """The findings of an audit in words: what is off for whom, ranking, calibration, or neither."""
 
 import math
+from collections.abc import Sequence
 
 import pandas as pd
 
@@ -210,13 +211,17 @@ def _whole(everybody: pd.Series, of_risks: bool) -> str:
     return f"On the whole, {', and '.join(parts)}."
 
 
-def model_sentences(table: pd.DataFrame, paired: pd.DataFrame) -> list[str]:
+def model_sentences(
+    table: pd.DataFrame, paired: pd.DataFrame, backwards: Sequence[str] = ()
+) -> list[str]:
     """How models differ on the same patients, a line for each but the first.
 
     Parameters
     ----------
     table, paired : DataFrame
         Of :class:`drocox.auditing.audit.Audits`.
+    backwards : sequence of str
+        Models that rank backwards, which are not compared.
 
     Returns
     -------
@@ -226,6 +231,11 @@ def model_sentences(table: pd.DataFrame, paired: pd.DataFrame) -> list[str]:
     base, *others = everybody.index
     lines = []
     for model in others:
+        wrong = [name for name in (model, base) if name in backwards]
+        if wrong:
+            named = " and by ".join(wrong)
+            lines.append(f"{model} and {base} are not compared: by {named}, ranking is backwards.")
+            continue
         mine = paired[paired["model"] == model]
         parts = []
         for measure, title, digits in (("c_index", "c-index", 2), ("brier", "Brier score", 3)):

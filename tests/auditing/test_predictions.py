@@ -260,3 +260,11 @@ def test_no_verdict_on_a_score_that_is_backwards(kind):
     assert "ranked better" not in page and '<b class="bad">yes' not in page
     assert found.differences.empty and found.imparity.empty and found.slices.empty
     assert (found.table["c_index"] < 0.5)[[0, 1]].all()
+
+
+def test_no_verdict_on_two_models_one_of_which_is_backwards():
+    data, scores = simulated(n=400)
+    found = drocox.audit(data, {"old": scores, "new": -scores})
+    assert found.sentence == "new and old are not compared: by new, ranking is backwards."
+    assert found.paired.empty and "Backwards: the c-index is 0." in str(found)
+    assert "by new, ranking is backwards" in report.page(found)

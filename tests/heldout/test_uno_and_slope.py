@@ -1,16 +1,13 @@
 """Uno's c and the calibration slope, against loops, other packages and real refits."""
 
-import literal
 import numpy as np
 import pytest
 from scipy.optimize import brentq
 from sksurv.linear_model import CoxPHSurvivalAnalysis
 from sksurv.metrics import concordance_index_ipcw
-from sksurv.nonparametric import CensoringDistributionEstimator
 from sksurv.util import Surv
 
 from drocox.heldout import HeldOut, default_horizon
-from drocox.heldout.censoring import censoring
 from drocox.heldout.slope import calibration_slope
 
 
@@ -35,30 +32,6 @@ def left_out(name, patients, members):
         rest = everyone != i
         values.append(getattr(patients.subset(rest), name)(members[rest]).value)
     return np.array(values)
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_weights_are_those_of_scikit_survival(seed):
-    patients, _ = drawn(seed)
-    outcomes = Surv.from_arrays(patients.event, patients.time)
-    curve = CensoringDistributionEstimator().fit(outcomes).predict_proba(patients.time)
-    inside = curve > 0
-    mine = censoring(patients.time, patients.event)
-    np.testing.assert_allclose(mine.weight[inside], 1 / curve[inside], rtol=1e-12)
-    assert (mine.weight[~inside] == 0).all()
-
-
-@pytest.mark.parametrize("power", [0, 1, 2])
-@pytest.mark.parametrize("seed", range(4))
-def test_weighted_sums_without_each_patient(seed, power):
-    patients, _ = drawn(seed)
-    amount = patients.event & (patients.time < patients.horizon)
-    weights = censoring(patients.time, patients.event)
-    without = weights.sum_without(amount * weights.weight**power, power)
-    for i in range(len(amount)):
-        rest = np.arange(len(amount)) != i
-        again = censoring(patients.time[rest], patients.event[rest])
-        assert without[i] == pytest.approx((amount[rest] * again.weight**power).sum(), rel=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(9))
@@ -201,18 +174,3 @@ def test_slopes_that_do_not_exist():
     assert 1e300 * large == pytest.approx(small)
     nobody = HeldOut(-time, time, ~event, fold)
     assert np.isnan(nobody.slope(event).value)
-
-
-def test_breslow_is_the_baseline_of_slope_one():
-    """Where the scores are the maximum of the likelihood, the slope is 1."""
-    patients, members = drawn(0)
-    value = patients.slope(members).value
-    fitted = HeldOut(value * patients.scores, patients.time, patients.event, patients.fold)
-    assert fitted.slope(members).value == pytest.approx(1, rel=1e-9)
-    likelihood = [
-        literal.cox_losses(
-            s * value * patients.scores[members], patients.time[members], patients.event[members]
-        ).sum()
-        for s in (0.99, 1.0, 1.01)
-    ]
-    assert likelihood[1] < min(likelihood[0], likelihood[2])
