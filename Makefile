@@ -32,7 +32,7 @@ book: $(READY)  ## Execute what has changed, refresh its notebooks, build _build
 	$(BIN)/jupyter-book build . -W --keep-going
 
 check: lint  ## Lint, then run the quick tests of the package: for people at work on it
-	$(PYTEST) -q -m "not slow" -n auto --dist worksteal tests --ignore tests/chapters \
+	$(PYTEST) -q -m "not slow" -n auto --dist worksteal tests \
 	  $(foreach name,$(OF_THE_BOOK),--ignore tests/test_$(name).py) $(ARGS)
 
 test: lint  ## Lint, then run all tests and re-execute all notebooks (ARGS="-k dual" for some)

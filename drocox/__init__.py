@@ -3,8 +3,8 @@
 The library is what stands in this folder: losses, the worst case over subpopulations, metrics and
 an estimator for one's own data. Everything that exists because of the paper is in ``drocox.paper``;
 its four public names (``load_dataset``, ``load_runs``, ``tables``, ``figures``) are here too. Above
-both are the studies of ``drocox.beyond``; ``exercises``, ``bookstyle``, ``explorables`` and
-``drocox.chapters`` serve the book.
+both are the studies of ``drocox.beyond``; ``exercises``, ``bookstyle`` and ``explorables``
+serve the book.
 
 A name is imported when it is first used, so ``import drocox`` costs nothing.
 

@@ -1,15 +1,13 @@
-"""What every chapter of the book uses: its style, numbers in sentences, guards, six patients.
+"""What every chapter of the book uses: its style, soft asserts, six patients.
 
-Figures are SVG with reproducible bytes. A guard holds a sentence to its numbers: in the build and
-in tests it stops, elsewhere a reader who has changed a number is told and goes on. In a chapter a
-guard is an ``assert``, in the chapter's module it is :func:`guard`.
+Figures are SVG with reproducible bytes. An ``assert`` holds a sentence to its numbers: in the build
+and in tests it stops, elsewhere a reader who has changed a number is told and goes on.
 
 Chapters import what they need of this in their first cell.
 """
 
 import ast
 import os
-import re
 
 import matplotlib.pyplot as plt
 from IPython import get_ipython
@@ -64,43 +62,3 @@ def use_book_style() -> None:
             "font.size": 11,
         }
     )
-
-
-def say(name: str, value) -> None:
-    """Keep a value for the text, where ``{glue:text}`name``` shows it with proper minus signs.
-
-    Without the book's builder there is nothing to keep it for: notebooks have their numbers filled
-    in.
-
-    Parameters
-    ----------
-    name : str
-    value : object
-        Shown as ``str`` writes it.
-    """
-    try:
-        from myst_nb import glue
-    except ImportError:
-        return
-    glue(name, re.sub(r"-(?=\d)", "\N{MINUS SIGN}", str(value)), display=False)
-
-
-def guard(holds: bool, sentence: str) -> None:
-    """Hold a sentence of the book to its numbers.
-
-    With ``DROCOX_STRICT`` in the environment, as in the build and in tests, a sentence that does
-    not hold is an error; elsewhere the reader is told and goes on.
-
-    Parameters
-    ----------
-    holds : bool
-        Whether the numbers bear the sentence out.
-    sentence : str
-        What the chapter says.
-    """
-    if holds:
-        return
-    note = f"the text says {sentence!r}, which does not hold for these numbers"
-    if os.environ.get("DROCOX_STRICT"):
-        raise AssertionError(note)
-    print(f"Note: {note}.")
