@@ -456,7 +456,7 @@ def ledger(*, out: Path | str | None = None) -> pd.DataFrame:
         if there < wanted:
             what = f"the claims need all {wanted:,} models of {name!r}, the store holds {there:,}"
             raise store.StoreError(f"{what}; run: {store.command(name, out)}")
-    for remembered in (comparisons.exhibit_runs, means, _by_alpha):
+    for remembered in (means, _by_alpha):
         remembered.cache_clear()  # the store may have changed since the last call
     rows = []
     for name, claim in claims().items():

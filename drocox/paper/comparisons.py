@@ -59,7 +59,6 @@ WORDS = (CLOSER, FARTHER, MOVED, UNDECIDED)
 # The long frame
 
 
-@cache
 def exhibit_runs(
     exhibit: str, protocol: str, selection: str, out: Path | str | None = None
 ) -> pd.DataFrame:
@@ -72,6 +71,12 @@ def exhibit_runs(
     names.insert(0, "dataset", dataset)
     names.insert(0, "exhibit", exhibit)
     return names.join(values).melt([*names], var_name="metric")
+
+
+@cache
+def _of_the_book(exhibit: str, protocol: str, selection: str) -> pd.DataFrame:
+    """:func:`exhibit_runs` of the book's own store, which does not change."""
+    return exhibit_runs(exhibit, protocol, selection)
 
 
 def chosen_runs(
@@ -98,10 +103,14 @@ def chosen_runs(
     exhibits = [tables.exhibit_id(*pair, tune_by) for pair in PAIRS]
     if selection == "recovered":
         exhibits = [exhibit for exhibit in exhibits if exhibit in EXHIBIT_OF]
-    frames = [exhibit_runs(exhibit, protocol, selection, out) for exhibit in exhibits]
-    if not frames:
-        return exhibit_runs("t2", protocol, selection, out).head(0)
-    return pd.concat(frames, ignore_index=True)
+    frames = []
+    for exhibit in exhibits or ["t2"]:
+        if out is None:
+            frames.append(_of_the_book(exhibit, protocol, selection))
+        else:
+            frames.append(exhibit_runs(exhibit, protocol, selection, out))
+    runs = pd.concat(frames, ignore_index=True)
+    return runs if exhibits else runs.head(0)
 
 
 def compared(runs: pd.DataFrame, pairs: Sequence, models: Collection[str] = MODELS) -> pd.DataFrame:
