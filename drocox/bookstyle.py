@@ -62,3 +62,24 @@ def use_book_style() -> None:
             "font.size": 11,
         }
     )
+
+
+def guard(holds: bool, sentence: str) -> None:
+    """Hold a sentence of the book to its numbers.
+
+    With ``DROCOX_STRICT`` in the environment, as in the build and in tests, a sentence that does
+    not hold is an error; elsewhere the reader is told and goes on.
+
+    Parameters
+    ----------
+    holds : bool
+        Whether the numbers bear the sentence out.
+    sentence : str
+        What the chapter says.
+    """
+    if holds:
+        return
+    note = f"the text says {sentence!r}, which does not hold for these numbers"
+    if os.environ.get("DROCOX_STRICT"):
+        raise AssertionError(note)
+    print(f"Note: {note}.")
