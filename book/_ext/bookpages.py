@@ -24,7 +24,7 @@ from drocox import __version__
 
 ROOT = Path(__file__).resolve().parents[2]
 LENGTH = 200  # characters of a description; search engines show about 160, previews up to 200
-OWN_STYLE = re.compile(r'<table[^>]*class="[^"]*\b(results|ledger|marks)\b')
+OWN_STYLE = re.compile(r'<table[^>]*class="[^"]*\b(results|ledger)\b')
 LINE = 88  # characters of what a cell prints that fit the column
 COLUMN = 690  # pixels for the text where there is a margin
 SENTENCE = 28  # characters from which on a cell is made of several lines
