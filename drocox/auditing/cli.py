@@ -157,7 +157,7 @@ def _audit(args) -> None:
     said = [f"{name}: {facts[name]}." for name in ("Times", "Missing values") if name in facts]
     if len(df) < len(whole):
         said.insert(0, f"Rows: {rows}.")
-    paragraphs += [fill(line) for line in said]
+    paragraphs += ["\n".join(fill(line) for line in said)] if said else []
     if unusable:
         words = "Badly served groups were not searched for in: " + _listed(unusable)
         paragraphs.append(fill(words))

@@ -19,6 +19,7 @@ BINS = re.compile(r"(?P<column>.+?) *: *(?P<edges>-?[\d.]+(,-?[\d.]+)*)")
 THOUSANDS = re.compile(r"-?\d{1,3}([, ]\d{3})+(\.\d+)?")
 UNIT = re.compile(r"(?P<number>-?\d+(\.\d+)?) *[A-Za-z%].*")
 DATE = re.compile(r"\d{4}-\d\d?-\d\d?|\d\d?[./]\d\d?[./]\d{2,4}")  # how a date begins
+EVENT = re.compile("dea|die|dec|event|yes", re.IGNORECASE)  # dead, died, deceased
 MISSING = "missing"  # label of the patients who have none
 FEWEST_OF_A_CODE = 20  # patients, in the middle of the codes, for numbers to be labels
 MOST_LABELS = 10  # of an event, that a message shows
@@ -106,9 +107,10 @@ def event_column(df, given: str) -> "pd.Series":
     shown = ", ".join(labels[:MOST_LABELS]) + ", …" * (len(labels) > MOST_LABELS)
     if name == given:
         if not set(labels) <= {"0", "1", "False", "True"}:
+            likely = next(filter(EVENT.search, labels), labels[-1])
             raise ValueError(
                 f"--event: {given!r} holds {shown}; say which of them is the event, as in --event "
-                f"{shlex.quote(f'{given}={labels[-1]}')}"
+                f"{shlex.quote(f'{given}={likely}')}"
             )
         return events.map(lambda value: str(value) in ("1", "1.0", "True"))
     value = given.rpartition("=")[2].strip()

@@ -202,10 +202,10 @@ def _whole(everybody: pd.Series, of_risks: bool) -> str:
     low, high = everybody["slope_low"], everybody["slope_high"]
     if low > 1 or high < 1:
         words = "not extreme enough" if low > 1 else "too extreme"
-        parts.append(
-            f"the slope is {number_text(everybody['slope'])} ({number_text(low)} to "
-            f"{number_text(high)}): predictions are {words}"
-        )
+        digits = 3 if "1.00" in (f"{low:.2f}", f"{high:.2f}") else 2  # neither end is 1
+        ends = f"{number_text(low, digits)} to {number_text(high, digits)}"
+        slope = number_text(everybody["slope"], digits)
+        parts.append(f"the slope is {slope} ({ends}): predictions are {words}")
     if not parts:
         return ""
     return f"On the whole, {', and '.join(parts)}."

@@ -97,6 +97,7 @@ def answer(capsys, *arguments, status=2):
         ),
         ({"died": [1, 2] * 30}, [], "--event: 'died' holds 1, 2; say which"),
         ({"died": [1, 2] * 30}, [], "as in --event died=2"),
+        ({"died": ["alive", "dead", "lost"] * 20}, [], "as in --event died=dead"),
         ({"died": np.arange(60)}, [], "'died' holds 0, 1, 10, 11, 12, 13, 14, 15, 16, 17, …; say"),
         ({"died": 0}, [], "--event: nobody in p.csv has the event 'died'"),
         ({"days": [-3]}, [], "--time: 'days' holds -3 in line 2; times start at 0"),
