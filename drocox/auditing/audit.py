@@ -261,7 +261,7 @@ class Audit:
         if funnels := self.funnels():
             draw_funnels(figure, funnels)
         else:
-            draw_groups(figure, {"": self.table})
+            draw_groups(figure, {"": self.table}, self.titles)
         return figure
 
     def plot_calibration(self, bins: int = 5) -> object:

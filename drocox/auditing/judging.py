@@ -28,6 +28,7 @@ from drocox.auditing.contrasts import (
 from drocox.auditing.families import EVERYBODY, Family, Group
 from drocox.auditing.predictions import Predictions
 from drocox.heldout import FEWEST_EVENTS, Estimate, HeldOut
+from drocox.heldout.horizon import observed_risk, risk_interval
 from drocox.heldout.intervals import jackknife, simultaneous
 
 MOST_PAIRED = 6  # groups that are compared with each other; more are compared with everybody
@@ -331,13 +332,6 @@ def differences(contrasts: dict[str, list[list[Contrast]]], familywise: bool) ->
     return rows
 
 
-CURVE_NAMES = {
-    "risk_observed": "observed",
-    "risk_observed_low": "low",
-    "risk_observed_high": "high",
-}
-
-
 def calibration_curve(patients: HeldOut, bins: int) -> pd.DataFrame:
     """Observed and predicted risk of patients in parts of equal size, by predicted risk.
 
@@ -358,10 +352,16 @@ def calibration_curve(patients: HeldOut, bins: int) -> pd.DataFrame:
     part = np.argsort(np.argsort(risk, kind="stable")) * bins // len(risk)
     rows = []
     for k in np.unique(part):
-        mine = patients.subset(part == k)
-        observed = mine.risk_observed(np.full(len(mine.time), True))
-        early = mine.event & (mine.time <= mine.until)
-        row = {"patients": len(early), "events": early.sum(), "predicted": risk[part == k].mean()}
-        row |= with_interval("risk_observed", observed)
-        rows.append(row)
-    return pd.DataFrame(rows).rename(columns=lambda name: CURVE_NAMES.get(name, name))
+        time, event = patients.time[part == k], patients.event[part == k]
+        low, high = risk_interval(time, event, patients.until)
+        rows.append(
+            {
+                "patients": len(time),
+                "events": (event & (time <= patients.until)).sum(),
+                "predicted": risk[part == k].mean(),
+                "observed": observed_risk(time, event, patients.until)[0],
+                "low": low,
+                "high": high,
+            }
+        )
+    return pd.DataFrame(rows)

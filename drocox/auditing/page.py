@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -52,10 +53,11 @@ def page(
     first = next(iter(audits.values()))
     crowded = [one.attribute for one in first.funnels()]
     crossed = _intersections(first)
+    elsewhere = [*crowded, crossed] if crossed else crowded  # in a funnel, or in the table alone
     in_forest = {}
     for name, one in audits.items():
-        in_funnel_or_table = one.table["attribute"].isin([*crowded, crossed])
-        in_forest[name] = one.table[one.table["c_index"].notna() & ~in_funnel_or_table]
+        known = one.table["c_index"].notna() & ~one.table["attribute"].isin(elsewhere)
+        in_forest[name] = one.table[known]
     drawable = all(len(table) > 1 for table in in_forest.values())
     numbers = count()
 
@@ -81,7 +83,7 @@ def page(
         at_horizon=FEWEST_AT_HORIZON,
         warnings=warnings,
         drawn=drawn,
-        draw_groups=draw_groups,
+        draw_groups=partial(draw_groups, titles=first.titles),
         draw_funnels=draw_funnels,
         draw_calibration=draw_calibration,
     )

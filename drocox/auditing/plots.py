@@ -16,7 +16,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from drocox.auditing.funnel import Funnel
-from drocox.auditing.judging import MEASURES
 from drocox.terminal import short_labels
 
 WIDTH = 4.25  # inches: 306 points, so on a screen of 360 pixels a point is about a pixel
@@ -66,7 +65,9 @@ def as_svg(draw: Callable, content: object, salt: str) -> str:
     return tag + end + re.sub(r'<g id="[^"]*"', "<g", inside)
 
 
-def draw_groups(figure: Figure, tables: Mapping[str, pd.DataFrame]) -> None:
+def draw_groups(
+    figure: Figure, tables: Mapping[str, pd.DataFrame], titles: Mapping[str, str]
+) -> None:
     """c-index and calibration of every group, with intervals, and everybody's as a dotted line.
 
     Where nothing is known of calibration, slopes or observed risks are drawn. Several models have
@@ -75,7 +76,9 @@ def draw_groups(figure: Figure, tables: Mapping[str, pd.DataFrame]) -> None:
     Parameters
     ----------
     tables : mapping of str to DataFrame
-        Rows of the same groups by each model, by its name.
+        Rows of the same groups by each model, by its name; everybody is the first.
+    titles : mapping of str to str
+        What the figures are called.
     """
     together = pd.concat(tables.values())
     names = ["c_index", "calibration"]
@@ -95,7 +98,7 @@ def draw_groups(figure: Figure, tables: Mapping[str, pd.DataFrame]) -> None:
             ax.axvline(rows[name].iloc[0], color=color if several else "0.5", linestyle=":")
             ax.hlines(place, rows[f"{name}_low"], rows[f"{name}_high"], color, linewidth=2)
             ax.plot(rows[name], place, MARKERS[k % len(MARKERS)], color=color, label=model)
-        ax.set(xlabel=MEASURES[name].title, yticks=[], ylim=(0.6 - len(places), 0.8))
+        ax.set(xlabel=titles[name], yticks=[], ylim=(0.6 - len(places), 0.8))
         ax.spines[["left", "right", "top"]].set_visible(False)
         ax.grid(False)
     labels = short_labels(list(places), LABEL_WIDTH)

@@ -16,9 +16,11 @@ out, G included, is followed exactly.
 """
 
 import numpy as np
+from scipy import stats
 
 from drocox.concordance import TOLERANCE
 from drocox.heldout.censoring import Censoring
+from drocox.heldout.intervals import LEVEL
 
 
 def observed_risk(time: np.ndarray, event: np.ndarray, horizon: float) -> tuple[float, np.ndarray]:
@@ -52,6 +54,34 @@ def observed_risk(time: np.ndarray, event: np.ndarray, horizon: float) -> tuple[
     own = np.where(event, without_death[rank], without_one[rank])
     log_survival = step.sum()
     return -np.expm1(log_survival), -np.expm1(log_survival + before[rank] + own)
+
+
+def risk_interval(time: np.ndarray, event: np.ndarray, horizon: float) -> tuple[float, float]:
+    r"""A 95 % interval of the observed risk, by Greenwood's variance on the scale log(-log S).
+
+    Few survivors of a small group leave the jackknife hardly any degrees of freedom; this is the
+    usual interval of a Kaplan-Meier curve.
+
+    Parameters
+    ----------
+    time, event : arrays of shape (n,)
+    horizon : float
+
+    Returns
+    -------
+    low, high : float
+        NaN if nobody is observed as long, or if nobody or everybody has the event.
+    """
+    survival = 1 - observed_risk(time, event, horizon)[0]
+    if not 0 < survival < 1:
+        return np.nan, np.nan
+    distinct, rank = np.unique(time, return_inverse=True)
+    deaths = np.bincount(rank, event)
+    at_risk = np.cumsum(np.bincount(rank)[::-1])[::-1]
+    early = distinct <= horizon
+    variance = (deaths / (at_risk * np.maximum(at_risk - deaths, 1)))[early].sum()
+    half = stats.norm.ppf((1 + LEVEL) / 2) * np.sqrt(variance) / np.log(survival)
+    return 1 - survival ** np.exp(half), 1 - survival ** np.exp(-half)
 
 
 def auc(

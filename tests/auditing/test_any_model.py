@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from cohort import simulated
+from lifelines import KaplanMeierFitter
 from lifelines.datasets import load_rossi
 from sksurv.ensemble import RandomSurvivalForest
 
@@ -327,6 +328,21 @@ def test_the_calibration_plot(model):
         drocox.audit(data, scores).plot_calibration()
     with pytest.raises(ValueError, match="no group is large enough to be drawn in parts"):
         found.plot_calibration(bins=251)  # two patients in each part of 500
+
+
+def test_intervals_of_calibration_curves_are_those_of_kaplan_and_meier(model):
+    data, scores = model
+    found = drocox.audit(data, scores, train=(data, scores))
+    curves = found.calibration_curves(bins=1).set_index("group")
+    assert (curves["low"] < curves["observed"]).all() and (
+        curves["observed"] < curves["high"]
+    ).all()
+    mine = data.groups["sex"] == 1
+    fitter = KaplanMeierFitter().fit(data.time[mine], data.event[mine])
+    ends = 1 - fitter.confidence_interval_.asof(found.horizon).to_numpy()
+    row = curves.loc["sex = 1"]
+    assert sorted(ends) == pytest.approx([row["low"], row["high"]], rel=1e-9)
+    assert row["events"] == (data.event[mine] & (data.time[mine] <= found.horizon)).sum()
 
 
 def test_data_from_arrays(model):

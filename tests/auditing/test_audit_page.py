@@ -78,6 +78,7 @@ def test_every_group_is_shown_or_its_absence_explained():
     data = replace(data, groups={"site": site, "a": groups["a0"] // 3}, group_labels={})
     soup = BeautifulSoup(page_of({"": drocox.audit(data, scores)}), "html.parser")
     forest, funnel = soup.select("figure")
+    assert "everybody" in forest.svg.get_text()
     assert "a = 1" in forest.svg.get_text() and "site" not in forest.svg.get_text()
     assert "c-index of 40 groups of site" in funnel.div["aria-label"]
     assert "Not judged, with fewer than 5 events: site = 40" in soup.get_text()
