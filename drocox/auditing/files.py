@@ -107,12 +107,13 @@ def read_table(path: Path) -> "pd.DataFrame":
     Returns
     -------
     DataFrame
-        Names without spaces at their ends; a column without a name, such as row numbers, is left
-        out. The index tells where each patient stands: the line of a text, the row of a sheet.
+        Names and texts without spaces at their ends; a column without a name, such as row numbers,
+        is left out. The index tells where each patient stands: the line of a text, the row of a
+        sheet.
     """
     other = FORMATS.get(path.suffix.lower())
     try:
-        return _read_other(path, other) if other else _read_text(path)
+        return _stripped(_read_other(path, other) if other else _read_text(path))
     except UnicodeDecodeError as error:
         raise ValueError(
             f"cannot read {path}: it is no UTF-8 text; save it as CSV UTF-8"
@@ -127,6 +128,14 @@ def _refuse_doubled(names: list[str]) -> None:
     """Refuse names that occur twice."""
     if doubled := [name for name in names if name and names.count(name) > 1]:
         raise ValueError(f"it names {doubled[0]!r} twice; rename one of the columns")
+
+
+def _stripped(df: "pd.DataFrame") -> "pd.DataFrame":
+    """Texts without spaces at their ends, so that "male " is "male"; blank ones are missing."""
+    for name in df.select_dtypes(["object", "string"]):
+        texts = df[name].map(lambda cell: cell.strip() if isinstance(cell, str) else cell)
+        df[name] = texts.where(texts != "")
+    return df
 
 
 def _read_other(path: Path, other: Format) -> "pd.DataFrame":

@@ -38,6 +38,10 @@ def test_spaces_around_labels_are_no_labels(said, file):
     text = said(frame(sex=sex), "--groups", "sex", "--score", "risk", file=file)
     assert "sex = male 200 " in text and "sex = female 200 " in text
     assert text.count("sex = male 2") == 1
+    sex[::8] = "  "
+    assert "sex = missing 50 " in said(
+        frame(sex=sex), "--groups", "sex", "--score", "risk", file=file
+    )
 
 
 def test_spaces_around_labels_in_python():
