@@ -156,7 +156,7 @@ def cross_fit(data: SurvivalData, model=None, *, folds: int = 5, seed: int = 0, 
         X, X_out = scaled_features(part, data.subset(fold == k))
         fitted = clone(model, safe=False).fit(X, part.y)  # a copy, of anything that can be fitted
         # a recalibrated DROCox has its log-hazards on the scale of its survival curves
-        slope = fitted.slope_ if isinstance(fitted, DROCox) and fitted.recalibrate else 1.0
+        slope = getattr(fitted, "slope_", 1.0) if isinstance(fitted, DROCox) else 1.0
         scores[fold == k] = slope * fitted.predict(X_out)
         curves = curves and _gives_curves(fitted, X_out)
         if curves:

@@ -367,7 +367,7 @@ def test_the_readme_starts_with_a_command_that_is_understood():
     address = re.search(r"url: (https://github\S+)", (ROOT / "_config.yml").read_text("utf-8"))[1]
     assert install.startswith(f'pip install "{project} @ git+{address}"')
     parsed = cli._parser()[0].parse_args(shlex.split(audit)[1:])
-    assert parsed.groups == ["sex", "age>65"] and parsed.score == "score"
+    assert parsed.groups == ["sex,age>65"] and parsed.score == ["score"]
 
 
 def test_the_readme_names_every_command():

@@ -12,6 +12,7 @@ from sksurv.linear_model import CoxnetSurvivalAnalysis
 
 import drocox
 from drocox import accuracy, fairness, tuning
+from drocox.evaluation import scaled_features
 from drocox.heldout import assign_folds
 from drocox.tuning import KEPT, choose, most_accurate
 
@@ -73,6 +74,22 @@ def test_a_cox_model_is_the_default():
     assert c_index > 0.6
     with pytest.raises(ValueError, match="too few for folds=99"):
         tuning.cross_fit(data, folds=99)
+
+
+def test_a_recalibrated_model_is_audited_as_it_predicts():
+    """Expected events and risks are those of its survival curves, not of its raw scores."""
+    data, _ = simulated(n=300)
+    model = drocox.DROCox(alpha=0.5, rule="sharp", recalibrate=True)
+    found = drocox.cross_fit(data, model, folds=3)
+    fold = found["folds"]
+    X, X_out = scaled_features(data.subset(fold != 0), data.subset(fold == 0))
+    fitted = model.fit(X, data.y[fold != 0])
+    assert fitted.slope_ != 1
+    np.testing.assert_allclose(found["scores"][fold == 0], fitted.slope_ * fitted.predict(X_out))
+    part, scores = found["train"][0]
+    at = np.quantile(data.time, [0.3, 0.6])
+    curves = drocox.breslow_survival(scores, part.time, part.event, found["scores"][fold == 0], at)
+    np.testing.assert_allclose(curves, fitted.predict_survival_function(X_out, times=at), rtol=1e-6)
 
 
 def test_the_table_is_what_the_folds_give(stub):
