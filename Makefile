@@ -12,7 +12,7 @@ JOBS   ?= 2
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest  # a core for each test, not all for all
 
 # tests of pages and of what builds them
-OF_THE_BOOK := book bookstyle browser course explorables narrow
+OF_THE_BOOK := book bookstyle browser course explorables
 
 # Compiled modules are kept: many processes import them.
 unexport PYTHONDONTWRITEBYTECODE

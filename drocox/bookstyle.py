@@ -11,11 +11,9 @@ import os
 
 import matplotlib.pyplot as plt
 from IPython import get_ipython
-from matplotlib.figure import Figure
 from matplotlib_inline.backend_inline import set_matplotlib_formats
 
 from drocox.exercises.patients import SIX  # noqa: F401, chapters import it from here
-from drocox.narrow import ABOUT, svg_and_narrow
 
 # Okabe and Ito's palette without yellow and black: distinct for colour-blind readers, on white and
 # on black. The book's style sheet adjusts each to the ground (--dc-0, --dc-1, ...).
@@ -35,21 +33,18 @@ class _Guards(ast.NodeTransformer):
 def use_book_style() -> None:
     """Draw inline figures as SVG whose bytes depend on the picture alone; soften the guards.
 
-    With ``DROCOX_STRICT`` in the environment, as in the build and in tests, guards stay asserts;
-    with ``DROCOX_NARROW``, as in the build, a figure comes with its variant for phones.
+    With ``DROCOX_STRICT`` in the environment, as in the build and in tests, guards stay asserts.
     """
     shell = get_ipython()
-    set_matplotlib_formats("svg", metadata=ABOUT)
-    if shell is not None and os.environ.get("DROCOX_NARROW"):
-        pictures = shell.display_formatter.formatters["image/svg+xml"]
-        pictures.for_type(Figure, svg_and_narrow)
+    # without a date, so that the bytes do not change; five inches shall stay about five inches
+    set_matplotlib_formats("svg", metadata={"Date": None, "Creator": None}, pad_inches=0.02)
     if shell is not None and not os.environ.get("DROCOX_STRICT"):
         shell.ast_transformers.append(_Guards())
     plt.rcParams.update(
         {
             "svg.hashsalt": "drocox",
             "svg.fonttype": "path",
-            "figure.figsize": (6.4, 3.6),
+            "figure.figsize": (5, 3),
             "figure.facecolor": "none",
             "axes.facecolor": "none",
             "savefig.facecolor": "none",
@@ -62,24 +57,3 @@ def use_book_style() -> None:
             "font.size": 11,
         }
     )
-
-
-def guard(holds: bool, sentence: str) -> None:
-    """Hold a sentence of the book to its numbers.
-
-    With ``DROCOX_STRICT`` in the environment, as in the build and in tests, a sentence that does
-    not hold is an error; elsewhere the reader is told and goes on.
-
-    Parameters
-    ----------
-    holds : bool
-        Whether the numbers bear the sentence out.
-    sentence : str
-        What the chapter says.
-    """
-    if holds:
-        return
-    note = f"the text says {sentence!r}, which does not hold for these numbers"
-    if os.environ.get("DROCOX_STRICT"):
-        raise AssertionError(note)
-    print(f"Note: {note}.")

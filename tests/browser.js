@@ -142,10 +142,10 @@
       .map((e) => e.outerHTML.slice(0, 120));
   },
 
-  // Figures that are shrunk so much that letters of 11 points are lower than 9 pixels.
+  // Figures that are shrunk so much that letters of 10 points, the smallest, are lower than 9 pixels.
   small() {
     return [...document.querySelectorAll("article img[src*='_images']")]
-      .filter((i) => i.checkVisibility() && i.naturalWidth && i.clientWidth / i.naturalWidth < 0.62)
+      .filter((i) => i.checkVisibility() && i.naturalWidth && i.clientWidth / i.naturalWidth < 0.675)
       .map((i) => `${i.clientWidth} of ${i.naturalWidth}: ${i.alt.slice(0, 60)}`);
   },
 

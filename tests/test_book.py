@@ -69,6 +69,17 @@ def test_twin_is_in_step(chapter):
     assert golden.problem(chapter) == ""
 
 
+@pytest.mark.parametrize("chapter", CHAPTERS, ids=name)
+def test_figures_have_letters_that_a_phone_can_show(chapter):
+    """Ten points or more, at about five inches."""
+    code = "\n".join(cell.source for cell in golden.code_cells(plain.read(chapter)))
+    sizes = re.findall(r"(?:fontsize|labelsize)=([\d.]+)", code)
+    widths = re.findall(r"figsize=\(([\d.]+)", code)
+    assert [size for size in sizes if float(size) < 10] == []
+    assert [width for width in widths if float(width) > 5.2] == []
+    assert not re.search(r"(?:font|label)size=\"(?:xx-|x-)?small", code)
+
+
 def test_no_twin_without_chapter():
     assert golden.orphans() == []
 
@@ -442,7 +453,7 @@ def test_ids_are_unique_and_wide_things_marked(small_site):
     assert {"proof", "proof-2", "exercise-content", "exercise-content-2"} <= set(ids)
     assert len(ids) == len(set(ids))
     assert (
-        '<div class="wide-picture" style="--least: 39.3rem"><img width="827" height="12" alt="wide"'
+        '<div class="wide-picture" style="--least: 34.9rem"><img width="827" height="12" alt="wide"'
         in article
     )
     assert article.count("wide-picture") == 1

@@ -29,14 +29,3 @@ def test_the_build_stops(shell, monkeypatch, capsys):
     monkeypatch.setenv("DROCOX_STRICT", "1")
     bookstyle.use_book_style()
     assert isinstance(shell.run_cell("assert 1 == 2").error_in_exec, AssertionError)
-
-
-def test_a_guard_stops_the_build_and_tells_a_reader(monkeypatch, capsys):
-    monkeypatch.setenv("DROCOX_STRICT", "1")
-    bookstyle.guard(True, "one is one")
-    with pytest.raises(AssertionError, match="one is two"):
-        bookstyle.guard(False, "one is two")
-    monkeypatch.delenv("DROCOX_STRICT")
-    assert capsys.readouterr().out == ""
-    bookstyle.guard(False, "one is two")
-    assert "the text says 'one is two'" in capsys.readouterr().out

@@ -51,7 +51,6 @@ KERNEL_ENVIRONMENT = {
     "NUMBA_NUM_THREADS": "1",
     "PYTHONHASHSEED": "0",
     "DROCOX_STRICT": "1",  # guards of sentences stop the build
-    "DROCOX_NARROW": "1",  # figures have a variant for phones
     "MPLBACKEND": "module://matplotlib_inline.backend_inline",
 }
 
