@@ -47,7 +47,7 @@ FEW_EVENTS_NOTE = (
     "Few events, so that intervals are wide and rough, those of concordance a little short: {}."
 )
 HIDDEN_NOTE = "Groups with fewer than {} events or patients without an event are not shown{}."
-ALSO_HIDDEN = ", nor are {} larger ones, from which the counts of these could be worked out"
+ALSO_HIDDEN = ", nor are others, {} in all, from which the counts of these could be worked out"
 
 
 @dataclass(frozen=True, eq=False)
