@@ -1,6 +1,6 @@
-"""Figures of held-out patients by group, with jackknife errors.
+"""Estimates by group on held-out patients, with jackknife standard errors.
 
-What tuning, auditing and the studies stand on.
+Tuning, auditing and the studies of :mod:`drocox.beyond` use them.
 """
 
 from drocox.heldout.estimates import (

@@ -1,19 +1,19 @@
-r"""Weights that make up for patients lost to censoring, with and without each patient.
+r"""Inverse-probability-of-censoring weights, with and without each patient.
 
 With :math:`c_u` of :math:`N_u` patients censored at time u (those at risk, without the events at
-u), the curve of censoring is :math:`G(t) = \prod_{u \le t} (1 - c_u / N_u)`, and an event at
-:math:`Y_i` has weight :math:`1 / G(Y_i)`: it stands for others like it who were lost before. All of
-this is scikit-survival's ``CensoringDistributionEstimator``.
+u), the Kaplan-Meier curve of the censoring times is :math:`G(t) = \prod_{u \le t} (1 - c_u /
+N_u)`, and an event at :math:`Y_i` has weight :math:`1 / G(Y_i)`: it represents similar patients who
+were censored earlier. This is scikit-survival's ``CensoringDistributionEstimator``.
 
-Without patient k the curve is another one. At a time u before :math:`Y_k` it loses one patient at
-risk, at :math:`Y_k` the own censoring, later nothing:
+Leaving out patient k changes the curve. Each time u before :math:`Y_k` loses one patient at risk,
+:math:`Y_k` loses a censoring if k was censored, and later times are unchanged:
 
 .. math:: \log \frac{G_{(-k)}(t)}{G(t)} = \sum_{u \le t,\, u < Y_k} \log
           \frac{1 - c_u / (N_u - 1)}{1 - c_u / N_u} + 1\{t \ge Y_k\} \, (1 - \delta_k) \log
           \frac{1 - (c_{Y_k} - 1) / (N_{Y_k} - 1)}{1 - c_{Y_k} / N_{Y_k}} .
 
-For :math:`t < Y_k` this does not depend on k, and for :math:`t \ge Y_k` not on t. So a weighted sum
-over patients is known without each of them in turn, exactly and in :math:`O(n \log n)`.
+For :math:`t < Y_k` this does not depend on k, and for :math:`t \ge Y_k` not on t. So weighted sums
+over patients have exact leave-one-out values in :math:`O(n \log n)`.
 """
 
 from dataclasses import dataclass
@@ -23,12 +23,12 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Censoring:
-    """Weights of patients, and the factors by which they change without one of them."""
+    """Censoring weights of patients, and the factors by which leaving one out changes them."""
 
     rank: np.ndarray  # of each patient's time among the distinct times, from 0
-    weight: np.ndarray  # 1 / G at each patient's time; 0 where G is
-    without_later: np.ndarray  # factor of a patient's weight without one who is observed longer
-    without_self: np.ndarray  # factor of all weights from a patient's time on, without this patient
+    weight: np.ndarray  # 1 / G at each patient's time; 0 where G is 0
+    without_later: np.ndarray  # factor on a patient's weight if one observed longer is left out
+    without_self: np.ndarray  # factor on weights at or after a patient's time if they are left out
 
     def sum_without(
         self,
@@ -37,23 +37,11 @@ class Censoring:
         lost_earlier: np.ndarray | float = 0.0,
         lost_tied: np.ndarray | float = 0.0,
     ) -> np.ndarray:
-        """A sum of weighted terms, without each patient.
+        """Leave-one-out values of a sum of ``terms``, each with a ``power`` of its weight in it.
 
-        Parameters
-        ----------
-        terms : array of shape (n,)
-            Of each patient, weight included.
-        power : int
-            Of the weight in each term.
-        lost_earlier : array of shape (n,), optional
-            What the terms of patients with earlier times lose with each patient, by weights that
-            are those ``without_later``.
-        lost_tied : array of shape (n,), optional
-            What the terms of others at a patient's time lose with this patient.
-
-        Returns
-        -------
-        array of shape (n,)
+        Besides the own term and the change of weights, leaving out a patient may lower the terms of
+        others: ``lost_earlier`` is the loss of patients with earlier times (at weights already
+        multiplied by ``without_later``), ``lost_tied`` that of other patients at the same time.
         """
         changed = np.bincount(self.rank, terms * self.without_later**power)
         before = np.cumsum(changed) - changed
@@ -63,16 +51,7 @@ class Censoring:
 
 
 def censoring(time: np.ndarray, event: np.ndarray) -> Censoring:
-    """Weights of patients by the curve of their censoring times.
-
-    Parameters
-    ----------
-    time, event : arrays of shape (n,)
-
-    Returns
-    -------
-    Censoring
-    """
+    """Censoring weights by the Kaplan-Meier curve of the patients' own censoring times."""
     rank = np.unique(time, return_inverse=True)[1]
     everybody = np.bincount(rank)
     events = np.bincount(rank, event)
@@ -83,7 +62,7 @@ def censoring(time: np.ndarray, event: np.ndarray) -> Censoring:
         without_one = np.log1p(-lost / (at_risk - 1)) - step
         without_loss = np.log1p(-(lost - 1) / np.maximum(at_risk - 1, 1)) - step
         log_curve = np.cumsum(step)
-        # times at which nobody is censored, and the last one, leave the curve alone
+        # no change at times without censoring, nor at the last time, where G is 0
         without_one = np.where((lost > 0) & np.isfinite(step), without_one, 0.0)
         without_loss = np.where(np.isfinite(step), without_loss, 0.0)
         until = np.cumsum(without_one)

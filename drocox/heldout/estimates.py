@@ -1,16 +1,16 @@
-r"""Held-out patients: how well scores serve a group of them, with and without each patient.
+r"""Held-out patients: estimates for a group of them, with leave-one-out values for the jackknife.
 
-Each figure of a group is a ratio of sums over patients or pairs of patients. Its value without
-patient :math:`i` follows from what that patient adds to numerator and denominator,
+Most estimates are ratios of sums over patients or pairs of patients. The value without patient
+:math:`i` follows from that patient's contributions to numerator and denominator,
 
 .. math:: \hat\vartheta = \frac{\sum_i a_i}{\sum_i b_i}, \qquad
           \hat\vartheta_{(-i)} = \frac{\sum_j a_j - a_i}{\sum_j b_j - b_i},
 
-for all patients at once, in :math:`O(n \log n)`; :mod:`drocox.heldout.intervals` makes standard
-errors of these values. Where several models scored the patients (cross-fitting), only patients of
-one *fold*, scored by one model, are compared. The calibration slope and Uno's c are no such ratios;
-:mod:`drocox.heldout.slope` and :mod:`drocox.heldout.uno` follow them without each patient in as
-many steps.
+for all patients at once, in :math:`O(n \log n)`; :mod:`drocox.heldout.intervals` turns these values
+into standard errors. Where several models scored the patients (cross-fitting), pairs are formed
+within a *fold*, the patients scored by one model. The calibration slope and Uno's c are not such
+ratios; :mod:`drocox.heldout.slope` and :mod:`drocox.heldout.uno` have their leave-one-out values,
+also in :math:`O(n \log n)`.
 """
 
 from collections.abc import Sequence
@@ -30,9 +30,9 @@ from drocox.heldout.censoring import Censoring, censoring
 from drocox.heldout.intervals import jackknife, simultaneous
 from drocox.heldout.slope import calibration_slope
 
-FEWEST_EVENTS = 5  # that a group needs to be judged
-STILL_OBSERVED = 10  # one patient in so many, at the horizon, unless another one is given
-# the scale on which each figure is nearly normal, and the way back; a slope is as it is
+FEWEST_EVENTS = 5  # a group with fewer gets no estimates
+STILL_OBSERVED = 10  # the default horizon leaves one patient in so many under observation
+# scale on which an estimate is nearly normal: transformation and inverse; slopes need none
 _LOGIT = (special.logit, special.expit)
 _LOG = (np.log, np.exp)
 SCALES = {
@@ -59,7 +59,7 @@ DIFFERENCE_COLUMNS = [
 
 
 class Estimate(NamedTuple):
-    """A figure, and its values without each patient in turn."""
+    """An estimate and its leave-one-out values: ``without[i]`` leaves out patient i."""
 
     value: float
     without: np.ndarray
@@ -67,31 +67,23 @@ class Estimate(NamedTuple):
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Scores of patients whom the model has not seen, and what happened to them.
+    """Scores and outcomes of patients whom the model has not seen in training.
 
-    Methods named after a figure take a mask of patients, the members of a group.
+    Methods named after an estimate take a mask ``members`` of shape (n,), True in the group, and
+    return an :class:`Estimate`.
     """
 
     scores: np.ndarray
     time: np.ndarray
     event: np.ndarray
-    fold: np.ndarray  # 0, 1, ...: which model scored each patient
-    expected: np.ndarray | None = None  # events of each patient, by the baseline of a training part
-    horizon: float | None = None  # of Uno's c and risks; by default that of `default_horizon`
+    fold: np.ndarray  # 0, 1, ...: the model that scored each patient
+    expected: np.ndarray | None = None  # expected events of each patient, by a training baseline
+    horizon: float | None = None  # of Uno's c, AUC, Brier score and risks; see `default_horizon`
     risk: np.ndarray | None = None  # predicted risk of each patient up to the horizon
-    log_hazards: np.ndarray | None = None  # where these are not the scores that rank
+    log_hazards: np.ndarray | None = None  # where they differ from the scores that rank
 
     def subset(self, rows: np.ndarray) -> "HeldOut":
-        """Some of the patients.
-
-        Parameters
-        ----------
-        rows : bool array of shape (n,)
-
-        Returns
-        -------
-        HeldOut
-        """
+        """The patients of a mask, with the same horizon."""
         return HeldOut(
             self.scores[rows],
             self.time[rows],
@@ -105,26 +97,26 @@ class HeldOut:
 
     @property
     def linear(self) -> np.ndarray:
-        """Log-hazards, the scores unless others were given."""
+        """Log-hazards: the scores, unless ``log_hazards`` were given."""
         return self.scores if self.log_hazards is None else self.log_hazards
 
     @cached_property
     def until(self) -> float:
-        """The horizon that was given, or that of all these patients."""
+        """The horizon: the one given, or the default for all these patients."""
         if self.horizon is not None:
             return self.horizon
         return default_horizon(self.time, self.event)
 
     @cached_property
     def weights(self) -> Censoring:
-        """Censoring weights of all these patients."""
+        """Inverse-probability-of-censoring weights, from all these patients."""
         return censoring(self.time, self.event)
 
     @cached_property
     def counts(self) -> np.ndarray:
         """Points and pairs of each patient with all others of their fold, shape (n, 4).
 
-        By Algorithm B.1, then by Harrell's rules; see :mod:`drocox.concordance`.
+        Two columns for Algorithm B.1, then two for Harrell's rules; see :mod:`drocox.concordance`.
         """
         out = np.zeros((len(self.time), 4))
         for fold in np.unique(self.fold[self.event]):
@@ -145,102 +137,59 @@ class HeldOut:
         return self.counts[:, 2:]
 
     def alone(self, members: np.ndarray) -> "HeldOut":
-        """The members, compared among themselves.
-
-        Parameters
-        ----------
-        members : bool array of shape (n,)
-
-        Returns
-        -------
-        HeldOut
-        """
+        """The members by themselves, so that pairs and weights come from members only."""
         return self if members.all() else self.subset(members)
 
     def _of_all(self, members: np.ndarray, value: float, left: np.ndarray) -> Estimate:
-        """A figure of the members, which does not depend on others."""
+        """Extend leave-one-out values of the members to everybody: others change nothing."""
         without = np.full(len(members), value)
         without[members] = left
         return Estimate(value, without)
 
     def c_index(self, members: np.ndarray) -> Estimate:
-        """Harrell's c-index among the members.
-
-        Parameters
-        ----------
-        members : bool array of shape (n,)
-
-        Returns
-        -------
-        Estimate
-        """
-        # every pair is in the counts of both its patients and leaves with either
-        total, left = _ratio(2 * self.alone(members).harrell_pairs, counted=2)
-        return self._of_all(members, total, left)
+        """Harrell's c-index among the members."""
+        # every pair is in the counts of both its patients, and both counts lose it with either
+        value, left = _ratio(2 * self.alone(members).harrell_pairs, losses_per_term=2)
+        return self._of_all(members, value, left)
 
     def concordance(
         self, members: np.ndarray, alone: "HeldOut | None" = None, others: "HeldOut | None" = None
     ) -> Estimate:
         """Concordance fraction of Algorithm B.1: members compared with everybody.
 
-        Parameters
-        ----------
-        members : bool array of shape (n,)
-        alone, others : HeldOut, optional
-            The members, and all who are none, where they were counted before.
-
-        Returns
-        -------
-        Estimate
+        ``alone`` (the members) and ``others`` (everybody else) may be passed to reuse their counts.
         """
-        # A patient takes away their pairs as a member, and those of members with them. The latter
-        # are known for members; for others they are what is left without other others.
+        # The sum runs over pairs (member, anybody). Without patient i it loses i's own pairs, if i
+        # is a member, and the pairs of other members with i: for a member those inside the group,
+        # for anybody else all pairs less those with other non-members.
         lost = 2 * self.all_pairs
         alone = alone or self.alone(members)
         lost[members] = self.all_pairs[members] + alone.all_pairs
         if not members.all():
             others = others or self.subset(~members)
             lost[~members] = self.all_pairs[~members] - others.all_pairs
-        return _ratio(lost, counted=2)
+        return _ratio(lost, losses_per_term=2)
 
     def uno_c(self, members: np.ndarray) -> Estimate:
-        """Uno's c among the members, with censoring weights of their own.
+        """Uno's c among the members, with censoring weights estimated from them; NaN without pairs.
 
-        Only events before the horizon are compared with later patients; the horizon stays where it
-        is when a patient is left out.
-
-        Parameters
-        ----------
-        members : bool array of shape (n,)
-
-        Returns
-        -------
-        Estimate
-            NaN where there is no pair.
+        Events before the horizon are compared with later patients. The horizon stays fixed when a
+        patient is left out.
         """
         alone = self.alone(members)
         counted = alone.event & (alone.time < self.until)
         if not counted.any():
             return self._of_all(members, np.nan, np.full(len(counted), np.nan))
         total, left = uno.sums(alone.scores, alone.event, alone.fold, alone.weights, counted)
-        with np.errstate(divide="ignore", invalid="ignore"):  # what does not exist is NaN
+        with np.errstate(divide="ignore", invalid="ignore"):  # 0 / 0 is NaN: not defined
             return self._of_all(members, float(total[0] / total[1]), left[:, 0] / left[:, 1])
 
     def slope(self, members: np.ndarray) -> Estimate:
-        """Calibration slope of the scores among the members: see :mod:`drocox.heldout.slope`.
+        """Calibration slope of the members (:mod:`drocox.heldout.slope`); NaN if undefined.
 
-        Members whose log-hazard is infinite, since their risk is exactly 0 or 1, are left out. This
-        selects patients by what was predicted, not by what happened, so the slope of the others is
-        unbiased.
-
-        Parameters
-        ----------
-        members : bool array of shape (n,)
-
-        Returns
-        -------
-        Estimate
-            NaN where there is no slope. Its values without a patient are one Newton step from it.
+        Members with an infinite log-hazard (a predicted risk of exactly 0 or 1) are excluded. This
+        selects by prediction, not by outcome, so the slope among the others stays unbiased.
+        Leave-one-out values are one Newton step from the estimate.
         """
         finite = members & np.isfinite(self.linear)
         alone = self.alone(finite)
@@ -251,20 +200,11 @@ class HeldOut:
         return self._of_all(finite, *slope)
 
     def calibration(self, members: np.ndarray) -> Estimate:
-        """Observed by expected events of the members.
+        """Ratio of observed to expected events among the members.
 
-        Without expected events of a training part the baseline is that of the patients themselves,
-        in each fold.
-
-        Parameters
-        ----------
-        members : bool array of shape (n,)
-
-        Returns
-        -------
-        Estimate
-            With the patients' own baseline, its values without a patient are those to second order
-            in that patient's share of the risk sets.
+        Without ``expected`` (from the baseline hazard of a training part) each fold's own Breslow
+        baseline is used; leave-one-out values are then correct to second order in the patient's
+        share of the risk sets.
         """
         observed = members & self.event
         if self.expected is not None:
@@ -279,93 +219,41 @@ class HeldOut:
         return _ratio(np.column_stack([observed, lost]), second=second)
 
     def risk_observed(self, members: np.ndarray) -> Estimate:
-        """Observed risk of the members up to the horizon, by Kaplan and Meier.
-
-        Parameters
-        ----------
-        members : bool array of shape (n,)
-
-        Returns
-        -------
-        Estimate
-        """
+        """Observed risk of the members up to the horizon, by Kaplan and Meier."""
         alone = self.alone(members)
         return self._of_all(members, *horizon.observed_risk(alone.time, alone.event, self.until))
 
     def risk_predicted(self, members: np.ndarray) -> Estimate:
-        """Mean of the members' predicted risks, which must be given.
-
-        Parameters
-        ----------
-        members : bool array of shape (n,)
-
-        Returns
-        -------
-        Estimate
-        """
+        """Mean predicted risk of the members; needs ``risk``."""
         return _ratio(np.column_stack([members * self.risk, members]))
 
     def risk_ratio(self, members: np.ndarray) -> Estimate:
-        """Observed by predicted risk of the members, at the horizon.
-
-        Parameters
-        ----------
-        members : bool array of shape (n,)
-
-        Returns
-        -------
-        Estimate
-        """
+        """Ratio of observed to predicted risk of the members at the horizon."""
         observed = self.risk_observed(members)
         predicted = self.risk_predicted(members)
         with np.errstate(divide="ignore", invalid="ignore"):
             return Estimate(observed.value / predicted.value, observed.without / predicted.without)
 
     def auc(self, members: np.ndarray) -> Estimate:
-        """AUC among the members: those with an event up to the horizon against those without.
-
-        Parameters
-        ----------
-        members : bool array of shape (n,)
-
-        Returns
-        -------
-        Estimate
-        """
+        """AUC among the members: events up to the horizon against patients observed longer."""
         alone = self.alone(members)
         outcomes = alone.time, alone.event
         value = horizon.auc(alone.scores, *outcomes, alone.fold, alone.weights, self.until)
         return self._of_all(members, *value)
 
     def brier(self, members: np.ndarray) -> Estimate:
-        """Brier score of the members' predicted risks, which must be given, at the horizon.
-
-        Parameters
-        ----------
-        members : bool array of shape (n,)
-
-        Returns
-        -------
-        Estimate
-        """
+        """Brier score of the members' predicted risks at the horizon; needs ``risk``."""
         alone = self.alone(members)
         if alone.risk is None:
-            raise ValueError("risk is not known; pass the risks that were predicted up to a time")
+            raise ValueError("risk is missing; pass the predicted risks up to the horizon as risk=")
         outcomes = alone.time, alone.event
         value = horizon.brier_score(alone.risk, *outcomes, alone.weights, self.until)
         return self._of_all(members, *value)
 
     def mean_risk(self, members: np.ndarray) -> Estimate:
-        """Geometric mean of the members' hazards relative to everybody's, in each fold.
+        """Geometric mean hazard of the members relative to everybody in their fold.
 
-        Parameters
-        ----------
-        members : bool array of shape (n,)
-
-        Returns
-        -------
-        Estimate
-            NaN if some hazard is 0 or infinite.
+        NaN if some hazard is 0 or infinite.
         """
         if not np.isfinite(self.linear).all():
             return Estimate(np.nan, np.full(len(members), np.nan))
@@ -373,8 +261,8 @@ class HeldOut:
         mean = np.bincount(self.fold, self.linear) / patients
         score = self.linear - mean[self.fold]
         log_risk, without = _ratio(np.column_stack([members * score, members]))
-        # Without a patient, the mean of the fold falls by score / (n - 1), and as much is added to
-        # the log-risk of each member of this fold who is left.
+        # Without a patient the fold's mean falls by score / (n - 1), so the centred score of every
+        # remaining patient of that fold rises by as much.
         of_fold = np.bincount(self.fold, members)[self.fold] - members
         share = of_fold / (members.sum() - members)
         others = np.maximum(patients[self.fold] - 1, 1)
@@ -382,16 +270,9 @@ class HeldOut:
 
 
 def default_horizon(time: np.ndarray, event: np.ndarray) -> float:
-    """The last time of an event after which a tenth of the patients is still observed.
+    """The last event time after which at least a tenth of the patients is still under observation.
 
-    Parameters
-    ----------
-    time, event : arrays of shape (n,)
-
-    Returns
-    -------
-    float
-        Of the first event, where nobody else is observed as long.
+    It is the first event time where no event time qualifies.
     """
     events = np.sort(time[event])
     later = len(time) - np.searchsorted(np.sort(time), events, side="right")
@@ -399,29 +280,40 @@ def default_horizon(time: np.ndarray, event: np.ndarray) -> float:
     return float(max(events[enough].max(initial=0.0), events[0]))
 
 
-def _ratio(lost: np.ndarray, counted: int = 1, second: np.ndarray | float = 0.0) -> Estimate:
-    """A ratio of two totals, with and without each patient.
+def _ratio(
+    lost: np.ndarray, losses_per_term: int = 1, second: np.ndarray | float = 0.0
+) -> Estimate:
+    """A ratio of two totals with its leave-one-out values, from the contribution of each patient.
 
-    ``lost`` holds what numerator and denominator lose with each patient, shape (n, 2). Pairs are
-    lost with either of their patients, so that the sum has ``counted`` them twice. ``second`` is
-    what the denominator loses to second order.
+    Row i of ``lost`` is the amount by which numerator and denominator fall without patient i::
+
+          lost                     total = column sums / losses_per_term
+          ┌ a_0  b_0 ┐  patient 0
+          │ a_1  b_1 │  patient 1  left  = total - lost        row i: both sums without patient i
+          │ a_2  b_2 │  patient 2
+          └   ...    ┘             value = total a / total b   without = left a / (left b - second)
+
+    A term of one patient is lost with that patient only. A term of a pair is lost with either
+    patient, so it stands in two rows and the column sums count it twice: ``losses_per_term=2``.
+    ``second`` is the second-order part of the denominator's fall; the total does not include it.
     """
-    total = lost.sum(axis=0) / counted
+    total = lost.sum(axis=0) / losses_per_term
     left = total - lost
-    with np.errstate(divide="ignore", invalid="ignore"):  # what does not exist is NaN
+    with np.errstate(divide="ignore", invalid="ignore"):  # 0 / 0 is NaN: not defined
         return Estimate(total[0] / total[1], left[:, 0] / (left[:, 1] - second))
 
 
 def _expected_lost(hazard, time, event, members) -> tuple[np.ndarray, np.ndarray]:
-    r"""What the members' expected events lose without each patient, to first and second order.
+    r"""By how much the members' expected events fall without each patient: first and second order.
 
-    With deaths :math:`d_t`, hazards at risk :math:`S_t` and the members' share :math:`p_t` of them,
-    they expect :math:`E = \sum_t d_t p_t`. Patient i takes away the own death and the own hazard:
+    With deaths :math:`d_t`, total hazard at risk :math:`S_t` and the members' share :math:`p_t` of
+    it, the members' expected events are :math:`E = \sum_t d_t p_t`. Without patient i, whose death
+    and hazard are missing, they fall by
 
     .. math:: \delta_i \, p_{Y_i} + h_i \sum_{t \le Y_i} \frac{d_t}{S_t} (m_i - p_t) +
               h_i^2 \sum_{t \le Y_i} \frac{d_t}{S_t^2} (m_i - p_t) + \dots,
 
-    where :math:`m_i` is 1 for members. Summed over the patients, the first order is E.
+    where :math:`m_i` is 1 for members. The first-order terms of all patients sum to E.
     """
     rank, at_risk, step = breslow_steps(hazard, time, event)
     members_at_risk = np.cumsum(np.bincount(rank, hazard * members)[::-1])[::-1]
@@ -438,17 +330,10 @@ def _expected_lost(hazard, time, event, members) -> tuple[np.ndarray, np.ndarray
 
 
 def breslow_steps(hazard, time, event) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Steps of Breslow's baseline hazard: deaths by the sum of hazards at risk.
+    """Breslow's baseline hazard: rank of each patient's time, total hazard at risk, jumps.
 
-    Parameters
-    ----------
-    hazard, time, event : arrays of shape (n,)
-
-    Returns
-    -------
-    rank, at_risk, step : arrays
-        Rank of each patient's time among the distinct times, from 0; by rank, the sum of hazards
-        at risk and the step.
+    Ranks count the distinct times from 0; hazards at risk and jumps (deaths / hazard at risk) are
+    indexed by rank.
     """
     rank = np.unique(time, return_inverse=True)[1]
     at_risk = np.cumsum(np.bincount(rank, hazard)[::-1])[::-1]
@@ -456,19 +341,10 @@ def breslow_steps(hazard, time, event) -> tuple[np.ndarray, np.ndarray, np.ndarr
 
 
 def expected_events(train: SurvivalData, train_scores, scores, time) -> np.ndarray:
-    """Expected events of patients by the baseline hazard of a training part.
+    """Expected events up to ``time``, by Breslow's baseline hazard of a training part.
 
-    Parameters
-    ----------
-    train : SurvivalData
-    train_scores : array of shape (len(train),)
-        Log-hazards of the training patients.
-    scores, time : arrays of shape (n,)
-        Log-hazards and observed times of other patients.
-
-    Returns
-    -------
-    array of shape (n,)
+    ``train_scores`` and ``scores`` are log-hazards, of the training patients and of the patients
+    whose expected events are returned.
     """
     train_scores = _checks.numbers(train_scores, "scores in train", 1)
     _checks.same_length(**{"scores in train": train_scores, "train": train.time})
@@ -480,45 +356,23 @@ def expected_events(train: SurvivalData, train_scores, scores, time) -> np.ndarr
 
 
 def assign_folds(strata: ArrayLike, folds: int, seed: int) -> np.ndarray:
-    """Deal patients into folds at random, each stratum as evenly as possible.
-
-    Parameters
-    ----------
-    strata : array of shape (n,)
-        For example events, or events by group.
-    folds, seed : int
-
-    Returns
-    -------
-    array of shape (n,)
-        Fold of each patient, from 0.
-    """
-    # Like sklearn's StratifiedKFold, except that a stratum may have fewer patients than there are
-    # folds; and stored results depend on these very folds.
+    """Random folds 0, 1, ... of all patients, balanced within each stratum."""
+    # Like sklearn's StratifiedKFold, but a stratum may be smaller than the number of folds, and
+    # stored results depend on exactly these folds.
     strata = np.asarray(strata)
     shuffled = np.random.default_rng(seed).permutation(len(strata))
     order = shuffled[np.argsort(strata[shuffled], kind="stable")]
-    return np.argsort(order) % folds  # where each patient stands in that order
+    return np.argsort(order) % folds  # position of each patient in that order
 
 
 def compare(
     names: Sequence[dict], differences: Sequence[Estimate], unit: float = 100
 ) -> list[dict]:
-    """Rows of differences in percentage points, with intervals that hold for all of them at once.
+    """Table rows of differences, with simultaneous 95 % intervals.
 
-    Parameters
-    ----------
-    names : sequence of dict
-        What each row says beside its numbers.
-    differences : sequence of Estimate
-        Those that do not exist without some patient are left out.
-    unit : float
-        100 for percentage points, 1 for differences as they are.
-
-    Returns
-    -------
-    list of dict
-        With ``difference``, ``low``, ``high``, ``noise_floor`` and ``beyond_noise``.
+    Each row has the entries of ``names``, then ``difference``, ``low``, ``high``, ``noise_floor``
+    (see :func:`drocox.heldout.intervals.simultaneous`) and ``beyond_noise``. ``unit=100`` gives
+    percentage points. Differences that are undefined without some patient are left out.
     """
     known = [k for k, one in enumerate(differences) if np.isfinite(one.without).all()]
     if not known:

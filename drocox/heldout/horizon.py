@@ -1,4 +1,4 @@
-r"""How good predictions of the risk until one time are, with and without each patient.
+r"""Observed risk, AUC and Brier score at one horizon, with and without each patient.
 
 With predicted risks :math:`r_i`, of the patients with an event up to the horizon t (cases, weight
 :math:`1/G(Y_i)`) and those observed longer (controls),
@@ -9,10 +9,10 @@ With predicted risks :math:`r_i`, of the patients with an event up to the horizo
           \mathrm{BS} = \frac1n \Big[\sum_{i\,\text{case}} \frac{(1 - r_i)^2}{G(Y_i)} +
           \sum_{j\,\text{control}} \frac{r_j^2}{G(t)}\Big] .
 
-The observed risk R is Kaplan and Meier's, which is what weights :math:`1/G` give, too; AUC and
-Brier score are scikit-survival's. Patients may be lost to censoring at random within a group: G
-(:mod:`drocox.heldout.censoring`) is that of the patients judged. What a patient changes who is left
-out, G included, is followed exactly.
+The observed risk R is one minus the Kaplan-Meier estimate, which also equals the estimate with
+weights :math:`1/G`; AUC and Brier score equal scikit-survival's. G
+(:mod:`drocox.heldout.censoring`) is estimated from the patients of the group, so censoring must be
+random only within the group. Leave-one-out values are exact and include the change of G.
 """
 
 import numpy as np
@@ -24,17 +24,9 @@ from drocox.heldout.intervals import LEVEL
 
 
 def observed_risk(time: np.ndarray, event: np.ndarray, horizon: float) -> tuple[float, np.ndarray]:
-    """Risk of an event up to the horizon, by Kaplan and Meier.
+    """Risk of an event up to the horizon by Kaplan and Meier, and its leave-one-out values.
 
-    Parameters
-    ----------
-    time, event : arrays of shape (n,)
-    horizon : float
-
-    Returns
-    -------
-    value, without : float and array of shape (n,)
-        NaN if nobody is observed as long.
+    NaN if the horizon is beyond the last observed time.
     """
     if horizon > time.max():
         return np.nan, np.full(len(time), np.nan)
@@ -46,7 +38,7 @@ def observed_risk(time: np.ndarray, event: np.ndarray, horizon: float) -> tuple[
         step = np.log1p(-deaths / at_risk)
         without_one = np.log1p(-deaths / np.maximum(at_risk - 1, 1)) - step
         without_death = np.log1p(-(deaths - 1) / np.maximum(at_risk - 1, 1)) - step
-    # where all who are left die, the curve stays at 0
+    # after the last patient at risk has died the curve stays at 0
     known = np.isfinite(step) & within
     without_one = np.where(known & (deaths > 0), without_one, 0.0)
     without_death = np.where(known, without_death, 0.0)
@@ -57,20 +49,11 @@ def observed_risk(time: np.ndarray, event: np.ndarray, horizon: float) -> tuple[
 
 
 def risk_interval(time: np.ndarray, event: np.ndarray, horizon: float) -> tuple[float, float]:
-    r"""A 95 % interval of the observed risk, by Greenwood's variance on the scale log(-log S).
+    """95 % interval of the observed risk, by Greenwood's variance on the scale log(-log S).
 
-    Few survivors of a small group leave the jackknife hardly any degrees of freedom; this is the
-    usual interval of a Kaplan-Meier curve.
-
-    Parameters
-    ----------
-    time, event : arrays of shape (n,)
-    horizon : float
-
-    Returns
-    -------
-    low, high : float
-        NaN if nobody is observed as long, or if nobody or everybody has the event.
+    This is the usual interval of a Kaplan-Meier curve; with few survivors in a small group the
+    jackknife has hardly any degrees of freedom. NaN if the horizon is beyond the last observed
+    time, or if the risk is 0 or 1.
     """
     survival = 1 - observed_risk(time, event, horizon)[0]
     if not 0 < survival < 1:
@@ -92,27 +75,17 @@ def auc(
     weights: Censoring,
     horizon: float,
 ) -> tuple[float, np.ndarray]:
-    """How often a case has a higher score than a control.
+    """Share of (case, control) pairs within a fold in which the case has the higher score.
 
-    Parameters
-    ----------
-    scores, time, event, fold : arrays of shape (n,)
-        Only patients of one fold are compared; scores within 1e-8 are tied and count one half.
-    weights : Censoring
-        Of these patients.
-    horizon : float
-
-    Returns
-    -------
-    value, without : float and array of shape (n,)
-        NaN without cases or controls.
+    Cases carry censoring weights; scores within 1e-8 are tied and count one half. Returns the
+    value and its leave-one-out values; NaN without cases or controls.
     """
     case = event & (time <= horizon)
     control = time > horizon
     weight = np.where(case, weights.weight, 0.0)
     changed = weight * weights.without_later
-    of_case = np.zeros((2, len(scores)))  # points and pairs with controls
-    of_control = np.zeros((2, len(scores)))  # and with cases, weighted
+    of_case = np.zeros((2, len(scores)))  # points and pairs of a case with controls
+    of_control = np.zeros((2, len(scores)))  # of a control with cases, weighted
     for label in np.unique(fold[case]):
         cases = np.flatnonzero(case & (fold == label))
         controls = np.flatnonzero(control & (fold == label))
@@ -124,14 +97,14 @@ def auc(
     for points, lost in zip(of_case, of_control, strict=True):
         total.append((weight * points).sum())
         without.append(weights.sum_without(weight * points, 1, lost))
-    with np.errstate(divide="ignore", invalid="ignore"):  # what does not exist is NaN
+    with np.errstate(divide="ignore", invalid="ignore"):  # 0 / 0 is NaN: not defined
         return float(total[0] / total[1]), without[0] / without[1]
 
 
 def _points(
     scores: np.ndarray, others: np.ndarray, weight: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Weight of the others whose score is lower, half of it where it is tied, and of all."""
+    """Total weight of ``others`` with a lower score (half of it if tied), and of all of them."""
     order = np.argsort(others)
     ordered = others[order]
     below = np.append(0.0, np.cumsum(weight[order]))
@@ -143,19 +116,9 @@ def _points(
 def brier_score(
     risk: np.ndarray, time: np.ndarray, event: np.ndarray, weights: Censoring, horizon: float
 ) -> tuple[float, np.ndarray]:
-    """Mean squared distance of predicted risks and what happened up to the horizon.
+    """Mean squared difference of predicted risk and outcome at the horizon, with censoring weights.
 
-    Parameters
-    ----------
-    risk, time, event : arrays of shape (n,)
-    weights : Censoring
-        Of these patients.
-    horizon : float
-
-    Returns
-    -------
-    value, without : float and array of shape (n,)
-        NaN if nobody is observed as long.
+    Returns the value and its leave-one-out values; NaN if nobody is observed beyond the horizon.
     """
     n = len(time)
     early = time <= horizon
@@ -165,7 +128,7 @@ def brier_score(
     cases = np.where(event & early, weights.weight * (1 - risk) ** 2, 0.0)
     squares = np.where(early, 0.0, risk**2)
     last = np.argmax(np.where(early, time, -np.inf)) if early.any() else None
-    # 1 / G at the horizon, and its factor without somebody who is observed longer
+    # 1 / G at the horizon, and the factor on it if a patient observed longer is left out
     weight = 1.0 if last is None else weights.weight[last]
     factor = 1.0 if last is None else weights.without_later[last]
     if not weight > 0:

@@ -1,14 +1,17 @@
-r"""Intervals: the jackknife's standard errors, and critical values for several estimates at once.
+r"""Jackknife standard errors, and critical values of simultaneous intervals.
 
-From the values :math:`\hat\vartheta_{(-i)}` of an estimate without each of n patients (or folds),
+From the leave-one-out values :math:`\hat\vartheta_{(-i)}` of an estimate (without each of n
+patients or folds),
 
 .. math:: \widehat{\mathrm{Var}}(\hat\vartheta) = \frac{n-1}{n} \sum_i s_i, \qquad
           s_i = \big(\hat\vartheta_{(-i)} - \bar\vartheta\big)^2 .
 
-Where few patients make up most of the sum, this variance is uncertain itself. As many equal squares
-as the unequal ones are worth give the degrees of freedom of Student's t,
+Where a few patients dominate the sum, the variance estimate itself is uncertain. Student's t then
+has the effective degrees of freedom
 
-.. math:: \nu = \frac{(\sum_i s_i)^2}{\sum_i s_i^2} - 1 .
+.. math:: \nu = \frac{(\sum_i s_i)^2}{\sum_i s_i^2} - 1 ,
+
+which is n - 1 if all squares are equal.
 """
 
 import copy
@@ -17,56 +20,38 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 
-DRAWS = 20_000  # of the largest of several errors
+DRAWS = 20_000  # simulated maxima of several errors
 LEVEL = 0.95
 
 
 def jackknife(without: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Jackknife covariance of several estimates, and the degrees of freedom of each variance.
+    """Jackknife covariance (k, k) of k estimates, and the degrees of freedom of each variance.
 
-    Parameters
-    ----------
-    without : array of shape (n, k)
-        The k estimates without each patient in turn.
-
-    Returns
-    -------
-    covariance, df : arrays of shape (k, k) and (k,)
-        An estimate that never moves has one degree of freedom.
+    ``without`` (n, k) holds the leave-one-out values. An estimate that never changes has one
+    degree of freedom.
     """
     apart = without - without.mean(axis=0)
     squares = apart**2
     total = squares.sum(axis=0)
-    equal = np.full(len(total), 2.0)  # how many equal squares the unequal ones are worth
+    equal = np.full(len(total), 2.0)  # effective number of squares
     np.divide(total**2, (squares**2).sum(axis=0), out=equal, where=total > 0)
     covariance = (1 - 1 / len(apart)) * apart.T @ apart
     return covariance, np.maximum(1.0, equal - 1)
 
 
 def simultaneous(covariance: np.ndarray, df: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    r"""Critical values for several estimates at once, and how far noise alone takes each.
+    r"""Critical values of simultaneous 95 % intervals, and the expected size of the largest error.
 
     With errors :math:`\epsilon \sim N(0, \Sigma)` and :math:`M = \max_j |\epsilon_j| / \sigma_j`,
     the critical value of estimate j is the 95 % quantile of
 
     .. math:: M \Big/ \sqrt{\chi^2_{\nu_j} / \nu_j} ,
 
-    Student's t for one estimate. An estimate with few degrees of freedom widens its own interval;
-    that of another one grows only because there is one more to be compared.
-
-    Parameters
-    ----------
-    covariance : array of shape (k, k)
-        Of the k estimates.
-    df : float or array of shape (k,)
-        Degrees of freedom of their standard errors.
-
-    Returns
-    -------
-    critical, floor : arrays of shape (k,)
-        All k intervals, estimate ± critical × standard error, hold together with probability 95 %
-        (simulated with a fixed seed where k > 1). The floor is :math:`\sigma_j \, E M`: what is
-        seen on average in the most striking of the estimates where nothing is.
+    which is Student's t for one estimate and is simulated with a fixed seed for several. All
+    intervals, estimate ± critical × standard error, cover together with probability 95 %. Few
+    degrees of freedom widen the estimate's own interval only. The second array is the noise floor
+    :math:`\sigma_j \, E M`: the size of the most extreme estimate to expect if all true values
+    are 0.
     """
     error = np.sqrt(np.diag(covariance))
     df = np.broadcast_to(np.asarray(df, dtype=float), error.shape)
@@ -74,12 +59,12 @@ def simultaneous(covariance: np.ndarray, df: ArrayLike) -> tuple[np.ndarray, np.
         return stats.t.ppf((1 + LEVEL) / 2, df), np.sqrt(2 / np.pi) * error
     rng = np.random.default_rng(0)
     size, axes = np.linalg.eigh(covariance)
-    root = axes * np.sqrt(np.maximum(size, 0)) @ axes.T  # the symmetric one is unique
+    root = axes * np.sqrt(np.maximum(size, 0)) @ axes.T  # symmetric square root: unique
     draws = rng.standard_normal((DRAWS, len(error))) @ root
     largest = np.abs(draws / np.where(error > 0, error, np.inf)).max(axis=1)
 
     def quantile(df: float) -> float:
-        same = copy.deepcopy(rng)  # the same draws for every df, so that none depends on another
+        same = copy.deepcopy(rng)  # the same draws for every df: estimates stay independent
         return np.quantile(largest / np.sqrt(same.chisquare(df, DRAWS) / df), LEVEL)
 
     distinct, which = np.unique(df, return_inverse=True)

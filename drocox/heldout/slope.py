@@ -1,13 +1,14 @@
-r"""The calibration slope: by how much a unit of the score changes the log-hazard.
+r"""The calibration slope: the change of the log-hazard per unit of the score.
 
-It is the coefficient :math:`\beta` of a Cox regression on the score alone, within each fold: 1 for
-log-hazards on the right scale, below 1 where predictions are too extreme, 0 for noise, negative for
-a score that ranks backwards. With weights :math:`w_j = e^{\beta f_j}`, mean :math:`E_t` and
-variance :math:`V_t` of the scores at risk at time t, and :math:`d_t` events there (Breslow's ties),
+It is the coefficient :math:`\beta` of a Cox regression on the score alone, stratified by fold: 1
+for log-hazards on the right scale, below 1 for predictions that are too extreme, 0 for noise,
+negative for a score that ranks backwards. With weights :math:`w_j = e^{\beta f_j}`, mean
+:math:`E_t` and variance :math:`V_t` of the scores at risk at time t, and :math:`d_t` events there
+(Breslow's ties),
 
 .. math:: U(\beta) = \sum_i \delta_i (f_i - E_{Y_i}) = 0 , \qquad I(\beta) = \sum_t d_t V_t .
 
-Without patient i, the slope is :math:`\beta` plus one Newton step :math:`U_{(-i)} / I_{(-i)}`. With
+The slope without patient i is :math:`\beta` plus one Newton step :math:`U_{(-i)} / I_{(-i)}`. With
 :math:`S_t` the sum of weights at risk,
 
 .. math:: U_{(-i)} = -\delta_i (f_i - E_{Y_i}) + \sum_{t \le Y_i} d_t (f_i - E_t)
@@ -20,13 +21,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-STEPS = 60  # of Newton's method at most
-SMALL = 1e-10  # a step in standard deviations of the scores that ends the search
-LEAST = 1e-12  # information by mean square of the scores at risk, below which it is rounding
+STEPS = 60  # maximum number of Newton steps
+SMALL = 1e-10  # converged: step for standardised scores, relative to the slope if that is over 1
+LEAST = 1e-12  # information below this share of the mean squares is rounding
 
 
 class _Sums(NamedTuple):
-    """Of one fold, by rank of the time: deaths, sum of weights, moments of the scores at risk."""
+    """Sums over the risk sets of one fold, indexed by rank of the time."""
 
     deaths: np.ndarray
     at_risk: np.ndarray
@@ -37,7 +38,7 @@ class _Sums(NamedTuple):
 
 
 class _Fold:
-    """Patients who were scored by one model."""
+    """Patients scored by one model."""
 
     def __init__(self, scores: np.ndarray, time: np.ndarray, event: np.ndarray):
         self.scores = scores
@@ -46,12 +47,12 @@ class _Fold:
         self.deaths = np.bincount(self.rank, event)
 
     def sums(self, slope: float) -> _Sums:
-        """Sums over risk sets at a slope."""
+        """Weighted moments of the scores in every risk set, at a given slope."""
         linear = slope * self.scores
         weight = np.exp(linear - linear.max())
 
         def later(values: np.ndarray) -> np.ndarray:
-            """By rank of the time, the sum over patients at risk."""
+            """Sum over the patients at risk, by rank of the time."""
             return np.cumsum(np.bincount(self.rank, values)[::-1])[::-1]
 
         at_risk = later(weight)
@@ -62,16 +63,17 @@ class _Fold:
         return _Sums(self.deaths, at_risk, mean, square, variance, weight)
 
     def score_and_information(self, slope: float) -> tuple[float, float, float]:
-        """Derivative of the log partial likelihood, its negative second derivative, their scale.
+        """First derivative of the log partial likelihood, information, and scale of its rounding.
 
-        The second is a difference of mean squares at risk, whose sum is the scale.
+        The information is a sum of variances, mean square minus squared mean; the scale is the sum
+        of the mean squares.
         """
         sums = self.sums(slope)
         score = (self.event * self.scores).sum() - sums.deaths @ sums.mean
         return score, sums.deaths @ sums.variance, sums.deaths @ sums.square
 
     def left_out(self, slope: float) -> tuple[np.ndarray, np.ndarray]:
-        """What the score is without each patient, and how much information is lost."""
+        """Score function without each patient, and the information lost with them."""
         sums = self.sums(slope)
         rank = self.rank
         f = self.scores
@@ -86,7 +88,7 @@ class _Fold:
         step_2 = step / sums.at_risk
         second = f * until(step_2) - until(step_2 * sums.mean)
         own_event = self.event * (f - sums.mean[rank])
-        # the own event is not there any more to be compared with the own weight
+        # the patient's own event no longer contributes to the sums over event times
         own_share = weight / sums.at_risk[rank]
         score = weight * first + weight**2 * second - own_event * (1 + own_share + own_share**2)
         apart = f**2 * until(step) - 2 * f * until(step * sums.mean)
@@ -98,18 +100,10 @@ class _Fold:
 def calibration_slope(
     scores: np.ndarray, time: np.ndarray, event: np.ndarray, fold: np.ndarray
 ) -> tuple[float, np.ndarray]:
-    """Slope of the log-hazard by the scores, with and without each patient.
+    """Coefficient of the scores in a Cox regression stratified by fold, and leave-one-out values.
 
-    Parameters
-    ----------
-    scores, time, event, fold : arrays of shape (n,)
-        Only patients of one fold are compared.
-
-    Returns
-    -------
-    value, without : float and array of shape (n,)
-        NaN where there is no slope: scores that are all equal, or in the order of the events, or so
-        far apart that the hazards of all who are at risk at some event are 0 beside another's.
+    NaN if the slope is undefined: all scores are equal, or they order the events perfectly, or they
+    spread so far that every hazard in some risk set underflows relative to the largest.
     """
     nothing = (np.nan, np.full(len(scores), np.nan))
     with np.errstate(over="ignore", invalid="ignore"):
@@ -121,11 +115,11 @@ def calibration_slope(
     unit = largest * np.sqrt(((centred / largest) ** 2).mean())
     z = centred / unit
     rows_of = {}
-    for k in np.unique(fold[event]):  # who left before the first event is never at risk
+    for k in np.unique(fold[event]):  # patients censored before the first event are never at risk
         rows_of[k] = np.flatnonzero((fold == k) & (time >= time[event & (fold == k)].min()))
     folds = {k: _Fold(z[rows], time[rows], event[rows]) for k, rows in rows_of.items()}
     slope = 0.0
-    low, high = -np.inf, np.inf  # the score falls with the slope: its root lies between
+    low, high = -np.inf, np.inf  # bracket of the root: the score function decreases
     for _ in range(STEPS):
         parts = np.array([one.score_and_information(slope) for one in folds.values()])
         score, information, squares = parts.sum(axis=0)

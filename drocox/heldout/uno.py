@@ -1,7 +1,7 @@
-r"""Uno's c: the concordance of scores that does not depend on how long patients were followed.
+r"""Uno's c: a concordance index that does not depend on the censoring distribution.
 
 Events :math:`i` before a time :math:`\tau` are compared with patients :math:`j` observed longer (or
-censored at the same time), and weighted for those lost to censoring
+censored at the same time), with inverse-probability-of-censoring weights
 (:mod:`drocox.heldout.censoring`):
 
 .. math:: C(\tau) = \frac{\sum_{i: \delta_i = 1, Y_i < \tau} G(Y_i)^{-2} \sum_j
@@ -9,8 +9,21 @@ censored at the same time), and weighted for those lost to censoring
           {\sum_{i: \delta_i = 1, Y_i < \tau} G(Y_i)^{-2} \sum_j 1} .
 
 The value is that of scikit-survival's ``concordance_index_ipcw`` with the same patients for
-:math:`G`; scores within 1e-8 are tied. A patient who is left out takes along their pairs and
-changes G, and both are followed exactly, in :math:`O(n \log n)`.
+:math:`G`; scores within 1e-8 are tied. Leaving out a patient removes their pairs and changes G;
+the leave-one-out values account for both exactly, in :math:`O(n \log n)`.
+
+Numbers of lower scores come from Fenwick trees over the ranks of the scores. ``tree[k]`` holds the
+sum over the ranks ``k - (k & -k), ..., k - 1``, so adding a patient changes, and a sum over the
+lower ranks reads, at most :math:`\log_2 n` entries::
+
+    rank       0     1     2     3     4     5     6     7
+             ├───────────────── tree[8] ─────────────────────┤
+             ├────── tree[4] ────────┤
+             ├─ tree[2] ─┤           ├─ tree[6] ─┤
+             ├ t[1]┤     ├ t[3]┤     ├ t[5]┤     ├ t[7]┤
+
+    sum over ranks 0 to 6 = tree[7] + tree[6] + tree[4]
+    a patient at rank 4 enters tree[5], tree[6], tree[8]
 """
 
 import numpy as np
@@ -23,25 +36,14 @@ from drocox.heldout.censoring import Censoring
 def sums(
     scores: np.ndarray, event: np.ndarray, fold: np.ndarray, weights: Censoring, counted: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Numerator and denominator of Uno's c, and both without each patient.
+    """Numerator and denominator of Uno's c (2,), and both without each patient (n, 2).
 
-    Parameters
-    ----------
-    scores, event, fold : arrays of shape (n,)
-        Only patients of one fold are compared.
-    weights : Censoring
-        Of these patients, in all folds.
-    counted : bool array of shape (n,)
-        Events before the time of truncation.
-
-    Returns
-    -------
-    total, without : arrays of shape (2,) and (n, 2)
-        Points and pairs, weighted.
+    Pairs are formed within a fold. ``weights`` are estimated from all these patients;
+    ``counted`` marks the events before the time of truncation.
     """
     n = len(scores)
-    # points and pairs: of an event with later patients; of a patient with earlier events, by the
-    # weights without a later patient; and with events at the patient's time, not weighted
+    # points and pairs of an event with later patients; of a patient with earlier events, at the
+    # weights these have if the patient is left out; with events at the patient's time, unweighted
     with_later = np.zeros((2, n))
     with_earlier = np.zeros((2, n))
     with_tied = np.zeros((2, n))
@@ -72,10 +74,15 @@ def sums(
 
 @njit(cache=True)
 def _later(score, low, high, time, event):
-    """Points and pairs of each event with patients observed longer, or censored at its time.
+    """Points and pairs of each event with the patients observed longer or censored at its time.
 
-    Patients enter a Fenwick tree over the ranks of their scores, the latest first: of one time the
-    censored, then the events ask, then they enter, too.
+    Patients stand in order of time, events first at each time. The walk goes from the latest time
+    to the earliest; at each time::
+
+        tree: scores of later patients
+          1. the censored enter
+          2. every event reads its points and pairs
+          3. the events enter
     """
     n = len(score)
     out = np.zeros((2, n))
@@ -104,49 +111,65 @@ def _later(score, low, high, time, event):
 
 @njit(cache=True)
 def _earlier(score, low, high, time, event, weight, counted):
-    """Points and pairs of each patient with earlier events, weighted, and with those at one time.
+    """Points and pairs of each patient with earlier events, weighted, and with tied ones, counted.
 
-    The same walk from the earliest on. The events of one time enter a second tree for a while.
+    These are lost by the events if the patient is left out. The walk goes from the earliest time to
+    the latest; at each time::
+
+          earlier_events: weights of the events     tied_events: events of this time only,
+          at earlier times                          empty between two times
+          1. everybody reads: earlier
+                                                    2. the events enter
+                                                    3. the censored read: tied
+                                                    4. the events leave
+          5. the events enter, weighted
+
+        time          2             5                    9
+                   ┌─────┐   ┌─────────┬─────┐   ┌─────┬─────┐     ● event   ○ censored
+                   │  ●  │   │  ●   ●  │  ○  │   │  ●  │  ○  │
+                   └─────┘   └─────────┴─────┘   └─────┴─────┘
+        in earlier_events at time 5: the event of time 2; in tied_events: the two events of time 5
     """
     n = len(score)
     earlier = np.zeros((2, n))
     tied = np.zeros((2, n))
-    tree = np.zeros(score.max() + 2)
-    of_time = np.zeros(score.max() + 2, np.int64)
-    inside = 0.0
+    earlier_events = np.zeros(score.max() + 2)
+    tied_events = np.zeros(score.max() + 2, np.int64)
+    total = 0.0  # weight of all earlier events
     begin = 0
     while begin < n:
         end = begin + 1
         while end < n and time[end] == time[begin]:
             end += 1
         for q in range(begin, end):
-            earlier[0, q] = inside - (_below(tree, low[q]) + _below(tree, high[q])) / 2
-            earlier[1, q] = inside
-        if counted[begin] and not event[end - 1]:  # events, and censored at their time
+            lower = (_below(earlier_events, low[q]) + _below(earlier_events, high[q])) / 2
+            earlier[0, q] = total - lower
+            earlier[1, q] = total
+        if counted[begin] and not event[end - 1]:  # both events and censored patients
             events = 0
             for q in range(begin, end):
                 if counted[q]:
-                    _enter(of_time, score[q], 1)
+                    _enter(tied_events, score[q], 1)
                     events += 1
             for q in range(begin, end):
                 if not event[q]:
-                    halves = _below(of_time, low[q]) + _below(of_time, high[q])
+                    halves = _below(tied_events, low[q]) + _below(tied_events, high[q])
                     tied[0, q] = events - halves / 2
                     tied[1, q] = events
             for q in range(begin, end):
                 if counted[q]:
-                    _enter(of_time, score[q], -1)
+                    _enter(tied_events, score[q], -1)
         for q in range(begin, end):
             if counted[q]:
-                _enter(tree, score[q], weight[q])
-                inside += weight[q]
+                _enter(earlier_events, score[q], weight[q])
+                total += weight[q]
         begin = end
     return earlier, tied
 
 
 @njit(cache=True)
 def _enter(tree, rank, amount):
-    """Add an amount at a rank."""
+    """Add an amount at a rank of a Fenwick tree."""
     k = rank + 1
     while k < len(tree):
         tree[k] += amount
@@ -155,8 +178,8 @@ def _enter(tree, rank, amount):
 
 @njit(cache=True)
 def _below(tree, rank):
-    """Sum of the amounts at lower ranks."""
-    total = tree[0]  # nothing
+    """Sum of the amounts at lower ranks of a Fenwick tree."""
+    total = tree[0]  # 0, in the dtype of the tree
     k = rank
     while k > 0:
         total += tree[k]

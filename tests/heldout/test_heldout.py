@@ -1,4 +1,4 @@
-"""Figures of groups and their intervals, against loops over pairs and patients left out in turn."""
+"""Estimates by group and their intervals, against loops over pairs and explicit leave-one-out."""
 
 import numpy as np
 import pandas as pd
@@ -28,7 +28,7 @@ def drawn(seed):
     return data, HeldOut(scores, time, event, fold, expected)
 
 
-# Literal figures: loops over patients and pairs ---------------------------------------------
+# Literal formulas: loops over patients and pairs ---------------------------------------------
 
 
 def b1_point(f, time, event, i, j):
@@ -105,7 +105,7 @@ LITERAL = {
 
 
 def left_out(loop, patients, members):
-    """The figure without each patient in turn."""
+    """The estimate without each patient in turn."""
     everyone = np.arange(len(members))
     return np.array(
         [loop(patients.subset(everyone != i), members[everyone != i]) for i in everyone]
@@ -117,12 +117,12 @@ def standard_error(without):
     return np.sqrt((n - 1) / n * ((without - without.mean()) ** 2).sum())
 
 
-# The figures --------------------------------------------------------------------------------
+# The estimates ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", sorted(LITERAL))
 @pytest.mark.parametrize("seed", SEEDS)
-def test_figures_with_and_without_each_patient(seed, name):
+def test_estimates_and_leave_one_out_values_equal_loops(seed, name):
     data, patients = drawn(seed)
     members = data.groups["site"] == 0
     estimate = getattr(patients, name)(members)
@@ -137,7 +137,7 @@ def test_figures_with_and_without_each_patient(seed, name):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_the_c_index_is_that_of_scikit_survival(seed):
+def test_c_index_equals_scikit_survival(seed):
     data, patients = drawn(seed)
     table = drocox.audit(data, patients.scores).table.set_index("group")
     for code, label in enumerate(data.group_labels["site"]):
@@ -164,7 +164,7 @@ SCALES = {  # there, back, and the slope of the way there
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_the_table_of_an_audit_is_that_of_loops(seed):
+def test_audit_table_equals_loops_over_pairs(seed):
     data, patients = drawn(seed)
     table = drocox.audit(
         data, patients.scores, folds=patients.fold, expected=patients.expected
@@ -220,7 +220,7 @@ def literal_ends(values, errors, correlation, critical):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_the_differences_of_an_audit_are_those_of_loops(seed):
+def test_audit_differences_equal_loops_over_pairs(seed):
     data, patients = drawn(seed)
     rows = drocox.audit(data, patients.scores, folds=patients.fold, familywise=False).imparity
     for attribute, codes in data.groups.items():
@@ -260,7 +260,7 @@ def test_the_differences_of_an_audit_are_those_of_loops(seed):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_others_are_weighted_to_have_the_scores_of_the_members(seed):
+def test_slices_are_compared_with_others_of_similar_scores(seed):
     data, patients = drawn(seed)
     members = data.groups["sex"] == 1
     half = (patients.scores > np.median(patients.scores)).astype(float)
@@ -283,7 +283,7 @@ def test_others_are_weighted_to_have_the_scores_of_the_members(seed):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_leaves_are_valued_by_pairs_not_heads(seed):
+def test_leaf_values_are_means_weighted_by_pairs(seed):
     data, patients = drawn(seed)
     n = len(data)
     points = np.zeros(n)
@@ -307,7 +307,7 @@ def test_leaves_are_valued_by_pairs_not_heads(seed):
         assert tree.tree_.value.ravel()[node] == pytest.approx(mean, abs=1e-12)
 
 
-def test_missing_features_are_filled_by_those_who_find_the_groups(monkeypatch):
+def test_slices_impute_medians_of_the_half_that_finds_them(monkeypatch):
     rng = np.random.default_rng(0)
     n = 200
     event = rng.random(n) < 0.7

@@ -1,4 +1,4 @@
-"""Risk up to a horizon: against scikit-survival, and against patients left out in turn."""
+"""Risk up to a horizon: against scikit-survival, and against explicit leave-one-out."""
 
 from dataclasses import replace
 
@@ -11,7 +11,7 @@ from test_uno_and_slope import drawn, left_out
 
 from drocox.heldout import HeldOut
 
-FIGURES = ["auc", "brier", "risk_observed", "risk_predicted", "risk_ratio"]
+ESTIMATES = ["auc", "brier", "risk_observed", "risk_predicted", "risk_ratio"]
 
 
 def predicted(seed, n=90):
@@ -24,7 +24,7 @@ def predicted(seed, n=90):
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_values_are_those_of_scikit_survival(seed):
+def test_risk_auc_and_brier_score_equal_scikit_survival(seed):
     patients, members = predicted(seed)
     patients = replace(patients, fold=0 * patients.fold)
     at = patients.horizon
@@ -42,15 +42,15 @@ def test_values_are_those_of_scikit_survival(seed):
     assert patients.risk_ratio(members).value == pytest.approx(ratio, rel=1e-12)
 
 
-@pytest.mark.parametrize("name", FIGURES)
+@pytest.mark.parametrize("name", ESTIMATES)
 @pytest.mark.parametrize("seed", range(6))
-def test_values_without_each_patient(seed, name):
+def test_leave_one_out_values_at_the_horizon_are_exact(seed, name):
     patients, members = predicted(seed)
     exact = left_out(name, patients, members)
     np.testing.assert_allclose(getattr(patients, name)(members).without, exact, rtol=1e-10)
 
 
-def test_beyond_the_last_patient_nothing_is_known():
+def test_estimates_beyond_the_last_time_are_nan():
     patients, members = predicted(0)
     late = replace(patients, horizon=patients.time.max() + 1)
     for name in ("auc", "brier", "risk_observed", "risk_ratio"):

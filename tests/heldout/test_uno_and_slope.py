@@ -35,7 +35,7 @@ def left_out(name, patients, members):
 
 
 @pytest.mark.parametrize("seed", range(9))
-def test_uno_c_is_that_of_scikit_survival(seed):
+def test_uno_c_equals_scikit_survival(seed):
     patients, members = drawn(seed)
     patients = HeldOut(
         patients.scores, patients.time, patients.event, 0 * patients.fold, None, patients.horizon
@@ -48,20 +48,20 @@ def test_uno_c_is_that_of_scikit_survival(seed):
 
 
 @pytest.mark.parametrize("seed", range(9))
-def test_uno_c_without_each_patient(seed):
-    """Exactly: pairs within folds, and censoring weights of those who are left."""
+def test_uno_c_leave_one_out_values_are_exact(seed):
+    """Including pairs within folds and the censoring weights of the remaining patients."""
     patients, members = drawn(seed)
     exact = left_out("uno_c", patients, members)
     np.testing.assert_allclose(patients.uno_c(members).without, exact, rtol=1e-10)
 
 
-def test_uno_c_needs_events_before_the_horizon():
+def test_uno_c_is_nan_without_events_before_the_horizon():
     patients, members = drawn(0)
     early = HeldOut(patients.scores, patients.time, patients.event, patients.fold, horizon=0.0)
     assert np.isnan(early.uno_c(members).value)
 
 
-def test_the_horizon_leaves_a_tenth_of_the_patients():
+def test_default_horizon_leaves_a_tenth_under_observation():
     patients, _ = drawn(0, n=1000)
     horizon = default_horizon(patients.time, patients.event)
     assert 0.1 <= (patients.time > horizon).mean() < 0.11
@@ -72,7 +72,7 @@ def test_the_horizon_leaves_a_tenth_of_the_patients():
 
 
 def test_uno_c_does_not_depend_on_the_censoring():
-    """The same patients, followed for longer and for shorter: Harrell's index moves, Uno's not."""
+    """With longer follow-up of the same patients Harrell's index changes, Uno's does not."""
     rng = np.random.default_rng(5)
     n = 40_000
     x = rng.normal(size=n)
@@ -105,7 +105,7 @@ def score_function(patients, members):
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_the_slope_is_the_root_of_a_loop(seed):
+def test_slope_solves_the_score_equation(seed):
     patients, members = drawn(seed)
     root = brentq(score_function(patients, members), -5, 5, xtol=1e-12)
     assert patients.slope(members).value == pytest.approx(root, rel=1e-8)
@@ -117,8 +117,8 @@ def test_the_slope_is_the_root_of_a_loop(seed):
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_the_slope_without_each_patient(seed):
-    """One step each, against refits: the better, the more patients each fold has."""
+def test_slope_leave_one_out_values_approximate_refits(seed):
+    """One Newton step against a refit; the error falls with the number of patients in a fold."""
     patients, members = drawn(seed, n=300)
     exact = left_out("slope", patients, members)
     without = patients.slope(members).without
@@ -127,7 +127,7 @@ def test_the_slope_without_each_patient(seed):
     assert without[members].std() == pytest.approx(exact[members].std(), rel=0.05)
 
 
-def test_the_slope_follows_the_scale_and_the_folds():
+def test_slope_is_inverse_to_the_scale_and_ignores_constants_of_folds():
     patients, members = drawn(5)
     value, without = patients.slope(members)
     moved = HeldOut(
@@ -153,7 +153,7 @@ def with_outlier(score, leaves):
 
 @pytest.mark.parametrize("score", [50.0, -50.0, 1e4, -1e4, 1e6, -1e6])
 @pytest.mark.parametrize("leaves", ["first", "in the middle", "last"])
-def test_an_outlier_leaves_a_slope(score, leaves):
+def test_slope_is_found_despite_an_outlier(score, leaves):
     patients, everyone = with_outlier(score, leaves)
     found = patients.slope(everyone).value
     if leaves == "last" and score <= -1e4:  # alone at risk, with a hazard of 0 beside the others'
@@ -163,7 +163,7 @@ def test_an_outlier_leaves_a_slope(score, leaves):
         assert found == pytest.approx(root, rel=1e-6)
 
 
-def test_slopes_that_do_not_exist():
+def test_undefined_slopes_are_nan():
     time = np.arange(1.0, 11)
     event = np.full(10, True)
     fold = np.zeros(10, int)
