@@ -75,6 +75,7 @@ QUESTION = re.compile(
     re.DOTALL | re.MULTILINE,
 )
 MARKS = "\nMarks:\n"
+IN_CODE = "<p><i>Work in the notebook of the session, where <code>check</code> judges it.</i></p>"
 NAME = '<p class="name">Name <i></i> Points <b></b> of {points}</p>'
 LINES = 3  # for an answer, for each point
 
@@ -366,6 +367,8 @@ def problem(found, solved):
     marks = f"{found.points} point{'s' * (found.points > 1)}"
     heading = f"<h3>{found.number}. {html.escape(found.title)} <small>{marks}</small></h3>"
     asked = heading + cells_as_html(found.problem)
+    if not solved and found.title.startswith("In code"):
+        return f'<section class="problem"><div class="asked">{asked}{IN_CODE}</div></section>'
     if not solved:
         return with_room(asked, found.points)
     answer = f"<p><b>Solution.</b> {right_answer(found.words)}</p>{cells_as_html(found.solution)}"
