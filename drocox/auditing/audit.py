@@ -27,7 +27,8 @@ from drocox.auditing.disclosure import hidden_groups, small_counts
 from drocox.auditing.families import Family, families
 from drocox.auditing.findings import model_sentences, number_text, sentences
 from drocox.auditing.funnel import Funnel, funnel
-from drocox.auditing.judging import MEASURES, MOST_PAIRED, calibration_curve, group_estimates, judge
+from drocox.auditing.judging import MOST_PAIRED, calibration_curve, group_estimates, judge
+from drocox.auditing.measures import MEASURES, RISK_RATIO
 from drocox.auditing.page import page
 from drocox.auditing.plots import draw_calibration, draw_funnels, draw_groups
 from drocox.auditing.predictions import Predictions, predictions
@@ -191,7 +192,7 @@ class Audit:
         """
         titles = {name: measure.title for name, measure in MEASURES.items()}
         if self._predictions.of_risks:
-            titles["calibration"] = "Observed / predicted risk"
+            titles["calibration"] = RISK_RATIO.title
         return titles
 
     def calibration_curves(self, bins: int = 5) -> pd.DataFrame:
@@ -487,8 +488,8 @@ def _paired(audits: Mapping[str, Audit]) -> pd.DataFrame:
     for _, other in others:
         _check_same_patients(first, other)
     rows: list[dict] = []
-    for name in MEASURES:
-        if name == "risk_observed":  # which no model changes
+    for name, measure in MEASURES.items():
+        if not measure.changed_by_model:
             continue
         parts: list[tuple] = []  # what rows are called, and the differences
         for family in first._kinds:
@@ -509,7 +510,7 @@ def _paired(audits: Mapping[str, Audit]) -> pd.DataFrame:
             together = (list(chain.from_iterable(one)) for one in zip(*groups, strict=True))
             parts = [everybody, tuple(together)]
         for names, differences in parts:
-            for row in compare(names, differences, MEASURES[name].unit):
+            for row in compare(names, differences, measure.unit):
                 rows.append({"versus": base, "measure": name, **row})
     models = list(audits)
     groups = first.table[["attribute", "group"]].itertuples(index=False, name=None)

@@ -19,15 +19,14 @@ patients have figures so alike (:math:`\rho` near 1) that their difference is ne
 differences hold together (:func:`drocox.heldout.intervals.simultaneous`).
 """
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
-from scipy import special
 
-from drocox.heldout import SCALES, Estimate
+from drocox.auditing.measures import MEASURES, Scale
+from drocox.heldout import Estimate
 from drocox.heldout.intervals import jackknife, simultaneous
 
 
@@ -37,43 +36,6 @@ class Contrast(NamedTuple):
     names: dict
     first: Estimate
     second: Estimate
-
-
-class Scale(NamedTuple):
-    """Where a figure is nearly normal: the way there, the way back, and the derivative."""
-
-    forward: Callable
-    back: Callable
-    derivative: Callable
-
-
-def _same(values):
-    return values
-
-
-def _of_logit(value):
-    return np.reciprocal(value * (1 - value))
-
-
-DERIVATIVES: dict[Callable, Callable] = {special.logit: _of_logit, np.log: np.reciprocal}
-
-
-def scale_of(name: str) -> Scale:
-    """The scale of a figure.
-
-    Parameters
-    ----------
-    name : str
-        A key of :data:`drocox.heldout.SCALES`, or of a figure that is nearly normal as it is.
-
-    Returns
-    -------
-    Scale
-    """
-    if name not in SCALES:
-        return Scale(_same, _same, np.ones_like)
-    forward, back = SCALES[name]
-    return Scale(forward, back, DERIVATIVES[forward])
 
 
 def estimable(name: str, contrasts: list[Contrast]) -> list[Contrast]:
@@ -93,7 +55,7 @@ def estimable(name: str, contrasts: list[Contrast]) -> list[Contrast]:
     -------
     list of Contrast
     """
-    scale = scale_of(name)
+    scale = MEASURES[name].scale
     return [one for one in contrasts if _can_be_told(one, scale)]
 
 
@@ -114,9 +76,7 @@ def critical_values(contrasts: list[Contrast]) -> tuple[np.ndarray, np.ndarray]:
     return simultaneous(*jackknife(without))
 
 
-def contrast(
-    name: str, contrasts: list[Contrast], unit: float, critical: ArrayLike | None = None
-) -> list[dict]:
+def contrast(name: str, contrasts: list[Contrast], critical: ArrayLike | None = None) -> list[dict]:
     """Rows of differences with intervals.
 
     Parameters
@@ -125,8 +85,6 @@ def contrast(
         Of the figure, which has its scale.
     contrasts : list of Contrast
         That are :func:`estimable`.
-    unit : float
-        100 for percentage points, 1 for differences as they are.
     critical : array of shape (k,), optional
         Critical values; by default those for all these differences at once.
 
@@ -138,7 +96,7 @@ def contrast(
     """
     if not contrasts:
         return []
-    scale = scale_of(name)
+    scale, unit = MEASURES[name].scale, MEASURES[name].unit
     first = np.array([one.first.value for one in contrasts])
     second = np.array([one.second.value for one in contrasts])
     of_first = np.column_stack([one.first.without for one in contrasts])

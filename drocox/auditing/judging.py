@@ -17,15 +17,9 @@ import numpy as np
 import pandas as pd
 from tqdm import tqdm
 
-from drocox.auditing.contrasts import (
-    Contrast,
-    Scale,
-    contrast,
-    critical_values,
-    estimable,
-    scale_of,
-)
+from drocox.auditing.contrasts import Contrast, contrast, critical_values, estimable
 from drocox.auditing.families import EVERYBODY, Family, Group
+from drocox.auditing.measures import LOG, MEASURES, Scale
 from drocox.auditing.predictions import Predictions
 from drocox.heldout import FEWEST_EVENTS, Estimate, HeldOut
 from drocox.heldout.horizon import observed_risk, risk_interval
@@ -33,31 +27,10 @@ from drocox.heldout.intervals import jackknife, simultaneous
 
 MOST_PAIRED = 6  # groups that are compared with each other; more are compared with everybody
 MOST_CROSSED = 20_000_000  # groups times patients, up to which members are compared with everybody
-AT_HORIZON = ("auc", "brier")  # figures that set patients with an event by then against others
-FEWEST_AT_HORIZON = 5  # of either kind, that a group needs to be judged there
+FEWEST_AT_HORIZON = 5  # of either kind, that a group needs for a measure at the horizon
 HEADLINE = ("c_index", "calibration")  # measures that the findings are about
 
 
-class Measure(NamedTuple):
-    """How a figure is called, the unit of its differences, and whether groups are compared."""
-
-    title: str
-    unit: float  # 100: differences in percentage points
-    compared: bool
-
-
-MEASURES = {
-    "c_index": Measure("c-index", 100, True),
-    "concordance": Measure("Concordance", 100, True),
-    "uno_c": Measure("Uno's c", 100, True),
-    "calibration": Measure("Observed / expected", 1, True),
-    "slope": Measure("Slope", 1, True),
-    "risk_observed": Measure("Observed risk", 100, False),
-    "risk_predicted": Measure("Predicted risk", 100, False),
-    "auc": Measure("AUC", 100, True),
-    "brier": Measure("Brier score", 1, True),
-    "mean_risk": Measure("Mean risk", 1, False),
-}
 TABLE_COLUMNS = ["attribute", "group", "patients", "events"]
 TABLE_COLUMNS += [name + end for name in MEASURES for end in ("", "_low", "_high")]
 COMPARISON_COLUMNS = [
@@ -87,9 +60,9 @@ def with_interval(name: str, estimate: Estimate) -> dict[str, float]:
     dict
         With ``name``, ``name_low`` and ``name_high``.
     """
-    scale = scale_of(name)
+    scale = MEASURES[name].scale
     centre = scale.forward(estimate.value)
-    if scale.back is np.exp and not np.isfinite(centre):
+    if scale is LOG and not np.isfinite(centre):
         centre = np.nan  # hazards beyond the largest number
     half = _half(scale, estimate)
     return {
@@ -239,7 +212,7 @@ def _estimates(
         return {}
     out = {}
     for group in judged:
-        if name in AT_HORIZON and not _enough_at_horizon(group.alone):
+        if MEASURES[name].at_horizon and not _enough_at_horizon(group.alone):
             continue
         others = None
         if len(family.labels) == 2 == len(judged):
@@ -327,7 +300,7 @@ def differences(contrasts: dict[str, list[list[Contrast]]], familywise: bool) ->
     for name, families in known.items():
         for k, pairs in enumerate(families):
             wide = critical[name][k] if familywise else None
-            for row in contrast(name, pairs, MEASURES[name].unit, wide):
+            for row in contrast(name, pairs, wide):
                 rows.append({"measure": name, **row})
     return rows
 

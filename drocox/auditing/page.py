@@ -12,16 +12,15 @@ import pandas as pd
 
 from drocox import __version__
 from drocox.auditing.findings import digits_for, number_text
-from drocox.auditing.judging import FEWEST_AT_HORIZON, MEASURES
+from drocox.auditing.judging import FEWEST_AT_HORIZON
+from drocox.auditing.measures import MEASURES, RISK_RATIO
 from drocox.auditing.plots import as_svg, draw_calibration, draw_funnels, draw_groups
 
 if TYPE_CHECKING:
     from drocox.auditing.audit import Audit, Audits
 
-FIGURES = ("c_index", "calibration", "slope", "risk_observed", "risk_predicted", "auc", "brier")
-BETWEEN_GROUPS = ("c_index", "calibration", "slope")  # measures of differences on the page
-BETWEEN_MODELS = ("c_index", "calibration", "slope", "auc", "brier")
-DIGITS = {"brier": 3}  # of figures and their differences; two otherwise
+BETWEEN_GROUPS = [name for name, measure in MEASURES.items() if measure.pairs_on_page]
+BETWEEN_MODELS = [name for name, one in MEASURES.items() if one.on_page and one.compared]
 
 
 def page(
@@ -59,6 +58,9 @@ def page(
         known = one.table["c_index"].notna() & ~one.table["attribute"].isin(elsewhere)
         in_forest[name] = one.table[known]
     drawable = all(len(table) > 1 for table in in_forest.values())
+    measures = dict(MEASURES)
+    if first.titles["calibration"] == RISK_RATIO.title:
+        measures["calibration"] = RISK_RATIO
     numbers = count()
 
     def drawn(draw: Callable, content: object) -> str:
@@ -73,12 +75,10 @@ def page(
         crowded=crowded,
         crossed=bool(crossed),
         side_by_side=_side_by_side,
-        figures=FIGURES,
+        measures=measures,
         pairs=_pairs,
         between_groups=BETWEEN_GROUPS,
         titles=first.titles,
-        of_risks=first.titles["calibration"] != MEASURES["calibration"].title,
-        digits=DIGITS,
         digits_for=digits_for,
         at_horizon=FEWEST_AT_HORIZON,
         warnings=warnings,
@@ -110,14 +110,14 @@ def _any_beyond_noise(row: dict) -> bool:
 
 def _side_by_side(audits: "Audits", model: str, versus: str) -> list[dict]:
     """A row for each group and measure: what two models have, and the difference."""
-    figures = {}
+    tables = {}
     for name in (model, versus):
-        figures[name] = audits[name].table.set_index(["attribute", "group"])
+        tables[name] = audits[name].table.set_index(["attribute", "group"])
     paired = audits.paired
     mine = paired[paired["model"].eq(model) & paired["measure"].isin(BETWEEN_MODELS)]
     rows = []
     for row in mine.itertuples():
         where = (row.attribute, row.group)
-        both = {name: table.loc[where, row.measure] for name, table in figures.items()}
+        both = {name: table.loc[where, row.measure] for name, table in tables.items()}
         rows.append({"row": row, "model": both[model], "versus": both[versus]})
     return rows

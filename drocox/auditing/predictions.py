@@ -27,6 +27,7 @@ import numpy as np
 import pandas as pd
 
 from drocox import _checks
+from drocox.auditing.measures import MEASURES
 from drocox.data import SurvivalData
 from drocox.heldout import FEWEST_EVENTS, Estimate, HeldOut, default_horizon, expected_events
 from drocox.heldout.intervals import jackknife, simultaneous
@@ -53,27 +54,19 @@ class Predictions(NamedTuple):
 
     @property
     def measures(self) -> dict[str, str]:
-        """Figures that can be known, and the method of :class:`drocox.heldout.HeldOut` for each."""
-        patients = self.patients
-        names: dict[str, str] = {}
-        if self.ranks:
-            names |= {"c_index": "c_index", "concordance": "concordance", "uno_c": "uno_c"}
-        if patients.expected is not None:
-            names["calibration"] = "calibration"
-        elif patients.risk is not None:
-            names["calibration"] = "risk_ratio"
-        if self.scaled:
-            names["slope"] = "slope"
-        names["risk_observed"] = "risk_observed"
-        if patients.risk is not None:
-            names["risk_predicted"] = "risk_predicted"
-        if self.ranks:
-            names["auc"] = "auc"
-        if patients.risk is not None:
-            names["brier"] = "brier"
-        if self.scaled:
-            names["mean_risk"] = "mean_risk"
-        return names
+        """Measures that can be known, and the method of ``HeldOut`` for each."""
+        risks = self.patients.risk is not None
+        answers = {
+            "nothing": True,
+            "ranking": self.ranks,
+            "log-hazards": self.scaled,
+            "risks": risks,
+            "risks or expected events": risks or self.patients.expected is not None,
+        }
+        methods = {name: name for name, measure in MEASURES.items() if answers[measure.needs]}
+        if risks and self.patients.expected is None:
+            methods["calibration"] = "risk_ratio"
+        return methods
 
 
 def predictions(

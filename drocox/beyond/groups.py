@@ -24,6 +24,7 @@ from scipy import optimize, special
 
 from drocox import heldout
 from drocox.accuracy import concordance_index
+from drocox.auditing.measures import MEASURES
 from drocox.beyond.described import FAMILIES, by_group, found_groups, group_dro, own_effects
 from drocox.cox import cox_losses, risk_sets
 from drocox.data import SurvivalData
@@ -347,7 +348,8 @@ def _judge(
             estimates = [metric(scored, mask) for mask in members.values()]
             values = np.array([value for value, _ in estimates])
             without = np.array([left for _, left in estimates])
-            table |= _intervals(name, values, without, *heldout.SCALES.get(name, ()))
+            scale = MEASURES[name].scale[:2] if name in MEASURES else ()
+            table |= _intervals(name, values, without, *scale)
             cox_values, cox_without = of_cox.setdefault(name, (values, without))  # it comes first
             table |= _intervals(f"{name}_gain", values - cox_values, without - cox_without)
         tables.append(pd.DataFrame(table))

@@ -6,7 +6,6 @@ Tuning, auditing and the studies of :mod:`drocox.beyond` use them.
 from drocox.heldout.estimates import (
     DIFFERENCE_COLUMNS,
     FEWEST_EVENTS,
-    SCALES,
     Estimate,
     HeldOut,
     assign_folds,
@@ -19,7 +18,6 @@ from drocox.heldout.estimates import (
 __all__ = [
     "DIFFERENCE_COLUMNS",
     "FEWEST_EVENTS",
-    "SCALES",
     "Estimate",
     "HeldOut",
     "assign_folds",

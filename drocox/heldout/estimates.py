@@ -21,7 +21,6 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
-from scipy import special
 
 from drocox import _checks, concordance
 from drocox.data import SurvivalData
@@ -32,20 +31,6 @@ from drocox.heldout.slope import calibration_slope
 
 FEWEST_EVENTS = 5  # a group with fewer gets no estimates
 STILL_OBSERVED = 10  # the default horizon leaves one patient in so many under observation
-# scale on which an estimate is nearly normal: transformation and inverse; slopes need none
-_LOGIT = (special.logit, special.expit)
-_LOG = (np.log, np.exp)
-SCALES = {
-    "c_index": _LOGIT,
-    "concordance": _LOGIT,
-    "uno_c": _LOGIT,
-    "calibration": _LOG,
-    "risk_observed": _LOGIT,
-    "risk_predicted": _LOGIT,
-    "auc": _LOGIT,
-    "brier": _LOG,
-    "mean_risk": _LOG,
-}
 DIFFERENCE_COLUMNS = [
     "attribute",
     "group",

@@ -10,6 +10,7 @@ from bs4 import BeautifulSoup
 from cohort import simulated
 
 import drocox
+from drocox.auditing.measures import MEASURES
 from drocox.auditing.page import page as page_of
 
 CHROMIUM = next(
@@ -85,14 +86,13 @@ def test_every_group_is_shown_or_its_absence_explained():
     assert "site = 40" in soup.select_one("table.groups").get_text()
 
 
-def test_the_page_shows_one_c_index(pages):
+def test_the_columns_of_the_page(pages):
+    """The measures of the list that are for the page, among them one c-index."""
     soup = BeautifulSoup((pages / "models.html").read_text(encoding="utf-8"), "html.parser")
     heads = [cell.get_text() for cell in soup.select_one("table.groups thead").select("th")]
-    assert heads == [
-        *("Group", "Patients", "Events", "c-index", "Observed / expected", "Slope"),
-        *("Observed risk", "Predicted risk", "AUC", "Brier score"),
-    ]
-    assert "Uno" not in soup.get_text()
+    titles = [measure.title for measure in MEASURES.values() if measure.on_page]
+    assert heads == ["Group", "Patients", "Events", *titles] and "c-index" in heads
+    assert "Uno" not in soup.get_text() and "Concordance" not in heads
 
 
 def test_the_page_says_what_intervals_and_auc_need(pages):

@@ -8,6 +8,7 @@ import drocox
 from drocox.auditing import judging
 from drocox.auditing.contrasts import Contrast, contrast, estimable
 from drocox.auditing.findings import digits_for, number_text, sentences
+from drocox.auditing.measures import MEASURES
 from drocox.heldout import Estimate
 from drocox.heldout.intervals import jackknife, simultaneous
 
@@ -25,7 +26,7 @@ def test_a_figure_without_a_scale_has_the_usual_interval():
     group = np.arange(60) % 3
     figures = [mean_of(values, group == k) for k in range(3)]
     pairs = [Contrast({"k": k}, figures[k], figures[0]) for k in (1, 2)]
-    rows = pd.DataFrame(contrast("slope", pairs, 1))
+    rows = pd.DataFrame(contrast("slope", pairs))
     without = np.column_stack([figures[k].without - figures[0].without for k in (1, 2)])
     covariance, df = jackknife(without)
     critical, floor = simultaneous(covariance, df)
@@ -42,8 +43,8 @@ def test_an_interval_does_not_depend_on_the_order_of_the_two():
     values = (rng.uniform(size=80) < 0.9).astype(float)
     group = np.arange(80) % 2 == 0
     one, two = mean_of(values, group), mean_of(values, ~group)
-    forth = contrast("auc", [Contrast({}, one, two)], 100)[0]
-    back = contrast("auc", [Contrast({}, two, one)], 100)[0]
+    forth = contrast("auc", [Contrast({}, one, two)])[0]
+    back = contrast("auc", [Contrast({}, two, one)])[0]
     assert forth["difference"] == -back["difference"]
     assert forth["low"] == pytest.approx(-back["high"])
     assert forth["high"] == pytest.approx(-back["low"])
@@ -64,7 +65,7 @@ def test_differences_of_many_small_groups_hold_together():
         for k in range(groups):
             pairs.append(Contrast({}, mean_of(values, member == k), everybody))
         for name, of_sets in held.items():  # the scale of a share, and none
-            rows = pd.DataFrame(contrast(name, estimable(name, pairs), 1))
+            rows = pd.DataFrame(contrast(name, estimable(name, pairs)))
             of_sets.append(((rows["low"] <= 0) & (rows["high"] >= 0)).all())
     assert np.mean(held["auc"]) >= 0.9
     assert np.mean(held["slope"]) <= 0.6
@@ -77,7 +78,7 @@ def test_a_figure_at_the_end_of_its_scale_is_not_compared():
     assert estimable("auc", [Contrast({}, ones, others)]) == []
     assert len(estimable("slope", [Contrast({}, ones, others)])) == 1
     both = estimable("auc", [Contrast({}, ones, ones)])
-    same = contrast("auc", both, 1)[0]  # no difference
+    same = contrast("auc", both)[0]  # no difference
     assert same["low"] == same["difference"] == same["high"] == 0 and not same["beyond_noise"]
 
 
@@ -103,7 +104,7 @@ def test_few_patients_beyond_the_horizon_are_too_few_to_say(beyond, judged):
     found = drocox.audit(data, scores, train=(data, scores), horizon=1.0)
     row = found.table.set_index("group").loc["group = 1"]
     assert np.isfinite(row["c_index"]) and np.isfinite(row["risk_observed"])
-    for name in judging.AT_HORIZON:
+    for name in (name for name, measure in MEASURES.items() if measure.at_horizon):
         assert np.isfinite(row[name]) == judged, name
         assert (name in set(found.differences["measure"])) == judged, name
 

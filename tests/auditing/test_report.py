@@ -15,11 +15,13 @@ from sksurv.linear_model import CoxPHSurvivalAnalysis
 import drocox
 from drocox import accuracy, fairness, terminal
 from drocox.auditing import findings
-from drocox.auditing.judging import AT_HORIZON, FEWEST_AT_HORIZON, MEASURES
+from drocox.auditing.judging import FEWEST_AT_HORIZON
+from drocox.auditing.measures import MEASURES
 from drocox.auditing.page import page
 from drocox.heldout import FEWEST_EVENTS, HeldOut
 from drocox.heldout.intervals import jackknife, simultaneous
 
+AT_HORIZON = [name for name, measure in MEASURES.items() if measure.at_horizon]
 HOSTILE = ["<script>alert(1)</script>", "--> </svg><b>", '=HYPERLINK("x")', "$\\frac{1}$", "a & b"]
 
 
@@ -93,6 +95,18 @@ def test_the_figures_are_those_of_the_package():
     for name in ("calibration", "risk_predicted", "brier"):  # which scores alone cannot tell
         assert found.table[name].isna().all()
     assert not (lows > values + 1e-12).any() and not (values > highs + 1e-12).any()
+
+
+def test_every_measure_has_values_with_intervals():
+    """Log-hazards with a training part answer all; a measure that is NaN everywhere is a fault."""
+    data, scores = simulated(n=300)
+    found = drocox.audit(data, scores, train=(data, scores))
+    for name, measure in MEASURES.items():
+        known = found.table[[f"{name}_low", name, f"{name}_high"]].dropna().to_numpy()
+        assert len(known), name
+        assert (np.diff(known, axis=1) >= -1e-12).all() and np.ptp(known) > 0, name
+        compared = (found.differences["measure"] == name).any()
+        assert compared == measure.compared, name
 
 
 def test_calibration_with_a_training_part():

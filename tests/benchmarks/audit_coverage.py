@@ -31,7 +31,8 @@ from scipy import optimize
 import drocox
 import drocox.auditing
 from drocox.auditing.families import EVERYBODY, families
-from drocox.auditing.judging import MEASURES, Judged, judge
+from drocox.auditing.judging import Judged, judge
+from drocox.auditing.measures import MEASURES
 from drocox.auditing.predictions import predictions
 from drocox.heldout import assign_folds, default_horizon
 

@@ -1,0 +1,84 @@
+"""The measures of an audit: the list that its table, its page and its comparisons follow.
+
+To add a measure, write a method of :class:`drocox.heldout.HeldOut` that returns an
+:class:`drocox.heldout.Estimate` for a group, and add a row with the method's name to
+:data:`MEASURES`. The docstring of :func:`drocox.audit` says what it means.
+"""
+
+from collections.abc import Callable
+from typing import Literal, NamedTuple
+
+import numpy as np
+from scipy import special
+
+
+class Scale(NamedTuple):
+    """A scale on which a measure is nearly normal: there, back, and the derivative."""
+
+    forward: Callable
+    back: Callable
+    derivative: Callable
+
+
+LOGIT = Scale(special.logit, special.expit, lambda value: np.reciprocal(value * (1 - value)))
+LOG = Scale(np.log, np.exp, np.reciprocal)
+UNCHANGED = Scale(np.positive, np.positive, np.ones_like)
+
+
+class Measure(NamedTuple):
+    """How a measure is named, computed, compared and shown."""
+
+    title: str
+    needs: Literal["nothing", "ranking", "log-hazards", "risks", "risks or expected events"]
+    scale: Scale
+    unit: float = 1  # of differences; 100: percentage points
+    digits: int = 2  # after the point
+    changed_by_model: bool = True
+    at_horizon: bool = False  # needs patients with an event by the horizon, and others after it
+    compared: bool = True  # between groups
+    on_page: bool = True
+    pairs_on_page: bool = False  # differences between groups, too
+    explained: str = ""  # under "How to read this"
+
+
+MEASURES = {
+    "c_index": Measure(
+        "c-index",
+        "ranking",
+        LOGIT,
+        unit=100,
+        pairs_on_page=True,
+        explained="of the pairs of a group's own patients whose order of events is known, the "
+        "share that the model orders rightly (ties count half); 0.5 is chance.",
+    ),
+    "concordance": Measure("Concordance", "ranking", LOGIT, unit=100, on_page=False),
+    "uno_c": Measure("Uno's c", "ranking", LOGIT, unit=100, on_page=False),
+    "calibration": Measure(
+        "Observed / expected",
+        "risks or expected events",
+        LOG,
+        pairs_on_page=True,
+        explained="events by those that the model expects; above 1 it expects too few.",
+    ),
+    "slope": Measure(
+        "Slope",
+        "log-hazards",
+        UNCHANGED,
+        pairs_on_page=True,
+        explained="1 if differences between patients are as large as predicted, below 1 if they "
+        "are smaller.",
+    ),
+    "risk_observed": Measure(
+        "Observed risk", "nothing", LOGIT, unit=100, changed_by_model=False, compared=False
+    ),
+    "risk_predicted": Measure("Predicted risk", "risks", LOGIT, unit=100, compared=False),
+    "auc": Measure("AUC", "ranking", LOGIT, unit=100, at_horizon=True),
+    "brier": Measure("Brier score", "risks", LOG, digits=3, at_horizon=True),
+    "mean_risk": Measure("Mean risk", "log-hazards", LOG, compared=False, on_page=False),
+}
+# calibration without expected events
+RISK_RATIO = MEASURES["calibration"]._replace(
+    title="Observed / predicted risk",
+    explained="Kaplan and Meier's risk up to the time given above by the mean of the predicted "
+    "risks; above 1 these are too low.",
+)
