@@ -321,7 +321,7 @@ def test_pages_link_to_files_of_the_course_that_are_there(built):
         linked |= set(re.findall(r"\(course:([^)]*)\)", written(f"{name}.md")))
         html = (built / "book" / "teaching" / f"{name}.html").read_text(encoding="utf8")
         assert 'href="../../course/' in html and "course:" not in html
-    assert len(linked) > 20
+    assert linked
     assert [file for file in linked if not (built / "course" / file).exists()] == []
     tomorrow = written("teach-tomorrow.md")
     assert "solutions" not in "".join(re.findall(r"\(course:([^)]*)\)", tomorrow))
