@@ -12,7 +12,7 @@ from unittest import mock
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent / "_ext"))
-import golden
+import twins
 from bookbuild import kernel_environment
 
 KINDS = ("cells", "figures")
@@ -24,7 +24,7 @@ def compared(item):
         return False, 0
     data = [output.get("data", {"text": ""}) for output in item.cell.outputs]
     kinds = [kind for each in data for kind in each if kind not in item.parent.skip_compare]
-    return bool(kinds), kinds.count(golden.SVG)
+    return bool(kinds), kinds.count(twins.SVG)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -33,8 +33,8 @@ def pytest_collect_file(file_path, parent):
     for collector in collectors:
         # nbval's collector of notebooks, which has a list of what it leaves out
         if hasattr(collector, "skip_compare") and file_path.suffix == ".ipynb":
-            if golden.made_on(golden.load(file_path)) != golden.here():
-                collector.skip_compare += (golden.SVG,)
+            if twins.made_on(twins.load(file_path)) != twins.here():
+                collector.skip_compare += (twins.SVG,)
     return collectors
 
 
@@ -53,5 +53,5 @@ def pytest_terminal_summary(terminalreporter):
     if cells:
         terminalreporter.line(
             f"book: the output of {cells} cells is as printed, {figures} figures byte for byte "
-            f"({golden.here()})"
+            f"({twins.here()})"
         )

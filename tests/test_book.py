@@ -24,11 +24,11 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "book" / "_ext"))
 import bookbuild  # noqa: E402
 import bookpages  # noqa: E402
-import golden  # noqa: E402
 import plain  # noqa: E402
+import twins  # noqa: E402
 
 PAGES = list(plain.pages())
-CHAPTERS = golden.chapters()
+CHAPTERS = twins.chapters()
 EXEMPTING = {"nbval-ignore-output", "nbval-skip", "nbval-raises-exception", "raises-exception"}
 # What must not get into a tracked file: addresses of objects, folders of a machine.
 PERSONAL = re.compile(r"\bat 0x[0-9a-f]{6,}|site-packages|/tmp/ipykernel|/home/\w+|/Users/\w+")
@@ -40,11 +40,11 @@ def name(path):
 
 
 def twin(chapter):
-    return golden.load(chapter.with_suffix(".ipynb"))
+    return twins.load(chapter.with_suffix(".ipynb"))
 
 
 def code_cells(chapter):
-    return golden.code_cells(twin(chapter))
+    return twins.code_cells(twin(chapter))
 
 
 def exempt(cell):
@@ -66,13 +66,13 @@ def test_every_page_of_the_contents_exists_and_no_page_is_forgotten():
 
 @pytest.mark.parametrize("chapter", CHAPTERS, ids=name)
 def test_twin_is_in_step(chapter):
-    assert golden.problem(chapter) == ""
+    assert twins.problem(chapter) == ""
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS, ids=name)
 def test_figures_have_letters_that_a_phone_can_show(chapter):
     """Ten points or more, at about five inches."""
-    code = "\n".join(cell.source for cell in golden.code_cells(plain.read(chapter)))
+    code = "\n".join(cell.source for cell in twins.code_cells(plain.read(chapter)))
     sizes = re.findall(r"(?:fontsize|labelsize)=([\d.]+)", code)
     widths = re.findall(r"figsize=\(([\d.]+)", code)
     assert [size for size in sizes if float(size) < 10] == []
@@ -81,7 +81,7 @@ def test_figures_have_letters_that_a_phone_can_show(chapter):
 
 
 def test_no_twin_without_chapter():
-    assert golden.orphans() == []
+    assert twins.orphans() == []
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS, ids=name)
@@ -97,7 +97,7 @@ LABEL = re.compile(r"Show (?!code)[^:#]{3,55}")
 
 @pytest.mark.parametrize("chapter", CHAPTERS, ids=name)
 def test_a_folded_cell_says_what_is_inside(chapter):
-    for cell in golden.code_cells(plain.read(chapter)):
+    for cell in twins.code_cells(plain.read(chapter)):
         if FOLDED & set(cell.metadata.get("tags", [])):
             label = cell.metadata.get("mystnb", {}).get("code_prompt_show", "")
             assert LABEL.fullmatch(label), f"{label!r} above\n{cell.source}"
@@ -270,8 +270,8 @@ def test_a_stale_twin_is_found(tmp_path):
     def problems(change):
         notebook = twin(chapter)
         change(notebook)
-        golden.write(notebook, copy)
-        return golden.problem(chapter, copy)
+        twins.write(notebook, copy)
+        return twins.problem(chapter, copy)
 
     assert not problems(lambda notebook: None)
     assert problems(lambda notebook: notebook.cells[1].update(source="# Another title"))
@@ -281,7 +281,7 @@ def test_a_stale_twin_is_found(tmp_path):
 
 
 def code_cell(notebook, index):
-    return golden.code_cells(notebook)[index]
+    return twins.code_cells(notebook)[index]
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS, ids=name)
@@ -292,8 +292,8 @@ def test_twin_tells_nothing_about_the_machine(chapter):
 
 
 def test_the_picture_of_the_readme_is_that_of_the_landing_page():
-    assert golden.PICTURE.read_text(encoding="utf8") == golden.front_picture()
-    assert f"({golden.PICTURE.relative_to(ROOT).as_posix()})" in (ROOT / "README.md").read_text()
+    assert twins.PICTURE.read_text(encoding="utf8") == twins.front_picture()
+    assert f"({twins.PICTURE.relative_to(ROOT).as_posix()})" in (ROOT / "README.md").read_text()
 
 
 def test_cells_that_are_not_compared_say_why():
@@ -313,7 +313,7 @@ def test_pictures_have_caption_and_alternative_text(chapter):
         shown = [output for output in cell.outputs if "scrapbook" not in output.get("metadata", {})]
         kinds = {kind for output in shown for kind in output.get("data", {})}
         assert "image/png" not in kinds, f"not compared by nbval, draw SVG:\n{cell.source}"
-        if golden.SVG in kinds and "change-me" not in cell.metadata.get("tags", []):
+        if twins.SVG in kinds and "change-me" not in cell.metadata.get("tags", []):
             options = cell.metadata.get("mystnb", {})
             assert options.get("figure", {}).get("caption", "").strip(), cell.source
             assert options.get("figure", {}).get("name", "").startswith("fig-"), cell.source
@@ -536,7 +536,7 @@ def stream(text, name="stdout"):
 
 
 def shown(svg):
-    return nbformat.v4.new_output("display_data", data={golden.SVG: svg})
+    return nbformat.v4.new_output("display_data", data={twins.SVG: svg})
 
 
 def test_what_a_cell_prints_in_pieces_is_one_text():
@@ -566,18 +566,18 @@ def test_a_build_refreshes_the_twin_of_what_has_changed(tmp_path, monkeypatch):
     def refreshed(printed="3", svg="<svg/>", text=CHAPTER):
         source.write_text(text)
         notebook = plain.read(source)
-        golden.code_cells(notebook)[0].outputs = [stream(printed), shown(svg)]
-        return golden.refresh(source, notebook)
+        twins.code_cells(notebook)[0].outputs = [stream(printed), shown(svg)]
+        return twins.refresh(source, notebook)
 
     def figure():
-        return golden.code_cells(golden.load(source.with_suffix(".ipynb")))[1].outputs[1].data
+        return twins.code_cells(twins.load(source.with_suffix(".ipynb")))[1].outputs[1].data
 
     assert refreshed() and not refreshed()
     assert refreshed(printed="4") and refreshed(svg="<svg >") and refreshed(text=CHAPTER + "More.")
-    monkeypatch.setattr(golden, "here", lambda: "another platform")
-    assert refreshed(svg="<svg  >") and figure()[golden.SVG] == "<svg/>"  # without "More."
+    monkeypatch.setattr(twins, "here", lambda: "another platform")
+    assert refreshed(svg="<svg  >") and figure()[twins.SVG] == "<svg/>"  # without "More."
     assert not refreshed(svg="<svg  >")
-    assert refreshed(svg="<svg  >", printed="5") and figure()[golden.SVG] == "<svg  >"
+    assert refreshed(svg="<svg  >", printed="5") and figure()[twins.SVG] == "<svg  >"
 
 
 def test_text_is_compared_everywhere_and_figures_where_they_were_made(tmp_path):
@@ -586,10 +586,10 @@ def test_text_is_compared_everywhere_and_figures_where_they_were_made(tmp_path):
     other = shown("<svg/>")
     other.data["text/plain"] = "<IPython.core.display.SVG object>"
     cases = {
-        "same": (golden.here(), "print(3)", stream("3\n"), "PASSED"),
-        "differs": (golden.here(), "print(4)", stream("3\n"), "FAILED"),
+        "same": (twins.here(), "print(3)", stream("3\n"), "PASSED"),
+        "differs": (twins.here(), "print(4)", stream("3\n"), "FAILED"),
         "differs_elsewhere": ("Plan9 mips", "print(4)", stream("3\n"), "FAILED"),
-        "figure_differs": (golden.here(), draw, other, "FAILED"),
+        "figure_differs": (twins.here(), draw, other, "FAILED"),
         "figure_differs_elsewhere": ("Plan9 mips", draw, other, "PASSED"),
     }
     for label, (platform, code, output, _) in cases.items():

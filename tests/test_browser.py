@@ -12,8 +12,8 @@ from pages import CHROMIUM, PACKED
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "book" / "_ext"))
-import golden  # noqa: E402
 import plain  # noqa: E402
+import twins  # noqa: E402
 
 DESK = {"width": 1280, "height": 900}
 PHONE = {"width": 390, "height": 844}
@@ -293,7 +293,7 @@ def test_notebooks_number_formulas_and_boxes_as_the_site_does(built):
 
 
 def test_launch_and_download_buttons_give_the_twin(built):
-    for chapter in golden.chapters():
+    for chapter in twins.chapters():
         address = chapter.relative_to(ROOT).with_suffix("").as_posix()
         html = (built / f"{address}.html").read_text(encoding="utf8")
         assert f"/blob/main/{address}.ipynb" in html  # Colab

@@ -22,8 +22,8 @@ ROOT = Path(__file__).resolve().parents[1]
 TEACHING = ROOT / "book" / "teaching"
 sys.path.insert(0, str(ROOT / "book" / "_ext"))
 import course  # noqa: E402
-import golden  # noqa: E402
 import plain  # noqa: E402
+import twins  # noqa: E402
 
 DUAL = ROOT / "book" / "method" / "dual.md"
 BROWSER = pytest.mark.skipif(pages.CHROMIUM is None, reason="no Chromium here")
@@ -271,7 +271,7 @@ def test_an_open_stub_fails_its_graded_cell_and_a_right_answer_passes(student):
 
 def code_of(notebook):
     """The code of a notebook but for graded cells, which are to fail until there are answers."""
-    cells = golden.code_cells(notebook)[1:]
+    cells = twins.code_cells(notebook)[1:]
     return "\n".join(c.source for c in cells if "graded" not in c.metadata.get("tags", []))
 
 
@@ -303,7 +303,7 @@ def test_a_missing_package_is_one_sentence():
 
 def test_links_between_notebooks_lead_somewhere(student):
     known = {page.stem for page in course.with_exercises()}
-    assert golden.dumps(student) == golden.dumps(course.student(DUAL))
+    assert twins.dumps(student) == twins.dumps(course.student(DUAL))
     for cell in student.cells:
         if cell.cell_type == "markdown":
             for link in re.findall(r"\]\((?!https?:|#|attachment:)([^)\s]+)\)", cell.source):

@@ -23,7 +23,7 @@ from jupyter_cache.executors.utils import single_nb_execution
 from sphinx.util import logging
 
 sys.path.insert(0, str(Path(__file__).parent))
-import golden
+import twins
 from plain import ROOT
 
 logger = logging.getLogger(__name__)
@@ -86,7 +86,7 @@ def cache_key(package=ROOT / "drocox"):
         and UNFINISHED not in file.parts
     ]
     versions = {name: metadata.version(name) for name in PACKAGES}
-    rest = (platform.python_version(), golden.here(), versions, KERNEL_ENVIRONMENT)
+    rest = (platform.python_version(), twins.here(), versions, KERNEL_ENVIRONMENT)
     return hashlib.sha256(f"{digest_of(files)} {rest}".encode()).hexdigest()[:16]
 
 
@@ -114,7 +114,7 @@ def choose_cache(app, config):
 
 def merge_streams(notebook):
     """Join neighbouring pieces of what a cell printed: where it was cut depends on timing."""
-    for cell in golden.code_cells(notebook):
+    for cell in twins.code_cells(notebook):
         merged = []
         for output in cell.outputs:
             if merged and output.output_type == "stream" and output.name == merged[-1].get("name"):
@@ -126,7 +126,7 @@ def merge_streams(notebook):
 
 def execute(source, timeout):
     """A chapter with its outputs, and how long it took; a message if a cell failed."""
-    notebook = golden.read(source)
+    notebook = twins.read(source)
     result = single_nb_execution(
         notebook, cwd=str(source.parent), timeout=timeout, allow_errors=False, meta_override=True
     )
@@ -137,18 +137,18 @@ def execute(source, timeout):
 def executed(source, cache):
     """A chapter with the outputs that a cache has, or None."""
     try:
-        return cache.merge_match_into_notebook(golden.read(source))[1]
+        return cache.merge_match_into_notebook(twins.read(source))[1]
     except KeyError:
         return None
 
 
 def with_outputs_of_twin(source):
     """A chapter with the outputs of its twin, or None if the twin has other code."""
-    outputs = golden.outputs(source)
+    outputs = twins.outputs(source)
     if outputs is None:
         return None
-    notebook = golden.read(source)
-    for count, cell in enumerate(golden.code_cells(notebook), start=1):
+    notebook = twins.read(source)
+    for count, cell in enumerate(twins.code_cells(notebook), start=1):
         cell.update(outputs=outputs[count - 1], execution_count=count)
     return notebook
 
@@ -164,7 +164,7 @@ def fill_cache(app):
         bundle = CacheBundleIn(notebook, str(source), data={"execution_seconds": seconds})
         cache.cache_notebook_bundle(bundle, check_validity=False, overwrite=True)
 
-    chapters = golden.chapters()
+    chapters = twins.chapters()
     missing = [source for source in chapters if executed(source, cache) is None]
     if from_twins():
         for source, notebook in [(each, with_outputs_of_twin(each)) for each in missing]:
@@ -196,19 +196,19 @@ def refresh_twins(app, exception):
     if exception is not None or app.builder.name != "html":
         return
     cache = get_cache(app.config.nb_execution_cache_path)
-    for source in golden.chapters():
+    for source in twins.chapters():
         twin = source.with_suffix(".ipynb")
         notebook = executed(source, cache)
         if notebook is None:  # it failed
             continue
-        if not from_twins() and golden.refresh(source, notebook):
+        if not from_twins() and twins.refresh(source, notebook):
             logger.info(f"{twin.relative_to(ROOT)}: refreshed, it belongs into the same commit")
         target = Path(app.outdir, "_sources", twin.relative_to(ROOT))
         if target.parent.exists():
             shutil.copy(twin, target)
     if not from_twins():
-        golden.PICTURE.write_text(golden.front_picture(), encoding="utf8")
-    for path in golden.orphans():
+        twins.PICTURE.write_text(twins.front_picture(), encoding="utf8")
+    for path in twins.orphans():
         logger.warning(f"{path.relative_to(ROOT)}: no chapter of this name, delete it")
 
 

@@ -41,10 +41,10 @@ from typing import NamedTuple
 
 import explore
 import formulas
-import golden
 import jupytext
 import nbformat
 import plain
+import twins
 from markdown_it import MarkdownIt
 from mdit_py_plugins.dollarmath import dollarmath_plugin
 from plain import ROOT
@@ -89,18 +89,18 @@ def source(name):
 
 
 @functools.cache
-def twin(page):
+def executed_page(page):
     """The executed notebook of a chapter, named as "method/dual"."""
     path = ROOT / "book" / f"{page}.ipynb"
     if not path.exists():
         raise LookupError(f"the course refers to {page!r}, and no chapter is called so")
-    return golden.load(path)
+    return twins.load(path)
 
 
-def twins():
+def all_executed():
     """The executed notebooks of all chapters, in the order of the book."""
-    pages = [page.relative_to(ROOT / "book").with_suffix("") for page in golden.chapters()]
-    return [twin(page.as_posix()) for page in pages]
+    pages = [page.relative_to(ROOT / "book").with_suffix("") for page in twins.chapters()]
+    return [executed_page(page.as_posix()) for page in pages]
 
 
 def fetched(text):
@@ -111,7 +111,7 @@ def fetched(text):
 
 def number(page, name):
     """A number of a chapter's text."""
-    values = plain.values(twin(page))
+    values = plain.values(executed_page(page))
     return plain.Page(ROOT / "book" / f"{page}.md", values).text(name)
 
 
@@ -127,7 +127,7 @@ def formula(label):
 
 def figure(label, steps=""):
     """A figure of the book with its caption; some of its panels may be shown in later steps."""
-    for notebook in twins():
+    for notebook in all_executed():
         for cell, below in itertools.pairwise(notebook.cells):
             if cell.metadata.get("mystnb", {}).get("figure", {}).get("name") == label:
                 name, words = CAPTION.fullmatch(below.source).groups()
@@ -140,8 +140,8 @@ def figure(label, steps=""):
 
 def explorable(kind):
     """An explorable of the book by the name of its script."""
-    for notebook in twins():
-        for cell in golden.code_cells(notebook):
+    for notebook in all_executed():
+        for cell in twins.code_cells(notebook):
             for output in cell.outputs:
                 if f'data-explore="{kind}"' in output.get("data", {}).get("text/html", ""):
                     return shown(cell)
@@ -160,8 +160,8 @@ def shown(cell):
         data = output.get("data", {})
         if "scrapbook" in output.get("metadata", {}):
             continue  # a value for the text
-        if golden.SVG in data:
-            svg = base64.b64encode(data[golden.SVG].encode()).decode()
+        if twins.SVG in data:
+            svg = base64.b64encode(data[twins.SVG].encode()).decode()
             parts.append(f'<img alt="{described(cell)}" src="data:image/svg+xml;base64,{svg}">')
         else:
             text = html.escape(output.get("text") or data.get("text/plain", ""))
@@ -171,7 +171,7 @@ def shown(cell):
 
 def stepwise(cell, name, steps):
     """A picture as part of the page, some of whose panels are shown in later steps."""
-    svg = next(o.data[golden.SVG] for o in cell.outputs if golden.SVG in o.get("data", {}))
+    svg = next(o.data[twins.SVG] for o in cell.outputs if twins.SVG in o.get("data", {}))
     svg = svg[svg.index("<svg") :]
     for step in steps:
         panel = f'<g id="axes_{step}"'
@@ -288,8 +288,8 @@ class Exercise(NamedTuple):
 @functools.cache
 def exercises(page):
     """The exercises of a chapter in their order, with the outputs of its executed twin."""
-    executed = golden.load(page.with_suffix(".ipynb"))
-    outputs = {cell.source: cell.outputs for cell in golden.code_cells(executed)}
+    executed = twins.load(page.with_suffix(".ipynb"))
+    outputs = {cell.source: cell.outputs for cell in twins.code_cells(executed)}
     names = {name: label for label, (name, at) in plain.labels().items() if at == page}
     found = []
     solved = False
@@ -316,7 +316,7 @@ def exercises(page):
 @functools.cache
 def with_exercises():
     """The chapters that have exercises."""
-    return [page for page in golden.chapters() if "{exercise-start}" in page.read_text("utf8")]
+    return [page for page in twins.chapters() if "{exercise-start}" in page.read_text("utf8")]
 
 
 def exercise(name):
@@ -527,7 +527,7 @@ def student(page):
     each exercise without one, and one for code before it where code is asked for.
     """
     text = SOLUTION.sub("", page.read_text(encoding="utf8"))
-    values = plain.values(golden.load(page.with_suffix(".ipynb")))
+    values = plain.values(twins.load(page.with_suffix(".ipynb")))
     cells = plain.cells(jupytext.reads(text, fmt="md:myst"), page, values)
     names = {name: label for label, (name, at) in plain.labels().items() if at == page}
     done = []
@@ -594,7 +594,7 @@ def notebook(cells, name, folder):
     code = Template(source("notebooks/first_cell.py")).substitute(options=options)
     install = nbformat.v4.new_code_cell(code.strip(), id="install")
     install.metadata["jupyter"] = {"source_hidden": True}
-    return nbformat.v4.new_notebook(cells=[install, *cells], metadata=golden.METADATA)
+    return nbformat.v4.new_notebook(cells=[install, *cells], metadata=twins.METADATA)
 
 
 def marked(kind, name, **flags):
@@ -658,7 +658,7 @@ def write(site):
     for name, made in notebooks.items():
         folder = out / "notebooks" / name  # as nbgrader wants it
         folder.mkdir(parents=True)
-        golden.write(made, folder / f"{name}.ipynb")
+        twins.write(made, folder / f"{name}.ipynb")
     shutil.copy(TEACHING / "nbgrader_config.py", out)
     write_wheel(out)
     given = [*out.rglob("*.ipynb"), *out.glob("*.whl"), out / "nbgrader_config.py"]
@@ -682,7 +682,7 @@ def pack(target, files, root):
 def finish(app, error):
     """On build-finished, when the twins are those of this build."""
     if error is None and app.builder.name == "html":
-        for cached in (twin, exercises, with_exercises):
+        for cached in (executed_page, exercises, with_exercises):
             cached.cache_clear()
         write(Path(app.outdir))
 

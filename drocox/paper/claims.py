@@ -6,7 +6,7 @@ are published rows), *reproduced* and *one setting* (the same runs, the paper's 
 readings), and *corrected* in both readings. Mathematics has the view *checked* alone.
 
 A judge is a function of the view and of the folder of the store (None: the book's) that returns a
-:class:`Count`; those that need neither are in :mod:`drocox.paper.checked`. A count is taken over
+:class:`Count`; those that need neither are in :mod:`drocox.paper.theory`. A count is taken over
 all repeats and over every three of the ten: a verdict that recurs in fewer than 90 % of these 120
 resamples is *undecided*.
 """
@@ -21,8 +21,7 @@ import numpy as np
 import pandas as pd
 import yaml
 
-from drocox.paper import checked, comparisons, protocol, store, tables
-from drocox.paper.checked import Count
+from drocox.paper import comparisons, protocol, store, tables, theory
 from drocox.paper.comparisons import (
     BASELINE,
     DRO_COX,
@@ -35,6 +34,7 @@ from drocox.paper.comparisons import (
 )
 from drocox.paper.protocol import ATTRIBUTES, MODELS, STORES
 from drocox.paper.tables import EXHIBITS, METRICS
+from drocox.paper.theory import Count
 from drocox.tuning import KEPT
 
 CHECKED = "checked"
@@ -308,7 +308,7 @@ def _of_split(
         runs = _printed(exhibit, printed)
         statistic = np.mean
     else:
-        runs = comparisons.exhibit_runs(exhibit, *VIEWS[view], out)
+        runs = comparisons.long_runs(exhibit, *VIEWS[view], out)
         runs = runs[runs["metric"].isin(METRICS)]
     return over_draws(_by_repeat(runs, ["model", "method", "metric"]), statistic)
 
@@ -347,8 +347,8 @@ COMPARISON_OF: dict[str, dict[str, Any]] = {
     "C11": {"metric": "f_a", "pairs": PAIRS, "tune_by": "f_a"},
     "C14": {"metric": "ci_percent", "pairs": PAIRS},
 }
-JUDGES = {
-    "C1": checked.table_one,
+COUNTS = {
+    "C1": theory.table_one,
     "C2": partial(best, **COMPARISON_OF["C2"]),
     "C3": partial(best, **COMPARISON_OF["C3"]),
     "C4": partial(best, **COMPARISON_OF["C4"]),
@@ -363,11 +363,11 @@ JUDGES = {
     "C13": _two_sides_win,
     "C14": _best_cells,
     "C15": _alpha_trades,
-    "C16": checked.bound_holds,
-    "C17": checked.dual_equals_primal,
-    "C18": checked.convex_and_blind,
-    "C19": checked.lipschitz,
-    "C20": checked.shrinking_fools,
+    "C16": theory.bound_holds,
+    "C17": theory.dual_equals_primal,
+    "C18": theory.convex_and_blind,
+    "C19": theory.lipschitz,
+    "C20": theory.shrinking_fools,
 }
 
 
@@ -462,7 +462,7 @@ def ledger(*, out: Path | str | None = None) -> pd.DataFrame:
     for name, claim in claims().items():
         views = [CHECKED] if claim["kind"] == "mathematics" else [PRINTED, *VIEWS]
         for view in views:
-            count = JUDGES[name](view, out)
+            count = COUNTS[name](view, out)
             word = verdict(claim, count)
             recurs = recurrence(claim, count)
             seen = ""

@@ -59,7 +59,7 @@ WORDS = (CLOSER, FARTHER, MOVED, UNDECIDED)
 # The long frame
 
 
-def exhibit_runs(
+def long_runs(
     exhibit: str, protocol: str, selection: str, out: Path | str | None = None
 ) -> pd.DataFrame:
     """The chosen runs of one of T2 to T17, long: the columns of :func:`chosen_runs`."""
@@ -75,8 +75,8 @@ def exhibit_runs(
 
 @cache
 def _of_the_book(exhibit: str, protocol: str, selection: str) -> pd.DataFrame:
-    """:func:`exhibit_runs` of the book's own store, which does not change."""
-    return exhibit_runs(exhibit, protocol, selection)
+    """:func:`long_runs` of the book's own store, which does not change."""
+    return long_runs(exhibit, protocol, selection)
 
 
 def chosen_runs(
@@ -108,7 +108,7 @@ def chosen_runs(
         if out is None:
             frames.append(_of_the_book(exhibit, protocol, selection))
         else:
-            frames.append(exhibit_runs(exhibit, protocol, selection, out))
+            frames.append(long_runs(exhibit, protocol, selection, out))
     runs = pd.concat(frames, ignore_index=True)
     return runs if exhibits else runs.head(0)
 
@@ -466,22 +466,3 @@ def power(table: pd.DataFrame) -> pd.DataFrame:
             "detectable_closing": experiments.detectable_closing(),
         }
     return pd.DataFrame.from_dict(rows, orient="index")
-
-
-def times_the_patients(detectable: pd.Series, wanted: float = 0.5) -> pd.Series:
-    """How many times as many patients a smaller difference would need.
-
-    Errors fall like one over the root of the number of patients.
-
-    Parameters
-    ----------
-    detectable : Series
-        Differences that are detectable now.
-    wanted : float
-        The one that should be.
-
-    Returns
-    -------
-    Series
-    """
-    return (detectable / wanted) ** 2

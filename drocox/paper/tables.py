@@ -112,7 +112,7 @@ def metrics_of(rows: pd.DataFrame, protocol: str) -> pd.DataFrame:
     return rows[list(names)].rename(columns=names)
 
 
-def chosen_runs(
+def main_runs(
     dataset: str,
     attribute: str,
     tune_by: str = "ci_percent",
@@ -138,7 +138,7 @@ def exhibit_runs(
     """
     _checks.one_of(exhibit, "exhibit", [*EXHIBITS, *SPLIT_EXHIBITS])
     if exhibit in EXHIBITS:
-        return chosen_runs(*EXHIBITS[exhibit], protocol, selection, out)
+        return main_runs(*EXHIBITS[exhibit], protocol, selection, out)
     runs = _runs_of(protocol, out, forensic=selection == "recovered")
     chosen = []
     for (_, _, model, name), rows, plain in _split_rows(runs, exhibit):
@@ -230,7 +230,7 @@ def main_table(
     """
     dataset = _checks.one_of(str(dataset).lower(), "data set", ATTRIBUTES)
     _checks.one_of(attribute, "attribute", ATTRIBUTES[dataset])
-    rows = chosen_runs(dataset, attribute, tune_by, protocol, selection, out)
+    rows = main_runs(dataset, attribute, tune_by, protocol, selection, out)
     printed = published_table(exhibit_id(dataset, attribute, tune_by))
     return _summary(rows, ROW, protocol, printed)
 

@@ -39,12 +39,12 @@ def ledger():
 
 def test_every_claim_has_a_judge_and_a_chapter():
     assert list(claims.claims()) == [f"C{i}" for i in range(1, 21)]
-    assert set(claims.claims()) == set(claims.JUDGES)
+    assert set(claims.claims()) == set(claims.COUNTS)
     for claim in claims.claims().values():
         assert (BOOK / claim["chapter"]).exists()
 
 
-@pytest.mark.parametrize("name", claims.JUDGES)
+@pytest.mark.parametrize("name", claims.COUNTS)
 def test_verdicts_are_the_recorded_ones(ledger, name):
     """Change claims.yml with open eyes: a verdict there is what readers are told."""
     rows = ledger[ledger["id"] == name].set_index("view")
@@ -130,7 +130,7 @@ def test_the_command_prints_number_threshold_verdict_and_link(capsys, monkeypatc
 @pytest.mark.parametrize("name", ["C2", "C6", "C7", "C8", "C9", "C10", "C12", "C13", "C15"])
 def test_a_resample_is_a_store_with_three_repeats(monkeypatch, no_memory, name):
     """What is counted for three repeats at once is what a judge finds who has only these."""
-    count = claims.JUDGES[name]("reproduced")
+    count = claims.COUNTS[name]("reproduced")
     choices = list(combinations(range(1, 11), 3))
     assert len(count.resampled) == len(choices) == 120
     load = store.load_runs
@@ -142,7 +142,7 @@ def test_a_resample_is_a_store_with_three_repeats(monkeypatch, no_memory, name):
 
         monkeypatch.setattr(store, "load_runs", three)
         forget()
-        few = claims.JUDGES[name]("reproduced")
+        few = claims.COUNTS[name]("reproduced")
         assert few.value == pytest.approx(count.resampled[k]) and few.of == count.of
 
 
@@ -174,7 +174,7 @@ def test_judges_can_say_no(monkeypatch, no_memory):
 
     monkeypatch.setattr(tables, "exhibit_runs", worse)
     for name in ("C2", "C3", "C4", "C11", "C14"):
-        count = claims.JUDGES[name]("reproduced")
+        count = claims.COUNTS[name]("reproduced")
         assert count.value == 0 and claims.verdict(claims.claims()[name], count) == "not"
         assert set(count.resampled) == {0}
 
@@ -197,7 +197,7 @@ def test_accuracy_rises_by_more_than_a_standard_error(monkeypatch, rise, expecte
     """Over ten repeats with deviations (ddof 0) of 0.03 it is sqrt(2 x 0.03^2 / 9) = 0.01414."""
     steps = {0.1: 0, 0.15: 0, 0.2: 0, 0.3: 1, 0.4: 1, 0.5: 2}  # 0.1 to 0.3, and 0.3 to 0.5
     by_alpha(monkeypatch, c_index=[0.7 + rise * steps[alpha] for alpha in ALPHAS])
-    assert claims.JUDGES["C9"]("corrected").value == expected
+    assert claims.COUNTS["C9"]("corrected").value == expected
 
 
 def test_standard_errors_over_alpha_by_hand():
@@ -224,7 +224,7 @@ def test_fairness_worsens_from_a_correlation_of_six_tenths_on(monkeypatch):
     at = with_correlation(0.6)
     below = with_correlation(19 / 35)  # 0.543, the next possible
     by_alpha(monkeypatch, f_i=at, f_g=below, f_cap=at[::-1], c_index=at)
-    count = claims.JUDGES["C10"]("corrected")
+    count = claims.COUNTS["C10"]("corrected")
     assert (count.value, count.of) == (3, 9)
     assert count.where == "flc f_i, support f_i, seer f_i"
 
@@ -232,7 +232,7 @@ def test_fairness_worsens_from_a_correlation_of_six_tenths_on(monkeypatch):
 @pytest.mark.parametrize(("rho", "expected"), [(19 / 35, 3), (17 / 35, 0)])
 def test_alpha_trades_from_a_correlation_of_one_half_on(monkeypatch, rho, expected):
     by_alpha(monkeypatch, c_index=list(range(6)), f_a=with_correlation(rho))
-    assert claims.JUDGES["C15"]("corrected").value == expected
+    assert claims.COUNTS["C15"]("corrected").value == expected
 
 
 def test_judges_read_the_store_they_are_given(monkeypatch, no_memory, tmp_path):
@@ -245,7 +245,7 @@ def test_judges_read_the_store_they_are_given(monkeypatch, no_memory, tmp_path):
 
     monkeypatch.setattr(store, "load_runs", load)
     for name in ("C2", "C9", "C13", "C14"):
-        assert claims.JUDGES[name]("corrected", tmp_path).of > 0
+        assert claims.COUNTS[name]("corrected", tmp_path).of > 0
     assert set(asked) == {("corrected", tmp_path)}
 
 

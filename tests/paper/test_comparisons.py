@@ -78,7 +78,7 @@ def test_words_by_hand():
 
 def test_support_by_age():
     """The one firm shift, from the table's runs by plain formulas."""
-    runs = tables.chosen_runs("support", "age", protocol="corrected")
+    runs = tables.main_runs("support", "age", protocol="corrected")
     gap = runs.pivot(index="repeat", columns="method", values="test_ci_signed_age")
     d = gap["Cox"] - gap["DRO-COX"]
     error = d.std() * np.sqrt(0.1 + 0.25)
@@ -117,7 +117,7 @@ def test_chosen_runs_are_those_of_the_tables(selection, tune_by):
 
 
 def test_the_fairest_of_several_stands_for_all():
-    runs = tables.chosen_runs("seer", "race", protocol="corrected")
+    runs = tables.main_runs("seer", "race", protocol="corrected")
     wide = runs.pivot(index="repeat", columns="method", values="test_ci_signed_race")
     linear_baselines = [name for name in comparisons.BASELINE if name.startswith("Cox")]
     fairest = wide[linear_baselines].abs().mean().idxmin()
@@ -207,14 +207,9 @@ def test_detectable_effects_are_seen_in_four_of_five():
     assert detectable_errors(10) == pytest.approx(3.15, abs=0.01)
 
 
-def test_smaller_differences_need_more_patients():
-    times = comparisons.times_the_patients(pd.Series([0.5, 1.0, 2.0]))
-    assert times.tolist() == [1, 4, 16]
-
-
 def test_leads_by_hand():
     found = comparisons.leads("f_a", pairs=[("seer", "race")])
-    runs = tables.chosen_runs("seer", "race", protocol="corrected")
+    runs = tables.main_runs("seer", "race", protocol="corrected")
     for model, rows in runs.groupby("model"):
         wide = rows.pivot(index="repeat", columns="method", values="test_f_a")
         robust = wide.columns.str.contains("DRO")

@@ -199,7 +199,7 @@ def test_an_incomplete_store_gives_what_is_there(tmp_path):
     invented.save(tmp_path, datasets=["seer"], methods=["Cox", "DRO-COX"], repeats=(1, 3))
     table = tables.main_table("seer", "race", out=tmp_path)
     assert table["method"].unique().tolist() == ["Cox", "DRO-COX"]
-    chosen = tables.chosen_runs("seer", "race", out=tmp_path)
+    chosen = tables.main_runs("seer", "race", out=tmp_path)
     assert chosen.groupby("method")["repeat"].apply(list).to_dict() == {
         "Cox": [1, 3],
         "DRO-COX": [1, 3],
@@ -224,7 +224,7 @@ def test_what_cox_lacks_is_left_out_or_refused(tmp_path):
         tables.main_table("seer", "race", out=tmp_path)
     invented.save(tmp_path, datasets=["seer"], methods=["Cox"], repeats=(1, 3))
     for how in selection.SELECTIONS:
-        chosen = tables.chosen_runs("seer", "race", selection=how, out=tmp_path)
+        chosen = tables.main_runs("seer", "race", selection=how, out=tmp_path)
         assert chosen.groupby("method")["repeat"].apply(list).tolist() == [[1, 3], [1, 3]]
 
 
@@ -235,7 +235,7 @@ def test_what_a_caller_edits_changes_no_later_table(stored):
         tables.published,
         tables.published_figure,
         lambda: tables.published_table("t2"),
-        lambda: tables.chosen_runs("seer", "race"),
+        lambda: tables.main_runs("seer", "race"),
         lambda: tables.main_table("seer", "race"),
         lambda: tables.alpha_table("seer"),
         lambda: tables.fidelity_cells(),

@@ -5,7 +5,7 @@ in plain Markdown (:mod:`plain`), the outputs of the last build that changed the
 they were computed on: digits far behind the point differ between processors. Nothing else in it
 depends on when or where it was made. `make book` refreshes twins, see :func:`refresh`.
 
-    python book/_ext/golden.py --check    exit 1 if a twin is missing, stale or unexecuted
+    python book/_ext/twins.py --check    exit 1 if a twin is missing, stale or unexecuted
 """
 
 import copy
@@ -107,7 +107,7 @@ def write(twin, path):
     path.write_text(dumps(twin), encoding="utf8")
 
 
-def printed(outputs):
+def without_figures(outputs):
     """Outputs of cells without their figures, whose last digits differ between platforms."""
     outputs = copy.deepcopy(outputs)
     for output in itertools.chain.from_iterable(outputs):
@@ -128,7 +128,11 @@ def refresh(source, executed):
         old = load(path)
         known = outputs(source)
         found = [cell.outputs for cell in code_cells(new)[1:]]
-        if known is not None and made_on(old) != here() and printed(known) == printed(found):
+        if (
+            known is not None
+            and made_on(old) != here()
+            and without_figures(known) == without_figures(found)
+        ):
             new = skeleton(source, known)
             new.metadata = old.metadata
         if dumps(old) == dumps(new):
