@@ -1,6 +1,6 @@
-"""Studies beyond the paper, on its data and on invented patients.
+"""Studies beyond the paper, on its data, on other public data and on simulated patients.
 
-They stand on the library and on the reproduction, and neither imports them. Each study is a module,
+They build on the library and on the reproduction, and neither imports them. Each study is a module,
 see :mod:`drocox.beyond.run`.
 """
 

@@ -1,13 +1,13 @@
-"""Planted minorities under censoring, a study: what of the answer hangs on follow-up?
+"""Planted minorities under censoring, a study: how much do the results depend on follow-up?
 
 The patients of :mod:`drocox.beyond.groups`, 4,000 of them with a minority of 20 % and a weak
-marker, once for each share of deaths that are seen, from all to 15 %. Features and dates of death
-of a draw are the same throughout: only the follow-up ends earlier. Linear models with an adversary
-over patients, at alpha = 0.2 (the minority's share) and 0.5.
+marker, once for each share of observed deaths, from all to 15 %. Features and dates of death of a
+draw are the same throughout: only the follow-up ends earlier. Linear models with an adversary over
+patients, at alpha = 0.2 (the minority's share) and 0.5.
 
-A c-index depends on censoring itself: it compares the pairs that can be ordered. So models are
-judged twice on fresh patients, once followed as briefly as those they learned from, once all
-followed until death (``..._followed``), which is one yardstick for all.
+A c-index depends on censoring itself, because it compares only the pairs that can be ordered. So
+models are evaluated twice on fresh patients: once with the follow-up of the training patients, and
+once with everybody followed until death (``..._followed``), which is the same yardstick for all.
 """
 
 import numpy as np
@@ -36,12 +36,7 @@ REPEATED = 5  # draws of each setting
 
 
 def jobs() -> list[dict]:
-    """Designs, shares of deaths that are seen, draws.
-
-    Returns
-    -------
-    list of dict
-    """
+    """One job for each design, share of observed deaths and draw."""
     return [
         {"design": design, "seen": seen, "draw": draw}
         for design in DESIGNS
@@ -51,21 +46,11 @@ def jobs() -> list[dict]:
 
 
 def rows(design: str, seen: float, draw: int) -> pd.DataFrame:
-    """All models on one draw of a planted minority, judged on fresh patients of either kind.
+    """All models on one draw of a planted minority, evaluated on fresh patients.
 
-    Parameters
-    ----------
-    design : str
-        A key of :data:`drocox.beyond.groups.DESIGNS`.
-    seen : float
-        Share of patients whose death is seen, on average.
-    draw : int
-
-    Returns
-    -------
-    DataFrame
-        A row for each method and alpha: c-indices within the minority and the majority, and of
-        DRO-COX the weight of the minority and of the first fifth of deaths.
+    ``seen`` is the expected share of observed deaths. Each row is a method and an alpha, with the
+    c-indices within the minority and the majority and, for DRO-COX, the weight of the minority and
+    of the first fifth of deaths.
     """
     seed = seed_of(design, MINORITY_SHARE, COHORT, HINT, draw)
     rate = censoring_rate(design, MINORITY_SHARE, seen)

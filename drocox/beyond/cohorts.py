@@ -1,9 +1,9 @@
-"""Patients of many data sets: their attributes, the groups that one covariate describes, halves.
+"""Patients of many data sets: their attributes, groups described by one covariate, and halves.
 
-Patients stand in an order of their own, so that the order of a file means nothing. The patients of
-a data set are dealt into halves A and B, evenly by event. What is cut is cut on A: age at its
-median there, and a covariate that describes a group (:class:`Group`) at its median there; a group
-needs enough events in the half where it is found.
+Patients are sorted by their values, so that the order of a file has no influence. The patients of a
+data set are split into halves A and B, stratified by event. All cut points come from A: age is cut
+at its median there, and so is a covariate that describes a group (:class:`Group`); a group needs
+enough events in the half in which it is found.
 """
 
 from collections.abc import Iterator
@@ -37,31 +37,16 @@ class Patients:
 
     @cached_property
     def risk(self) -> RiskSets:
-        """The time order."""
+        """The risk sets of these patients."""
         return risk_sets(self.data.time, self.data.event)
 
     def subset(self, rows: np.ndarray) -> "Patients":
-        """Some of the patients.
-
-        Parameters
-        ----------
-        rows : int array
-
-        Returns
-        -------
-        Patients
-        """
+        """The patients in the given rows."""
         some = {name: values[rows] for name, values in self.attributes.items()}
         return Patients(self.data.subset(rows), self.covariates.iloc[rows], some)
 
     def in_order(self) -> "Patients":
-        """The same in an order of their own, so that the order of the file means nothing.
-
-        Returns
-        -------
-        Patients
-            Sorted by time, event, features and attributes.
-        """
+        """The same patients, sorted by time, event, features and attributes."""
         columns = [self.data.time, self.data.event, *self.data.X.to_numpy().T]
         columns += list(self.attributes.values())
         return self.subset(np.lexsort([np.nan_to_num(one, nan=-np.inf) for one in columns[::-1]]))
@@ -69,24 +54,14 @@ class Patients:
 
 @dataclass(frozen=True)
 class Group:
-    """Patients whom one covariate describes: a level of a factor, or one side of a cut."""
+    """Patients described by one covariate: a level of a factor, or one side of a cut."""
 
     covariate: str
     value: float | str
     side: str  # "=", ">" or "≤"
 
     def members(self, covariates: pd.DataFrame) -> np.ndarray:
-        """Who belongs to it.
-
-        Parameters
-        ----------
-        covariates : DataFrame
-            Before encoding; whose covariate is missing is no member.
-
-        Returns
-        -------
-        bool array of shape (n,)
-        """
+        """Mask of the members; patients with a missing covariate are not members."""
         values = covariates[self.covariate]
         if self.side == "=":
             return (values == self.value).to_numpy(bool)
@@ -94,19 +69,10 @@ class Group:
 
 
 def described_groups(patients: Patients) -> list[Group]:
-    """Groups that one covariate describes: a level of a factor, either side of a median.
+    """Groups described by one covariate: a level of a factor, or either side of the median.
 
-    A number with two values is cut between them.
-
-    Parameters
-    ----------
-    patients : Patients
-        Of the half on which groups are found.
-
-    Returns
-    -------
-    list of Group
-        With at least 30 events and 10 to 90 % of the patients, in the order of the covariates.
+    Numbers with two values are cut between them. Groups have at least 30 events and 10 to 90 % of
+    the patients.
     """
     candidates = []
     for name, values in patients.covariates.items():
@@ -126,18 +92,7 @@ def described_groups(patients: Patients) -> list[Group]:
 
 
 def codes_of(patients: Patients, cuts: dict[str, float]) -> dict[str, np.ndarray]:
-    """Group codes by attribute, 0 and 1; -1: not known. Age: 1 above the cut.
-
-    Parameters
-    ----------
-    patients : Patients
-    cuts : dict of str to float
-        What values of each attribute are compared with.
-
-    Returns
-    -------
-    dict of str to int arrays of shape (n,)
-    """
+    """Group codes by attribute: 1 above the cut, else 0, and -1 where unknown."""
     out = {}
     for name, cut in cuts.items():
         values = patients.attributes[name]
@@ -146,16 +101,7 @@ def codes_of(patients: Patients, cuts: dict[str, float]) -> dict[str, np.ndarray
 
 
 def cuts_of(patients: Patients) -> dict[str, float]:
-    """Where each attribute is cut: age at the median of these patients.
-
-    Parameters
-    ----------
-    patients : Patients
-
-    Returns
-    -------
-    dict of str to float
-    """
+    """The cut point of each attribute; that of age is the median of these patients."""
     out = {}
     for name, values in patients.attributes.items():
         out[name] = float(np.nanmedian(values)) if name == "age" else 0.5
@@ -163,17 +109,7 @@ def cuts_of(patients: Patients) -> dict[str, float]:
 
 
 def load(name: str) -> Patients:
-    """Patients of a data set, in an order of their own, with the attributes that are judged.
-
-    Parameters
-    ----------
-    name : str
-        A data set of SurvSet that has been registered.
-
-    Returns
-    -------
-    Patients
-    """
+    """Patients of a registered SurvSet data set, sorted, with the study's attributes."""
     one = survset.load(name)
     attributes = {
         attribute: np.asarray(getattr(one, attribute), dtype=float)
@@ -185,18 +121,7 @@ def load(name: str) -> Patients:
 
 
 def halves(event: np.ndarray, split: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Rows to learn on and rows to judge on: two halves, evenly by event, both ways.
-
-    Parameters
-    ----------
-    event : array of shape (n,)
-    split : int
-        The seed.
-
-    Returns
-    -------
-    iterator of (int array, int array)
-    """
+    """Training rows and test rows: two halves, stratified by event, each in both roles."""
     dealt = assign_folds(event, 2, split)
     for half in (0, 1):
         yield np.flatnonzero(dealt == half), np.flatnonzero(dealt != half)

@@ -1,9 +1,9 @@
-"""What the controls of the study on many data sets say, from stored rows.
+"""Results of the controls of the study on many data sets, from stored rows.
 
-The rows are those of :mod:`drocox.beyond.controls` (study "controls") and, for names of models that
-are swapped, of :mod:`drocox.beyond.many`. Where there is nothing to find, 5 % of the draws should
-be called a finding; where an effect is planted, as many as possible; and 95 % of the intervals of
-one data set should contain what they estimate.
+The rows are those of :mod:`drocox.beyond.controls` (study "controls") and, where names of models
+are swapped, of :mod:`drocox.beyond.many`. Without an effect, 5 % of the draws should be rejected;
+with a planted effect, as many as possible; and 95 % of the intervals of one data set should contain
+the quantity that they estimate.
 """
 
 from dataclasses import replace
@@ -19,18 +19,7 @@ SWAPS = 200
 
 
 def permuted_draws(controls: pd.DataFrame) -> list[Pooled]:
-    """Pooled closings with labels that mean nothing.
-
-    Parameters
-    ----------
-    controls : DataFrame
-        Rows of the controls.
-
-    Returns
-    -------
-    list of Pooled
-        One for each draw.
-    """
+    """Pooled closings with permuted labels, one for each draw."""
     rows = controls[controls["kind"] == "permuted"]
     out = []
     for _, draw in rows.groupby("draw"):
@@ -40,56 +29,23 @@ def permuted_draws(controls: pd.DataFrame) -> list[Pooled]:
 
 
 def swapped_draws(runs: pd.DataFrame, column: str, draws: int = SWAPS) -> list[Pooled]:
-    """Pooled effects when the two models' names are swapped on a random half of the data sets.
-
-    Parameters
-    ----------
-    runs : DataFrame
-        Rows of the study.
-    column : str
-    draws : int
-
-    Returns
-    -------
-    list of Pooled
-    """
+    """Pooled effects when the two models' names are swapped on a random half of the data sets."""
     rows = effects(runs, column)
     signs = np.random.default_rng(0).choice([-1.0, 1.0], size=(draws, len(rows)))
     return [pool(sign * rows["effect"], rows["se"]) for sign in signs]
 
 
 def rejections(draws: list[Pooled], planted: float = 0.0) -> float:
-    """Share of draws whose mean differs from 0 at 5 %, with an effect added to all data sets.
+    """Share of draws whose mean differs from 0 at 5 % when ``planted`` points are added to it.
 
     An effect that all data sets share changes the mean and nothing else.
-
-    Parameters
-    ----------
-    draws : list of Pooled
-    planted : float
-        In points.
-
-    Returns
-    -------
-    float
     """
     moved = [replace(draw, mean=draw.mean + planted) for draw in draws]
     return float(np.mean([draw.p < 0.05 for draw in moved]))
 
 
 def power_table(runs: pd.DataFrame, controls: pd.DataFrame) -> pd.DataFrame:
-    """Shares of rejections without an effect, and with effects planted.
-
-    Parameters
-    ----------
-    runs, controls : DataFrame
-        Rows of the study and of its controls.
-
-    Returns
-    -------
-    DataFrame
-        By outcome, a column for each planted effect.
-    """
+    """Shares of rejections by outcome, without an effect and with planted effects (columns)."""
     draws = {
         "c": swapped_draws(runs, PRIMARIES["c"].column),
         "closing": permuted_draws(controls),
@@ -101,18 +57,10 @@ def power_table(runs: pd.DataFrame, controls: pd.DataFrame) -> pd.DataFrame:
 
 
 def coverage_table(controls: pd.DataFrame) -> pd.DataFrame:
-    """How often intervals of invented patients contain the mean over draws.
+    """How often intervals from simulated patients contain the mean over draws.
 
-    Parameters
-    ----------
-    controls : DataFrame
-        Rows of the controls.
-
-    Returns
-    -------
-    DataFrame
-        Rows (design, outcome): ``covered``, the share; ``ratio``, the root mean square of the
-        errors by the standard deviation of the estimates; ``draws``.
+    For each design and outcome: ``covered``, that share; ``ratio``, the root mean square of the
+    standard errors divided by the standard deviation of the estimates; ``draws``.
     """
     rows = controls[controls["kind"] == "coverage"]
     table = {}

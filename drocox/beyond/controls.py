@@ -1,14 +1,13 @@
-r"""Controls of the study on many data sets: what it finds where there is nothing, and how often its
-errors are right.
+"""Controls of the study on many data sets: false positives, and coverage of its intervals.
 
-**Permuted labels.** On each data set everything is learned as in the study. For judging only, the
-patients' labels of sex and of age are then dealt out anew, the same for all splits, 200 times. No
-group is left, so that every closing that is found is an error.
+**Permuted labels.** On each data set everything is learned as in the study. Only for evaluation,
+the patients' labels of sex and of age are then permuted 200 times, in the same way for all splits.
+The groups then mean nothing, so every closing that is found is an error.
 
-**Coverage.** Patients are invented 200 times by one law. The study's estimate varies from draw to
-draw; its standard error is right if the interval of 1.96 errors around it contains the mean over
-draws 95 times in 100. The law has groups that one linear score does not serve alike, so that
-DRO-COX and Cox differ.
+**Coverage.** Patients are simulated 200 times from one distribution. The study's estimate varies
+from draw to draw; its standard error is right if the interval of 1.96 errors around it contains the
+mean over draws 95 times in 100. One linear score does not serve the simulated groups equally well,
+so DRO-COX and Cox differ.
 """
 
 from collections.abc import Sequence
@@ -30,22 +29,13 @@ DESIGNS = {  # patients, rate of censoring
 
 
 def invented(patients: int, censoring: float, seed: int) -> cohorts.Patients:
-    r"""Invented patients, whose hazard depends on the features in a way that differs by sex.
+    r"""Simulated patients whose hazard depends on the features in a way that differs by sex.
 
     With eight standard normal features, of which the first is age, and :math:`s = \pm 1` by sex,
 
     .. math:: \log h = 0.5\, x_1 + 0.5\, x_2 + 0.4\, x_3 + 0.4\, s\, x_3 + 0.3\, s\, x_4 .
 
-    Parameters
-    ----------
-    patients : int
-    censoring : float
-        Rate of censoring; the common rate of events is 1.
-    seed : int
-
-    Returns
-    -------
-    Patients
+    ``censoring`` is the hazard of censoring; the baseline hazard of events is 1.
     """
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(patients, 8))
@@ -64,16 +54,9 @@ def invented(patients: int, censoring: float, seed: int) -> cohorts.Patients:
 
 
 def pair_points(scores: np.ndarray, time: np.ndarray, event: np.ndarray) -> tuple:
-    """Points and number of each pair of patients, by Algorithm B.1, literally.
+    """Points and number of each pair of patients by Algorithm B.1: two symmetric (n, n) arrays.
 
-    Parameters
-    ----------
-    scores, time, event : arrays of shape (n,)
-
-    Returns
-    -------
-    points, pairs : float32 arrays of shape (n, n)
-        Symmetric; points are 0, 1/2 or 1, so that sums over patients are exact.
+    Points are 0, 1/2 or 1, so that sums over patients are exact in float32.
     """
     higher = scores[:, None] > scores
     equal = scores[:, None] == scores
@@ -95,21 +78,10 @@ def pair_points(scores: np.ndarray, time: np.ndarray, event: np.ndarray) -> tupl
 
 
 def permuted_gaps(points: np.ndarray, pairs: np.ndarray, codes: np.ndarray) -> tuple:
-    """Gaps of many labellings of the same patients, and how they move without each patient.
+    """Gaps in points of k labellings of the same patients, the columns of ``codes``.
 
-    The same as :func:`drocox.beyond.learning.gap_of`, by one product of matrices for all.
-
-    Parameters
-    ----------
-    points, pairs : arrays of shape (n, n)
-        As from :func:`pair_points`.
-    codes : int array of shape (n, k)
-        A labelling in each column.
-
-    Returns
-    -------
-    gaps, moves : arrays of shape (k,) and (n, k)
-        In points.
+    Equals :func:`drocox.beyond.learning.gap_of`, with one matrix product for all labellings. Also
+    returned, of shape (n, k): the change of each gap when a patient is left out.
     """
     all_points = points.sum(axis=1, dtype=float)[:, None]
     all_pairs = pairs.sum(axis=1, dtype=float)[:, None]
@@ -129,20 +101,9 @@ def permuted_gaps(points: np.ndarray, pairs: np.ndarray, codes: np.ndarray) -> t
 def permuted(
     patients: cohorts.Patients, orders: np.ndarray, splits: Sequence[int] = range(many.SPLITS)
 ) -> pd.DataFrame:
-    """Closings with labels that mean nothing.
+    """Closings with permuted labels: a row with ``joint_closing`` and its error for each draw.
 
-    Parameters
-    ----------
-    patients : Patients
-    orders : int array of shape (n, draws)
-        Whose label each patient gets, in each draw.
-    splits : sequence of int
-        Seeds of the splits.
-
-    Returns
-    -------
-    DataFrame
-        A row for each draw: ``joint_closing`` and ``joint_closing_se``, as in the study.
+    Column d of ``orders`` says whose label each patient gets in draw d; ``splits`` are seeds.
     """
     primary = [name for name in cohorts.PRIMARY if name in patients.attributes]
     n, draws = orders.shape
@@ -178,12 +139,7 @@ def permuted(
 
 
 def jobs() -> list[dict]:
-    """Permutations of each registered data set with an attribute; then invented patients.
-
-    Returns
-    -------
-    list of dict
-    """
+    """Permutations of each registered data set with an attribute, then the simulated patients."""
     names = [job["name"] for job in many.jobs() if job["name"] in many.REGISTERED["included"]]
     labelled = [
         name
@@ -198,20 +154,10 @@ def jobs() -> list[dict]:
 
 
 def rows(kind: str, name: str, part: int) -> pd.DataFrame:
-    """One control.
+    """One control: a row for each draw, comparing DRO-COX (sharp, alpha 0.5) with Cox.
 
-    Parameters
-    ----------
-    kind : {"permuted", "coverage"}
-    name : str
-        A data set, or a design of invented patients.
-    part : int
-        Which draws of a design, from 0.
-
-    Returns
-    -------
-    DataFrame
-        A row for each draw, with the estimates of DRO-COX (sharp, alpha 0.5) against Cox.
+    ``name`` is a data set ("permuted") or a design of simulated patients ("coverage"), whose draws
+    are divided into numbered parts.
     """
     if kind == "permuted":
         patients = cohorts.load(name)

@@ -1,20 +1,20 @@
-r"""Groups that covariates describe: found by a search, served by an adversary who must say whom.
+r"""Groups described by covariates: found by a search, and protected by an adversary over groups.
 
-Groups are found on some patients and can then be told for any others. Four families: the groups of
-each named attribute, their intersections, the leaves of a tree on discordance, clusters of
-covariates.
+Groups are found on some patients and can then be recognised among any others. There are four kinds:
+the groups of each named attribute, their intersections, the leaves of a tree on discordance, and
+clusters of covariates.
 
-The robust Cox model lets an adversary weigh *patients*, after seeing their outcomes. Here he may
-weigh *groups* only, which covariates describe:
+In DRO-COX the adversary weighs *patients*, after seeing their outcomes. Here the adversary weighs
+only *groups*, which covariates describe:
 
 .. math:: \min_\theta \; \max_g \, [L_g(\theta) - r_g] + \varepsilon L(\theta), \qquad
           L_g(\theta) = \frac{1}{|g|} \sum_{i \in g} \ell_i(\theta), \quad r_g = 0,
 
 with everybody in the risk sets; or by *regret*, where :math:`L_g` is the group's own Cox loss per
-event, members compared with members only, and :math:`r_g = \min_\theta L_g(\theta)` what a model
-of the group's own would reach. Both are maxima of a few smooth convex functions. The Cox loss
-:math:`L` of everybody per event, times a small :math:`\varepsilon`, settles what groups cannot see:
-a feature that is constant in each of them.
+event, members compared with members only, and :math:`r_g = \min_\theta L_g(\theta)` is the loss of
+a model fitted to the group alone. Both are maxima of a few smooth convex functions. The Cox loss
+:math:`L` of everybody per event, times a small :math:`\varepsilon`, determines the coefficients
+that no group does: those of a feature that is constant in each group.
 """
 
 from collections.abc import Callable
@@ -67,7 +67,7 @@ def _named(part: SurvivalData, share: float) -> dict[str, Group]:
 
 
 def _leaves(part: SurvivalData, share: float) -> dict[str, Group]:
-    """Leaves of a tree on discordance, the worst first: one half fits Cox, the other the tree."""
+    """Leaves of a tree on discordance, worst first; Cox and tree are fitted to halves."""
     first = assign_folds(part.event, 2, seed=0) == 0
     fit, rest = part.subset(first), part.subset(~first)
     Z_fit, Z = scaled_features(fit, rest)
@@ -85,7 +85,7 @@ def _leaves(part: SurvivalData, share: float) -> dict[str, Group]:
 
 
 def _clusters(part: SurvivalData, share: float) -> dict[str, Group]:
-    """As many clusters of scaled covariates, up to five, as leave none below ``share``."""
+    """K-means clusters of scaled covariates: as many, up to five, as leave none below ``share``."""
     Z = scaled_features(part)[0]
     for k in range(MOST, 0, -1):
         means = KMeans(k, n_init=10, random_state=0).fit(Z)
@@ -107,23 +107,12 @@ FAMILIES = {"attributes": _attributes, "named": _named, "leaves": _leaves, "clus
 def found_groups(
     part: SurvivalData, family: str = "leaves", share: float = SHARE
 ) -> dict[str, Group]:
-    """Groups of some patients, described so that members can be told among any patients.
+    """Groups found on ``part``: functions from SurvivalData to a mask, by description.
 
-    Parameters
-    ----------
-    part : SurvivalData
-        The patients on whom groups are found; take others to judge a model by them.
-    family : {"leaves", "attributes", "named", "clusters"}
-        Leaves of a tree on the discordance of a Cox model, worst first; the groups of each named
-        attribute, which overlap; intersections of the named attributes; clusters of covariates by
-        k-means.
-    share : float
-        Smallest share of a group. Of intersections, leaves and clusters there are at most five.
-
-    Returns
-    -------
-    dict of str to function
-        By description; the function takes a SurvivalData and returns the mask of the members.
+    Evaluate a model by them on other patients. The families are "leaves" of a tree on the
+    discordance of a Cox model, worst first; "attributes", the groups of each named attribute, which
+    overlap; "named", intersections of the named attributes; "clusters" of covariates by k-means.
+    ``share`` is the smallest share of a group; except for attributes there are at most five.
     """
     return FAMILIES[family](part, share)
 
@@ -139,7 +128,7 @@ def _own_loss(X: torch.Tensor, time, event, members) -> Callable[[torch.Tensor],
 
 
 def _pieces(X: torch.Tensor, time, event, members, regret: bool) -> list[Callable]:
-    """What the adversary may choose from: functions of theta, one for each group."""
+    """The functions of theta whose maximum is minimised, one for each group."""
     if not regret:
         risk = risk_sets(time, event)
         shares = torch.from_numpy(members / members.sum(axis=1, keepdims=True))
@@ -154,26 +143,13 @@ def _pieces(X: torch.Tensor, time, event, members, regret: bool) -> list[Callabl
 
 
 def group_dro(X, time, event, members, *, regret: bool = False) -> np.ndarray:
-    r"""Coefficients with the smallest loss, or regret, of the group that has most of it.
+    r"""Coefficients that minimise the largest loss, or regret, of any group.
 
     Solved in the form :math:`\min t + \varepsilon L(\theta)` such that :math:`L_g(\theta) - r_g \le
-    t`, by sequential quadratic programming. The answer is checked: weights :math:`\lambda_g \ge 0`
+    t` by sequential quadratic programming. The solution is checked: weights :math:`\lambda_g \ge 0`
     of the worst groups that sum to 1 have :math:`\sum_g \lambda_g \nabla L_g + \varepsilon \nabla L
-    = 0`, which is sufficient as all is convex.
-
-    Parameters
-    ----------
-    X : array of shape (n, d)
-        Scaled features.
-    time, event : arrays of shape (n,)
-    members : bool array of shape (k, n)
-        A row for each group; they may overlap, and need not cover everybody.
-    regret : bool
-        Whether a group's loss is its own and measured against its own best model.
-
-    Returns
-    -------
-    array of shape (d,)
+    = 0`, which is sufficient because the problem is convex. Groups (rows of ``members``) may
+    overlap and need not cover everybody.
     """
     X = torch.from_numpy(_checks.numbers(X, "X", 2))
     time, event = _checks.outcomes(time, event)
@@ -224,37 +200,17 @@ def group_dro(X, time, event, members, *, regret: bool = False) -> np.ndarray:
 
 
 def by_group(X: np.ndarray, members: np.ndarray) -> np.ndarray:
-    """Features that give each group a level and coefficients of its own.
-
-    Parameters
-    ----------
-    X : array of shape (n, d)
-    members : bool array of shape (k, n)
-
-    Returns
-    -------
-    array of shape (n, d + k (d + 1))
-    """
+    """Features, (n, d + k (d + 1)), that give k groups their own level and coefficients."""
     more = np.column_stack([X, np.ones(len(X))])
     return np.hstack([X, *(row[:, None] * more for row in np.asarray(members))])
 
 
 def own_effects(X: np.ndarray, time, event, members: np.ndarray) -> np.ndarray:
-    r"""Coefficients of a Cox model in which groups may differ from the others.
+    r"""Coefficients for :func:`by_group`: a Cox model in which groups may differ.
 
-    The sum of losses plus :math:`\frac{1}{2 \tau^2} \lVert \delta \rVert^2`, where :math:`\delta`
-    are the coefficients that only groups have: a normal prior of deviation :math:`\tau = 1/2` draws
-    them together, and keeps them finite where a few deaths could be told apart completely.
-
-    Parameters
-    ----------
-    X, time, event, members
-        As in :func:`group_dro`.
-
-    Returns
-    -------
-    array of shape (d + k (d + 1),)
-        Of the features that :func:`by_group` makes.
+    Minimises the sum of losses plus :math:`\frac{1}{2 \tau^2} \lVert \delta \rVert^2`, where
+    :math:`\delta` are the coefficients of the groups: a normal prior with standard deviation
+    :math:`\tau = 1/2` shrinks them towards 0 and keeps them finite under separation.
     """
     wide = torch.from_numpy(by_group(X, members))
     risk = risk_sets(time, event)

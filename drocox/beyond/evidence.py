@@ -1,6 +1,6 @@
-"""What the study on many data sets says: its preregistered analysis, from stored rows.
+"""Results of the study on many data sets: its preregistered analysis, from stored rows.
 
-The rows are those of :mod:`drocox.beyond.many` (study "many"); the mathematics is that of
+``runs`` are the rows of :mod:`drocox.beyond.many` (study "many"); the statistics are those of
 :mod:`drocox.beyond.pooled`, and the controls are analysed in :mod:`drocox.beyond.control_evidence`.
 """
 
@@ -22,7 +22,7 @@ HARMLESS = -0.5  # points of c-index that the next data set loses at most, with 
 
 
 class Outcome(NamedTuple):
-    """A column of the rows, and the margin within which it does not matter."""
+    """A column of the rows, and the margin within which a difference is irrelevant."""
 
     column: str
     margin: float
@@ -41,18 +41,7 @@ SECONDS = {  # what a claim needs besides
 
 
 def of_model(runs: pd.DataFrame, setting: Setting = DRO) -> pd.DataFrame:
-    """Rows of one model, as far as its optima are certified.
-
-    Parameters
-    ----------
-    runs : DataFrame
-        Rows of the study.
-    setting : Setting
-
-    Returns
-    -------
-    DataFrame
-    """
+    """Rows of one model whose optima are certified."""
     rows = runs[runs["method"] == setting.method]
     if not np.isnan(setting.alpha):  # where alpha is tuned it is a mean
         rows = rows[np.isclose(rows["alpha"], setting.alpha)]
@@ -65,22 +54,10 @@ def of_model(runs: pd.DataFrame, setting: Setting = DRO) -> pd.DataFrame:
 def effects(
     runs: pd.DataFrame, column: str, setting: Setting = DRO, *, which: str = "included"
 ) -> pd.DataFrame:
-    """One effect per data set.
+    """``effect`` and ``se`` by data set, of an outcome that does not depend on the attribute.
 
-    Parameters
-    ----------
-    runs : DataFrame
-        Rows of the study.
-    column : str
-        Of an outcome that is the same for all attributes of a data set.
-    setting : Setting
-    which : {"included", "beside"}
-        Data sets that count, or those that suggested the contrast.
-
-    Returns
-    -------
-    DataFrame
-        ``effect`` and ``se`` by data set; those without the outcome are left out.
+    ``which`` is "included", the data sets that count, or "beside", those that suggested the
+    contrast.
     """
     rows = of_model(runs, setting).drop_duplicates("dataset").set_index("dataset")
     rows = rows[rows.index.isin(list(REGISTERED[which]))]
@@ -89,19 +66,7 @@ def effects(
 
 
 def pooled(runs: pd.DataFrame, column: str, setting: Setting = DRO) -> Pooled:
-    """The mean effect over the data sets that count.
-
-    Parameters
-    ----------
-    runs : DataFrame
-        Rows of the study.
-    column : str
-    setting : Setting
-
-    Returns
-    -------
-    Pooled
-    """
+    """The mean effect over the included data sets."""
     rows = effects(runs, column, setting)
     return pool(rows["effect"], rows["se"])
 
@@ -117,19 +82,8 @@ class Mean(NamedTuple):
 def equal_weights(runs: pd.DataFrame, column: str, setting: Setting = DRO) -> Mean:
     """The mean effect when every data set counts the same, by Student's t over data sets.
 
-    It was added after the results: where two models nearly agree errors are small, and such data
-    sets weigh most in :func:`pooled`.
-
-    Parameters
-    ----------
-    runs : DataFrame
-        Rows of the study.
-    column : str
-    setting : Setting
-
-    Returns
-    -------
-    Mean
+    It was added after the results were known: where two models nearly agree, standard errors are
+    small, and such data sets have the largest weights in :func:`pooled`.
     """
     effect = effects(runs, column, setting)["effect"]
     k = len(effect)
@@ -159,18 +113,7 @@ def _described(result: Pooled, margin: float) -> dict:
 
 
 def primary_table(runs: pd.DataFrame) -> pd.DataFrame:
-    """The three primary outcomes, with Holm's p-values, and what claims need besides.
-
-    Parameters
-    ----------
-    runs : DataFrame
-        Rows of the study.
-
-    Returns
-    -------
-    DataFrame
-        A row for each outcome; ``p_holm`` for the primary ones only.
-    """
+    """A row for each outcome, primary ones with Holm's p-values (``p_holm``)."""
     table = {
         name: _described(pooled(runs, outcome.column), outcome.margin)
         for name, outcome in (PRIMARIES | SECONDS).items()
@@ -181,7 +124,7 @@ def primary_table(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 class Claims(NamedTuple):
-    """What the preregistration allows to be said."""
+    """The preregistered claims, and the lower bound of the next change in c-index."""
 
     c_differs: bool
     closes: bool
@@ -192,17 +135,7 @@ class Claims(NamedTuple):
 
 
 def claims(runs: pd.DataFrame) -> Claims:
-    """The preregistered claims.
-
-    Parameters
-    ----------
-    runs : DataFrame
-        Rows of the study.
-
-    Returns
-    -------
-    Claims
-    """
+    """The preregistered claims, evaluated on these rows."""
     table = primary_table(runs)
     significant = table["p_holm"] < 0.05
     above = table["mean"] > 0
@@ -220,18 +153,7 @@ def claims(runs: pd.DataFrame) -> Claims:
 
 
 def share_of_gap(runs: pd.DataFrame, setting: Setting = DRO) -> Share:
-    """The share of Cox's gaps by sex and age that closes.
-
-    Parameters
-    ----------
-    runs : DataFrame
-        Rows of the study.
-    setting : Setting
-
-    Returns
-    -------
-    Share
-    """
+    """The share of Cox's gaps by sex and age that a model closes."""
     rows = of_model(runs, setting)
     counts = rows["dataset"].isin(list(REGISTERED["included"])) & rows["attribute"].isin(PRIMARY)
     sums = rows[counts].groupby("dataset")[["product_cox", "product"]].sum()
@@ -239,19 +161,7 @@ def share_of_gap(runs: pd.DataFrame, setting: Setting = DRO) -> Share:
 
 
 def by_attribute(runs: pd.DataFrame, setting: Setting = DRO) -> pd.DataFrame:
-    """Closing and guard of each attribute alone, pooled where it can be.
-
-    Parameters
-    ----------
-    runs : DataFrame
-        Rows of the study.
-    setting : Setting
-
-    Returns
-    -------
-    DataFrame
-        Rows (attribute, outcome).
-    """
+    """Closing and guard of each attribute alone, pooled where enough data sets have it."""
     rows = of_model(runs, setting)
     rows = rows[rows["dataset"].isin(list(REGISTERED["included"]))]
     table = {}
@@ -265,16 +175,7 @@ def by_attribute(runs: pd.DataFrame, setting: Setting = DRO) -> pd.DataFrame:
 
 
 def label(setting: Setting) -> str:
-    """Name of a model on the page.
-
-    Parameters
-    ----------
-    setting : Setting
-
-    Returns
-    -------
-    str
-    """
+    """Name of a model for readers."""
     if setting.method == "ridge Cox":
         return f"ridge Cox, penalty {setting.penalty:g}"
     if np.isnan(setting.alpha):
@@ -284,18 +185,7 @@ def label(setting: Setting) -> str:
 
 
 def all_models(runs: pd.DataFrame) -> pd.DataFrame:
-    """Every model against Cox on the three outcomes: exploratory but for the first.
-
-    Parameters
-    ----------
-    runs : DataFrame
-        Rows of the study.
-
-    Returns
-    -------
-    DataFrame
-        Rows (model, outcome).
-    """
+    """Every model against Cox on the three outcomes; exploratory except for the first model."""
     table = {}
     for setting in SETTINGS:
         for name, outcome in PRIMARIES.items():
@@ -306,18 +196,10 @@ def all_models(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def accuracy_table(runs: pd.DataFrame) -> pd.DataFrame:
-    """Brier scores and calibration slopes, with data sets as the unit.
+    """Brier scores and calibration slopes by model, with data sets as the unit.
 
-    Parameters
-    ----------
-    runs : DataFrame
-        Rows of the study.
-
-    Returns
-    -------
-    DataFrame
-        By model: ``ibs_diff``, the mean difference to Cox times 100, with its 95 % interval
-        (Student's t over data sets); ``slope``, its median, and quartiles.
+    ``ibs_diff`` is the mean difference from Cox times 100, with its 95 % interval (Student's t over
+    data sets); ``slope`` is the median, with quartiles.
     """
     cox = of_model(runs, COX).drop_duplicates("dataset").set_index("dataset")["ibs"]
     table = {}
@@ -349,18 +231,7 @@ MODERATORS = {
 
 
 def moderator_table(runs: pd.DataFrame) -> pd.DataFrame:
-    """How the primary outcomes change with one standard deviation of each moderator.
-
-    Parameters
-    ----------
-    runs : DataFrame
-        Rows of the study.
-
-    Returns
-    -------
-    DataFrame
-        Rows (moderator, outcome): ``slope``, its 95 % interval and p-value, ``data_sets``.
-    """
+    """How the primary outcomes change with one standard deviation of each moderator."""
     facts = of_model(runs).drop_duplicates("dataset").set_index("dataset")
     table = {}
     for moderator, value in MODERATORS.items():

@@ -1,12 +1,12 @@
-r"""DRO-COX with a free baseline: a hazard of its own for each event time, solved and certified.
+r"""DRO-COX with a free baseline: one hazard for each event time, solved and certified.
 
 With a hazard :math:`\lambda_k` at each event time the full loss is
 
 .. math:: \ell_i = -\delta_i (f_i + \log \lambda_{k(i)}) + e^{f_i} \sum_{t_k \le Y_i} \lambda_k ,
 
 a function of patient :math:`i` alone. The worst case over it is convex in :math:`\theta` and
-:math:`\log \lambda`. For fixed weights :math:`q` the best hazards are Breslow's, and what is left
-is Cox regression with case weights :math:`q`: its minimum is a lower bound.
+:math:`\log \lambda`. For fixed weights :math:`q` the best hazards are Breslow's, and the remaining
+problem is Cox regression with case weights :math:`q`, whose minimum is a lower bound.
 """
 
 import numpy as np
@@ -19,21 +19,9 @@ from drocox.solver import minimise
 
 
 def free_baseline(X, time, event, alpha: float, *, rule="sharp", n_iter=3000) -> tuple:
-    """DRO risk of the full loss, minimised over coefficients and hazards at once.
+    """Minimise the DRO risk of the full loss over coefficients and hazards, by L-BFGS.
 
-    Parameters
-    ----------
-    X : array of shape (n, d)
-    time, event : arrays of shape (n,)
-    alpha : float in (0, 1)
-    rule : {"paper", "definition", "sharp"}
-    n_iter : int
-        Most steps of L-BFGS.
-
-    Returns
-    -------
-    coef, risk, bound : array of shape (d,), float, float
-        No coefficients and hazards have a risk below the bound.
+    Returns the coefficients, the risk, and a bound below which no coefficients and hazards can go.
     """
     n, d = X.shape
     c = np.array([dual_constant(alpha, rule=rule)])

@@ -1,14 +1,14 @@
-r"""Groups nobody named, a study: whom do models serve that nobody could tell them about?
+r"""Groups nobody named, a study: which groups do models serve that were given no groups?
 
-First patients are invented, with a minority planted among them that is different in one of five
-ways; then real patients of the paper's three data sets, in groups that a third of them found.
-Linear models with an adversary over patients, and the answers of :mod:`drocox.beyond.described` to
-groups that are told, judged within the groups.
+First with simulated patients, among whom a minority is planted that differs in one of five ways;
+then with the patients of the paper's three data sets, in groups that were found on a third of them.
+Linear models with an adversary over patients, and the models of :mod:`drocox.beyond.described`,
+which are given groups, are evaluated within the groups.
 
-Invented patients die with hazard :math:`h = e^f` and are censored with hazard :math:`r`, so that
-patient i's death is seen with probability :math:`h_i / (h_i + r)`. The scores :math:`f` of either
-kind are normal of variance 1, about 0 or about the minority's level :math:`b`: the share of deaths
-that are seen is, with :math:`Z` standard normal and :math:`s` the minority's share,
+Simulated patients die with hazard :math:`h = e^f` and are censored with hazard :math:`r`, so that
+the death of patient i is observed with probability :math:`h_i / (h_i + r)`. The scores :math:`f` of
+majority and minority are normal with variance 1 and mean 0 or the minority's level :math:`b`: the
+share of observed deaths is, with :math:`Z` standard normal and :math:`s` the minority's share,
 
 .. math:: (1 - s) \, E \sigma(Z - \log r) + s \, E \sigma(Z + b - \log r), \qquad
           \sigma(z) = \frac{1}{1 + e^{-z}} .
@@ -57,21 +57,7 @@ NODES = 80  # of the quadrature over normal scores
 
 
 def share_of_events(design: str, share: float, rate: float) -> float:
-    """Expected share of patients whose death is seen.
-
-    Parameters
-    ----------
-    design : str
-        A key of :data:`DESIGNS`.
-    share : float
-        Of the minority.
-    rate : float
-        Hazard of being censored.
-
-    Returns
-    -------
-    float
-    """
+    """Expected share of observed deaths when ``rate`` is the hazard of censoring."""
     if rate == 0:
         return 1.0
     nodes, weights = np.polynomial.hermite_e.hermegauss(NODES)
@@ -83,20 +69,7 @@ def share_of_events(design: str, share: float, rate: float) -> float:
 
 
 def censoring_rate(design: str, share: float, events: float) -> float:
-    """Hazard of being censored with which a given share of deaths is seen.
-
-    Parameters
-    ----------
-    design : str
-    share : float
-        Of the minority.
-    events : float in (0, 1]
-        Share of patients whose death is seen; 1 is no censoring.
-
-    Returns
-    -------
-    float
-    """
+    """Hazard of censoring at which a share ``events`` of the deaths is observed."""
     if events == 1:
         return 0.0
 
@@ -109,25 +82,13 @@ def censoring_rate(design: str, share: float, events: float) -> float:
 def planted(
     design: str, minority: np.ndarray, marker: float, seed, rate: float = CENSORING
 ) -> SurvivalData:
-    """Invented patients: eight standard normal features, and a marker that hints at the minority.
+    """Simulated patients: eight standard normal features and a marker of the minority.
 
-    Parameters
-    ----------
-    design : {"opposite", "other", "other-early", "other-late", "early"}
-        What is different about the minority.
-    minority : bool array of shape (n,)
-    marker : float
-        By how many standard deviations the mean of the marker is higher in the minority.
-    seed : int or sequence of int
-        With the same seed, features and deaths are the same at every rate of censoring.
-    rate : float
-        Hazard of being censored, the same for all; 0 follows everybody until death.
-
-    Returns
-    -------
-    SurvivalData
-        Exponential times, censored by exponential times; ``minority`` is its only attribute in
-        ``groups``.
+    The mean of the marker is higher in the minority by ``marker`` standard deviations, and
+    ``design`` says how the minority's hazard differs. Times are exponential and censored by
+    exponential times of hazard ``rate``, where 0 follows everybody until death; with the same seed,
+    features and deaths are the same at every rate. The only attribute in ``groups`` is
+    ``minority``.
     """
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((len(minority), len(NAMES)))
@@ -146,19 +107,8 @@ def planted(
 def fits(train: SurvivalData, X, alphas: Sequence[float]) -> Iterator[tuple]:
     """Certified optima with an adversary over patients: name, alpha and coefficients.
 
-    Parameters
-    ----------
-    train : SurvivalData
-    X : array of shape (n, d)
-        Its scaled features.
-    alphas : sequence of float
-        Shares to protect.
-
-    Returns
-    -------
-    iterator of (str, float, array)
-        Cox first, with alpha 1. CVaR is left out where alpha is at least the share of events: then
-        it is Cox.
+    Cox comes first, with alpha 1. CVaR is left out where alpha is at least the share of events,
+    because it is then the same as Cox.
     """
     risk = risk_sets(train.time, train.event)
     half = heldout.assign_folds(train.event, 2, seed=0) == 0
@@ -181,9 +131,9 @@ def fits(train: SurvivalData, X, alphas: Sequence[float]) -> Iterator[tuple]:
 
 
 def _group_fits(X, Z, train: SurvivalData, groups: list, words: str) -> Iterator[tuple]:
-    """Three answers to groups that are told: name, scores of the training and of other patients.
+    """Three models that are given groups: name, scores of the training and of other patients.
 
-    ``groups`` holds the masks of the members among both.
+    ``groups`` holds the members' masks among both.
     """
     time, event = train.time, train.event
     members = np.array([inside for inside, _ in groups])
@@ -196,42 +146,18 @@ def _group_fits(X, Z, train: SurvivalData, groups: list, words: str) -> Iterator
 
 
 def seed_of(design: str, share: float, n: int, marker: float, draw: int) -> list[int]:
-    """Seed of the patients of a draw; with a 1 more at its end, of those who judge.
-
-    Parameters
-    ----------
-    design : str
-    share : float
-    n : int
-    marker : float
-    draw : int
-
-    Returns
-    -------
-    list of int
-    """
+    """Seed of the training patients of a draw; with a 1 appended, that of the test patients."""
     return [list(DESIGNS).index(design), round(100 * share), n, round(10 * marker), draw]
 
 
 def minority_alone(train: SurvivalData, X) -> np.ndarray:
-    """Coefficients of a Cox model that is fitted to the minority only.
-
-    Parameters
-    ----------
-    train : SurvivalData
-    X : array of shape (n, d)
-        Its scaled features.
-
-    Returns
-    -------
-    array of shape (d,)
-    """
+    """Coefficients of a Cox model that is fitted to the minority only."""
     inside = train.groups["minority"] == 1
     return minimise(X[inside], risk_sets(train.time[inside], train.event[inside]), 1).coef
 
 
 def _planted_rows(design: str, share: float, n: int, marker: float, draw: int) -> pd.DataFrame:
-    """All methods on one draw of a planted minority, judged on fresh patients of either kind."""
+    """All methods on one draw of a planted minority, evaluated on fresh patients of both groups."""
     seed = seed_of(design, share, n, marker, draw)
     minority = np.arange(n) < round(share * n)
     kinds = np.arange(2 * TEST_PATIENTS) < TEST_PATIENTS
@@ -263,20 +189,7 @@ def _planted_rows(design: str, share: float, n: int, marker: float, draw: int) -
 
 
 def weight_of(train: SurvivalData, scores: np.ndarray, alpha: float) -> dict[str, float]:
-    """Whom the adversary picks: his weight on the minority, and on the first fifth of deaths.
-
-    Parameters
-    ----------
-    train : SurvivalData
-    scores : array of shape (n,)
-    alpha : float
-        Of the ball with the sharp constant.
-
-    Returns
-    -------
-    dict
-        ``q_minority`` and ``q_first_fifth``.
-    """
+    """The adversary's weight on the minority and on the first fifth of deaths (sharp constant)."""
     losses = cox_losses(torch.from_numpy(scores), train.time, train.event)
     q = worst_case_weights(losses, alpha, rule="sharp").numpy()
     early = train.time <= np.quantile(train.time[train.event], 0.2)
@@ -288,17 +201,9 @@ def weight_of(train: SurvivalData, scores: np.ndarray, alpha: float) -> dict[str
 
 
 def lpl(judged: heldout.HeldOut, members: np.ndarray) -> tuple[float, np.ndarray]:
-    """Log partial likelihood per event in the group's own risk sets, fold by fold.
+    """Log partial likelihood per event in the group's own risk sets, and its jackknife values.
 
-    Parameters
-    ----------
-    judged : heldout.HeldOut
-    members : bool array of shape (n,)
-
-    Returns
-    -------
-    float, array of shape (n,)
-        The value, and (to first order) its values without each patient in turn.
+    Computed fold by fold; the value without each patient is a first-order approximation.
     """
     parts = np.zeros((len(members), 2))  # what is lost with each patient
     total = 0.0
@@ -321,7 +226,7 @@ CRITERIA["calibration"] = heldout.HeldOut.calibration
 
 
 def _intervals(name: str, values, without, forward=np.asarray, back=np.asarray) -> dict:
-    """Columns: values of several groups, with intervals that hold for all of them at once."""
+    """Columns with the values of several groups and simultaneous intervals."""
     covariance, df = intervals.jackknife(forward(without).T)
     critical, _ = intervals.simultaneous(covariance, df)
     half = critical * np.sqrt(np.diag(covariance))
@@ -332,10 +237,10 @@ def _intervals(name: str, values, without, forward=np.asarray, back=np.asarray) 
 def _judge(
     judged: dict[tuple[str, float | None], heldout.HeldOut], members: dict[str, np.ndarray]
 ) -> pd.DataFrame:
-    """All models in the groups of one family, with intervals, and what they gain over Cox.
+    """All models in the groups of one family, with intervals, and their gains over Cox.
 
-    Models are told by method and alpha (None: it has none). Intervals hold for the groups of the
-    family at once: not for several families, nor for several models.
+    Models are identified by method and alpha (None if they have none). Intervals are simultaneous
+    over the groups of one family, not over several families or models.
     """
     tables = []
     of_cox = {}
@@ -357,7 +262,7 @@ def _judge(
 
 
 def _real_rows(dataset: str, third: int) -> pd.DataFrame:
-    """All models on two thirds of a data set, cross-fitted; the other third found the groups."""
+    """All models cross-fitted on two thirds of a data set; groups come from the other third."""
     data = load_dataset(dataset)
     finds = heldout.assign_folds(data.event, 3, seed=0) == third - 1
     rest = data.subset(~finds)
@@ -398,12 +303,7 @@ TOLD_FAMILIES = ("named", "leaves", "clusters")  # families that are told to som
 
 
 def jobs() -> list[dict]:
-    """Draws of planted minorities, and for each data set who finds the groups.
-
-    Returns
-    -------
-    list of dict
-    """
+    """Draws of planted minorities and, for each data set, the third on which groups are found."""
     keys = ("design", "share", "n", "marker", "draw")
     drawn = [(d, *size, draw) for size in SIZES for d in DESIGNS for draw in range(1, 6)]
     out = [dict(zip(keys, values, strict=True)) for values in drawn]
@@ -411,17 +311,6 @@ def jobs() -> list[dict]:
 
 
 def rows(**job) -> pd.DataFrame:
-    """Do one job.
-
-    Parameters
-    ----------
-    **job
-        One of :func:`jobs`.
-
-    Returns
-    -------
-    DataFrame
-        A row for each method; with real patients for each method and group.
-    """
+    """Run one job: a row for each method, or with real patients for each method and group."""
     out = _real_rows(**job) if "dataset" in job else _planted_rows(**job)
     return out.assign(moved=np.where(out["method"].isin(STABLE), 0.0, np.nan))

@@ -1,9 +1,8 @@
-r"""What one half of the patients decides: models, cuts, directions of gaps and the worst group.
+r"""All decisions that are made on one half of the patients: models, cuts, signs, the worst group.
 
-All that is learned is learned on half A: medians and scales of features, the models, and, from
-scores that are cross-fitted inside A, the sign :math:`s` of Cox's gap and the group that Cox serves
-worst. Every model minimises the mean loss or its worst case with a small ridge, so that each has a
-minimum, and is certified:
+Half A determines the medians and scales of features, the models and, from scores cross-fitted
+inside A, the sign :math:`s` of Cox's gap and the group that Cox serves worst. Every model minimises
+the mean loss or its worst case with a small ridge, so that a minimum exists, and is certified:
 
 .. math:: \min_\theta\ R_\alpha(\theta) + \tfrac{\lambda}{2} \lVert\theta\rVert^2 .
 """
@@ -37,7 +36,7 @@ class Setting:
 
     @property
     def split(self) -> bool:
-        """Whether losses are those of sample splitting."""
+        """Whether the losses are those of sample splitting."""
         return "SPLIT" in self.method
 
 
@@ -60,7 +59,7 @@ SETTINGS = (
 
 @dataclass(frozen=True)
 class Learned:
-    """What one half decides: everything but the outcomes by which it is judged."""
+    """Everything learned on one half, to be evaluated on the other."""
 
     models: dict[Setting, Solution]
     tuned: float  # the alpha that the paper's rule chose; NaN: no attribute to tune by
@@ -76,21 +75,7 @@ class Learned:
 
 
 def fit(X: np.ndarray, patients: Patients, setting: Setting, seed: int) -> Solution:
-    """One certified model.
-
-    Parameters
-    ----------
-    X : array of shape (n, d)
-        Scaled features.
-    patients : Patients
-    setting : Setting
-    seed : int
-        Of the halves of sample splitting.
-
-    Returns
-    -------
-    Solution
-    """
+    """One certified model of scaled features; the seed draws the halves of sample splitting."""
     event = patients.data.event
     return minimise(
         X,
@@ -103,32 +88,12 @@ def fit(X: np.ndarray, patients: Patients, setting: Setting, seed: int) -> Solut
 
 
 def scores_of(X: np.ndarray, coef: np.ndarray) -> np.ndarray:
-    """Scores, equal for equal covariates on every platform.
-
-    Parameters
-    ----------
-    X : array of shape (n, d)
-    coef : array of shape (d,)
-
-    Returns
-    -------
-    array of shape (n,)
-    """
+    """Scores, equal for equal covariates on every platform."""
     return np.round(X @ coef, ROUNDED) + 0.0  # no negative zeros
 
 
 def cross_fitted(patients: Patients, seed: int) -> dict[Setting, HeldOut]:
-    """Scores of Cox and of DRO-COX for patients whom the model has not seen, within one half.
-
-    Parameters
-    ----------
-    patients : Patients
-    seed : int
-
-    Returns
-    -------
-    dict of Setting to HeldOut
-    """
+    """Held-out scores of Cox and of DRO-COX within one half."""
     data = patients.data
     fold = assign_folds(data.event, FOLDS, seed)
     scores = {setting: np.empty(len(data)) for setting in (COX, DRO)}
@@ -143,22 +108,10 @@ def cross_fitted(patients: Patients, seed: int) -> dict[Setting, HeldOut]:
 
 
 def tuned_alpha(patients: Patients, attributes: Sequence[str], seed: int) -> float:
-    """Alpha by the paper's rule: three quarters fit, one validates.
+    """Alpha by the paper's rule on one half, with a quarter of it for validation.
 
-    Of the paper's six alphas, with its constant, those are eligible that keep 95 % of Cox's
-    c-index; the smallest imparity wins, a mean over attributes.
-
-    Parameters
-    ----------
-    patients : Patients
-        One half.
-    attributes : sequence of str
-    seed : int
-
-    Returns
-    -------
-    float
-        NaN without attributes.
+    Of the paper's six alphas, with its constant, those that keep 95 % of Cox's c-index are
+    eligible; the smallest imparity, averaged over attributes, wins. NaN without attributes.
     """
     if not attributes:
         return np.nan
@@ -186,17 +139,9 @@ def _fraction(counts: concordance.Counts, members: np.ndarray) -> float:
 
 
 def gap_of(held: HeldOut, codes: np.ndarray) -> Estimate:
-    """Gap of an attribute: the second group's concordance fraction less the first's, in points.
+    """Gap of an attribute: the second group's concordance fraction minus the first's, in points.
 
-    Parameters
-    ----------
-    held : HeldOut
-    codes : int array of shape (n,)
-        0, 1, and -1 for patients who are compared with others but in neither group.
-
-    Returns
-    -------
-    Estimate
+    Patients with code -1 are in neither group, but members are compared with them.
     """
     second = held.concordance(codes == 1)
     first = held.concordance(codes == 0)
@@ -206,21 +151,7 @@ def gap_of(held: HeldOut, codes: np.ndarray) -> Estimate:
 
 
 def learn(patients: Patients, settings: Sequence[Setting], seed: int) -> Learned:
-    """Everything that a half decides.
-
-    Parameters
-    ----------
-    patients : Patients
-        The half.
-    settings : sequence of Setting
-        Models to fit, besides Cox and DRO-COX.
-    seed : int
-        Of folds inside.
-
-    Returns
-    -------
-    Learned
-    """
+    """Fit the models to one half, and find the signs of gaps and the worst groups there."""
     cuts = cuts_of(patients)
     held = cross_fitted(patients, seed)
     codes = codes_of(patients, cuts)

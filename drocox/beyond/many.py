@@ -1,27 +1,28 @@
 r"""Many data sets: DRO-COX against Cox wherever patients, outcomes and covariates are public.
 
-**Two halves.** The patients of a data set are dealt into halves A and B, evenly by event. All that
-is learned is learned on A: medians and scales of features, the models, and, from scores that are
-cross-fitted inside A, the sign :math:`s` of Cox's gap and the group that Cox serves worst. A's
-models are judged on B; then the halves change places. Five such splits are averaged.
+**Two halves.** The patients of a data set are split into halves A and B, stratified by event.
+Everything is learned on A: medians and scales of features, the models and, from scores cross-fitted
+inside A, the sign :math:`s` of Cox's gap and the group that Cox serves worst. The models are
+evaluated on B; then the halves change roles. Five such splits are averaged.
 
-**What is judged.** With the gap :math:`\Delta = 100\,(CF_1 - CF_0)` of two groups' concordance
-fractions on B,
+**Outcomes.** With the gap :math:`\Delta = 100\,(CF_1 - CF_0)` of two groups' concordance fractions
+on B,
 
 .. math:: \text{closing} = s\,(\Delta_{\mathrm{Cox}} - \Delta_{\mathrm{DRO}}), \qquad
           \text{guard} = s\,(\Delta_{\mathrm{Cox}} + \Delta_{\mathrm{DRO}}) .
 
-A gap that shrinks has a closing above 0; one that shrinks without being turned round has a guard
-above 0, too: :math:`\text{closing} \cdot \text{guard} = \Delta_{\mathrm{Cox}}^2 -
-\Delta_{\mathrm{DRO}}^2`. Since :math:`s` does not know B, both are 0 on average where there is
-nothing. Beside them stand Harrell's c-index of everybody and of the worst group, among its members.
+A gap that shrinks has a positive closing; if it shrinks without changing sign, its guard is
+positive, too: :math:`\text{closing} \cdot \text{guard} = \Delta_{\mathrm{Cox}}^2 -
+\Delta_{\mathrm{DRO}}^2`. Since :math:`s` is independent of B, both have mean 0 if there is no
+effect. The other outcomes are Harrell's c-index of everybody, and of the worst group among its
+members.
 
-**Errors** have patients as their unit. Every figure is a ratio of sums over pairs, whose value
-without each patient is known (:mod:`drocox.heldout`); in one split each patient is judged once, so
-the jackknife gives the variance of the mean of both halves. The splits reuse the same patients:
-that of their mean is at most the mean of their variances (the variance of a mean of equally
-correlated numbers is at most that of one), and this is what is used. It is never divided by the
-number of splits.
+**Standard errors** have patients as their unit. Every outcome is a ratio of sums over pairs, whose
+value without each patient is known (:mod:`drocox.heldout`); in one split each patient is in a test
+half once, so the jackknife gives the variance of the mean of both halves. The splits reuse the same
+patients: the variance of their mean is at most the mean of their variances (the variance of a mean
+of equally correlated numbers is at most that of one of them), and this bound is used. It is never
+divided by the number of splits.
 """
 
 import tomllib
@@ -54,20 +55,10 @@ REGISTERED = tomllib.loads(Path(__file__).with_name("preregistration.toml").read
 def figures(
     held: HeldOut, codes: dict[str, np.ndarray], worst: Sequence[np.ndarray | None]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Concordances of one model on half B, and how they move without each patient.
+    """Concordances of one model on half B in points, and their changes without each patient.
 
-    Parameters
-    ----------
-    held : HeldOut
-    codes : dict of str to int arrays of shape (n,)
-        Groups by attribute.
-    worst : sequence of bool arrays of shape (n,), or None
-        Groups whose own c-index is wanted; None: there is none.
-
-    Returns
-    -------
-    values, moves : arrays of shape (k,) and (n, k)
-        c-index, gap of each attribute, c-index among the members of each group: in points.
+    Arrays of shape (k,) and (n, k): the c-index, the gap of each attribute in ``codes``, and the
+    c-index among the members of each group in ``worst``, NaN for None.
     """
     estimates = [_percent(held.c_index(np.full(len(held.time), True)))]
     estimates += [gap_of(held, values) for values in codes.values()]
@@ -85,13 +76,13 @@ def _percent(one: Estimate) -> Estimate:
 
 @dataclass(frozen=True)
 class Contrasts:
-    """Names of what is compared, and the linear map that makes it of two models' figures."""
+    """Names of the contrasts with Cox, and the linear map that computes them from concordances."""
 
     attributes: tuple[str, ...]
 
     @cached_property
     def names(self) -> list[str]:
-        """Of each contrast."""
+        """Names of the contrasts, in order."""
         out = ["c", "c_diff"]
         for kind in ("gap", "closing", "guard"):
             out += [f"{kind}_{name}" for name in self.attributes]
@@ -99,18 +90,7 @@ class Contrasts:
         return [*out, "worst_own", "worst_own_diff", "worst_dro", "worst_dro_diff"]
 
     def of(self, own: np.ndarray, cox: np.ndarray, signs: np.ndarray) -> np.ndarray:
-        """Contrasts of a model with Cox.
-
-        Parameters
-        ----------
-        own, cox : arrays of shape (..., k)
-            Figures of both models, or how they move without a patient.
-        signs : array with a sign for each attribute
-
-        Returns
-        -------
-        array of shape (..., number of names)
-        """
+        """Contrasts of a model with Cox, from concordances or their changes (last axis)."""
         a = len(self.attributes)
         gap = own[..., 1 : 1 + a]
         closing = signs * (cox[..., 1 : 1 + a] - gap)
@@ -137,17 +117,9 @@ def _mean(values: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def split_variance(moves: np.ndarray) -> np.ndarray:
-    """Jackknife variances of figures that are means over both halves of a split.
+    """Jackknife variances of means over both halves of a split, from each patient's influence.
 
-    Parameters
-    ----------
-    moves : array of shape (n, k)
-        How each figure of a patient's own half moves without that patient.
-
-    Returns
-    -------
-    array of shape (k,)
-        NaN where a figure does not exist without some patient.
+    NaN where a metric does not exist without some patient.
     """
     out = np.full(moves.shape[1], np.nan)
     known = np.isfinite(moves).all(axis=0)
@@ -157,9 +129,9 @@ def split_variance(moves: np.ndarray) -> np.ndarray:
 
 
 def _accuracy(train: Patients, judged: Patients, X, X_out, coef) -> tuple[float, float]:
-    """Integrated Brier score and calibration slope on half B, by the baseline of half A.
+    """Integrated Brier score and calibration slope on half B, with the baseline hazard of half A.
 
-    Follow-up ends where nine tenths of A's does.
+    Follow-up is truncated at the 90 % quantile of A's times.
     """
     horizon = np.quantile(train.data.time, 0.9)
     time = np.minimum(judged.data.time, horizon)
@@ -176,7 +148,7 @@ def _accuracy(train: Patients, judged: Patients, X, X_out, coef) -> tuple[float,
 
 @dataclass(frozen=True)
 class Half:
-    """One model, learned on one half and judged on the other."""
+    """One model, learned on one half and evaluated on the other."""
 
     values: np.ndarray  # of the contrasts
     moves: np.ndarray  # how they move without each patient of the half that judges
@@ -189,20 +161,7 @@ class Half:
 def judge(
     a: Patients, b: Patients, learned: Learned, settings: Sequence[Setting]
 ) -> dict[Setting, Half]:
-    """Models of half A on half B.
-
-    Parameters
-    ----------
-    a, b : Patients
-    learned : Learned
-        What A has decided.
-    settings : sequence of Setting
-        Of the models, Cox first; those that were not learned are left out.
-
-    Returns
-    -------
-    dict of Setting to Half
-    """
+    """Evaluate on half B the models learned on half A, as far as they were learned."""
     contrasts = Contrasts(tuple(b.attributes))
     X, X_out = scaled_features(a.data, b.data)
     codes = codes_of(b, learned.cuts)
@@ -242,14 +201,7 @@ class Results:
     variances: list[np.ndarray] = field(default_factory=list)  # likewise
 
     def add(self, rows: Sequence[np.ndarray], both: Sequence[Half]) -> None:
-        """Take in one split.
-
-        Parameters
-        ----------
-        rows : two int arrays
-            Patients that judge in each half.
-        both : two Half
-        """
+        """Add one split: test rows and results of both halves."""
         self.halves += both
         self.values.append(np.mean([half.values for half in both], axis=0))
         moves = np.empty((sum(map(len, rows)), len(both[0].values)))
@@ -258,16 +210,7 @@ class Results:
         self.variances.append(split_variance(moves))
 
     def row(self, contrasts: Contrasts) -> dict[str, float]:
-        """Means over the splits, and their errors (``..._se``).
-
-        Parameters
-        ----------
-        contrasts : Contrasts
-
-        Returns
-        -------
-        dict of str to float
-        """
+        """Means over the splits, and their standard errors (``..._se``)."""
         value = dict(zip(contrasts.names, _mean(self.values), strict=True))
         error = dict(zip(contrasts.names, np.sqrt(_mean(self.variances)), strict=True))
         slopes = [half.slope for half in self.halves if not np.isnan(half.slope)]
@@ -299,7 +242,7 @@ AFTER = (  # the same in all rows of a model, after the columns that every study
 
 
 def _row(setting: Setting, own: dict, cox: dict, attribute: str) -> dict:
-    """One row: a model, and an attribute or none."""
+    """One row: a model and one attribute, or no attribute."""
     row = {
         "attribute": attribute,
         "c": own["c"],
@@ -325,22 +268,7 @@ def study(
     settings: Sequence[Setting] = SETTINGS,
     splits: Sequence[int] = range(SPLITS),
 ) -> pd.DataFrame:
-    """All models on one data set.
-
-    Parameters
-    ----------
-    patients : Patients
-        In an order of their own, see :meth:`drocox.beyond.cohorts.Patients.in_order`.
-    settings : sequence of Setting
-        Of the models; Cox comes first.
-    splits : sequence of int
-        Their seeds.
-
-    Returns
-    -------
-    DataFrame
-        The rows of :func:`rows`.
-    """
+    """All models on one data set of sorted patients (``Patients.in_order``): see :func:`rows`."""
     results: dict[Setting, Results] = {}
     inside = []  # of each half: Cox's c-index and gap inside, and the alpha that was chosen
     for split in splits:
@@ -379,12 +307,9 @@ def study(
 
 
 def jobs() -> list[dict]:
-    """One job for each data set that was registered, the largest first.
+    """One job for each registered data set, the largest first.
 
-    Returns
-    -------
-    list of dict
-        Not by the key ``dataset``, which in the store means the paper's.
+    The key is ``name``, because ``dataset`` means the paper's three in the store.
     """
     registered = REGISTERED["included"] | REGISTERED["beside"]
     by_size = sorted(registered, key=lambda name: -registered[name]["patients"])
@@ -392,26 +317,17 @@ def jobs() -> list[dict]:
 
 
 def rows(name: str) -> pd.DataFrame:
-    """All models on one data set.
+    """All models on one data set: a row for each method and attribute (or one without attribute).
 
-    Parameters
-    ----------
-    name : str
-        See :func:`drocox.beyond.cohorts.load`.
-
-    Returns
-    -------
-    DataFrame
-        A row for each method and attribute (or one without attribute). After ``dataset``,
-        ``method``, ``alpha``, ``rule``, ``penalty``, ``patients``, ``events``, ``features`` and
-        ``attribute``: the c-index ``c``, its difference to Cox's (``c_diff``), ``gap`` (signed),
-        ``closing``, ``guard``, c-index among members of the group that Cox serves worst
-        (``worst_own``) and its difference (``..._diff``), each with its standard error (``..._se``)
-        and in points; ``ibs``; ``slope`` of calibration. Then, the same in all rows of a method:
-        closing and guard averaged over sex and age (``joint_...``), the worst group of DRO-COX
-        (``worst_dro...``), Cox's c-index and gap inside the other half (``inside_...``), the
-        largest gap of an optimum (``certificate``); and by attribute the products of A's gap under
-        Cox with B's (``product``) and with B's under Cox (``product_cox``).
+    After ``dataset``, ``method``, ``alpha``, ``rule``, ``penalty``, ``patients``, ``events``,
+    ``features`` and ``attribute``: the c-index ``c``, its difference from Cox's (``c_diff``),
+    ``gap`` (signed), ``closing``, ``guard``, the c-index among members of the group that Cox serves
+    worst (``worst_own``) and its difference (``..._diff``), each with its standard error
+    (``..._se``) and in points; ``ibs``; ``slope`` of calibration. Then, the same in all rows of a
+    method: closing and guard averaged over sex and age (``joint_...``), the worst group of DRO-COX
+    (``worst_dro...``), Cox's c-index and gap inside the other half (``inside_...``), the largest
+    duality gap of an optimum (``certificate``); and by attribute the products of A's gap under Cox
+    with B's (``product``) and with B's under Cox (``product_cox``).
     """
     out = study(cohorts.load(name))
     out.insert(0, "dataset", name)

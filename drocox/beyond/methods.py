@@ -1,11 +1,11 @@
-r"""The rivals: how each of them is fitted, tuned by one rule, on folds that are the same for all.
+"""The rivals: how each method is fitted and tuned, by one rule and on the same folds.
 
-Every data set is dealt into five folds, twice, evenly by event and by the groups of all attributes.
-Each training part is imputed and scaled by itself and split once more, 75 to 25, for tuning: of a
-grid of six settings those whose validation c-index is at least 95 % of Cox's are eligible, and the
-smallest validation imparity wins (the paper's rule); the model with that setting is then fitted to
-the whole training part. Some rivals have one setting, and no choice. What does not depend on the
-attribute is fitted once for all attributes of a data set.
+Every data set is divided into five folds, twice, stratified by event and by the groups of all
+attributes. Each training part is imputed and scaled by itself and split once more, 75 to 25, for
+tuning: of a grid of six settings those whose validation c-index is at least 95 % of Cox's are
+eligible, and the smallest validation imparity wins (the paper's rule); the model with that setting
+is then fitted to the whole training part. Some rivals have only one setting. Fits that do not
+depend on the attribute are shared by all attributes of a data set.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -48,7 +48,7 @@ GROUPS = (0, 1)
 
 @dataclass(frozen=True)
 class Part:
-    """Patients to train or to judge on."""
+    """Patients for training or for testing."""
 
     data: SurvivalData
     X: np.ndarray  # scaled
@@ -57,7 +57,7 @@ class Part:
 
     @cached_property
     def risk(self) -> RiskSets:
-        """The time order of the patients."""
+        """The risk sets of the patients."""
         return risk_sets(self.data.time, self.data.event)
 
     @cached_property
@@ -66,31 +66,11 @@ class Part:
         return assign_folds(self.data.event, 2, self.seed) == 0
 
     def members(self, attribute: str) -> np.ndarray:
-        """Who belongs to the first and to the second group.
-
-        Parameters
-        ----------
-        attribute : str
-
-        Returns
-        -------
-        bool array of shape (2, n)
-        """
+        """Masks of the first and the second group, shape (2, n)."""
         return self.data.groups[attribute] == np.array(GROUPS)[:, None]
 
     def features(self, method: str, attribute: str) -> np.ndarray:
-        """What a method multiplies its coefficients with.
-
-        Parameters
-        ----------
-        method : str
-            A key of :data:`METHODS`.
-        attribute : str
-
-        Returns
-        -------
-        array of shape (n, columns)
-        """
+        """The design matrix of a method."""
         if METHODS[method].interactions:
             return by_group(self.X, self.members(attribute)[1:])
         return self.X
@@ -107,18 +87,7 @@ class Fold:
 
 
 def prepare_fold(data: SurvivalData, repeat: int, fold: int) -> Fold:
-    """One fold of one repeat: everybody else is trained on.
-
-    Parameters
-    ----------
-    data : SurvivalData
-    repeat, fold : int
-        From 0.
-
-    Returns
-    -------
-    Fold
-    """
+    """Fold ``fold`` of repeat ``repeat`` (from 0), with the training part imputed and scaled."""
     cell = np.unique(data.group_matrix, axis=0, return_inverse=True)[1]
     strata = 2 * cell + data.event
     dealt = assign_folds(strata, FOLDS, repeat)
@@ -139,18 +108,9 @@ def prepare_fold(data: SurvivalData, repeat: int, fold: int) -> Fold:
 
 @lru_cache(maxsize=2)
 def prepared_folds(dataset: str, in_years: bool) -> list[list[Fold]]:
-    """All folds of a data set.
+    """All folds of a data set, by repeat and fold.
 
-    Parameters
-    ----------
-    dataset : {"flc", "support", "seer"}
-    in_years : bool
-        Whether age is a feature in years, where the paper has whether it is above 65.
-
-    Returns
-    -------
-    list of list of Fold
-        By repeat and fold.
+    With ``in_years`` age is a feature in years, where the paper has an indicator of age above 65.
     """
     data = load_dataset(dataset)
     if in_years:
@@ -167,19 +127,7 @@ Fit = Callable[[Part, np.ndarray, float, np.ndarray], np.ndarray]
 
 
 def weighted_cox(X, risk: RiskSets, weights) -> np.ndarray:
-    r"""Minimise :math:`\sum_i w_i \ell_i(\theta)`.
-
-    Parameters
-    ----------
-    X : array of shape (n, d)
-    risk : RiskSets
-    weights : array of shape (n,)
-        Of the losses; risk sets are everybody's.
-
-    Returns
-    -------
-    array of shape (d,)
-    """
+    r"""Minimise :math:`\sum_i w_i \ell_i(\theta)`; the risk sets contain everybody, unweighted."""
     features = torch.from_numpy(X)
     w = torch.from_numpy(weights)
 
@@ -207,19 +155,19 @@ def _exact(
 
 
 def _cvar(part: Part, X, alpha, members) -> np.ndarray:
-    """CVaR, which is Cox from the share of events on: the censored have loss 0."""
+    """CVaR; Cox if alpha is at least the share of events, as the censored have loss 0."""
     if alpha >= part.data.event.mean():
         return _exact(part, X, 1.0, members)
     return _exact(part, X, alpha, members, rule="cvar")
 
 
 def _ridge(part: Part, X, penalty, members) -> np.ndarray:
-    """Cox with a penalty per event."""
+    """Cox with a ridge penalty per event."""
     return _exact(part, X, 1.0, members, penalty=penalty * part.data.event.mean())
 
 
 def _adam(part: Part, X, alpha, members, split: bool = False) -> np.ndarray:
-    """The paper's way: 500 steps from random weights, with the paper's constant."""
+    """As in the paper: 500 steps of Adam from random weights, with the paper's constant."""
     c = np.array([dual_constant(alpha, rule="paper")])
     objective = training.dro_objective(part.risk, c)
     if split:
@@ -236,7 +184,7 @@ def _stopped(part: Part, X, steps, members) -> np.ndarray:
 
 
 def _weighted(part: Part, X, share, members) -> np.ndarray:
-    """The known groups' mean losses per event, weighed by a setting and what it leaves of 1."""
+    """The two groups' mean losses per event, weighted by ``1 - share`` and ``share``."""
     events = (members & part.data.event).sum(axis=1)
     weights = np.array([1 - share, share]) / events
     return weighted_cox(X, part.risk, weights @ members)
@@ -255,17 +203,16 @@ def _free(part: Part, X, alpha, members) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Method:
-    """How a rival is fitted, and what it is told."""
+    """How a rival is fitted, and whether it is given the groups."""
 
     fit: Fit
-    settings: Sequence[float] = (1.0,)  # to choose from; alphas, where nothing else is said
-    told: bool = False  # the attribute: fitted for each of them
-    interactions: bool = False  # of the attribute with every feature are features, too
-    in_years: bool = False  # age is
-    stable: bool = (
-        False  # others, of general solvers or at kinks, differ by platform in last digits
-    )
-    against: str = "Cox"  # what it is compared with
+    settings: Sequence[float] = (1.0,)  # the grid: alphas unless the method has another parameter
+    told: bool = False  # whether the attribute is given: then fitted once per attribute
+    interactions: bool = False  # whether products of attribute and features are features, too
+    in_years: bool = False  # whether age is in years
+    # whether digits agree across platforms: not those of general solvers, or at kinks
+    stable: bool = False
+    against: str = "Cox"  # the model that it is compared with
 
 
 _PAPER = partial(_exact, rule="paper")
@@ -306,20 +253,7 @@ METHODS: Mapping[str, Method] = {
 
 
 def fit(part: Part, method: str, setting: float, attribute: str) -> np.ndarray:
-    """Coefficients of a method, computed once for all attributes where they do not depend on it.
-
-    Parameters
-    ----------
-    part : Part
-    method : str
-        A key of :data:`METHODS`.
-    setting : float
-    attribute : str
-
-    Returns
-    -------
-    array of shape (columns,)
-    """
+    """Coefficients of a method, computed once if they do not depend on the attribute."""
     rival = METHODS[method]
     key = (method, setting, attribute if rival.told else None)
     if key not in part.fits:
@@ -329,21 +263,10 @@ def fit(part: Part, method: str, setting: float, attribute: str) -> np.ndarray:
 
 
 def tune(inner: tuple[Part, Part], method: str, attribute: str) -> float:
-    """Choose a setting on an inner split.
+    """Choose a setting on an inner split (training, validation) by the paper's rule.
 
-    Parameters
-    ----------
-    inner : (Part, Part)
-        To fit and to validate.
-    method : str
-        A key of :data:`METHODS`.
-    attribute : str
-
-    Returns
-    -------
-    float
-        By the paper's rule; where Cox is stopped at equal c-index, the number of steps whose
-        validation c-index is nearest to that of DRO-COX.
+    The exception is Cox stopped at equal c-index, which takes the number of steps whose validation
+    c-index is nearest to that of DRO-COX.
     """
     settings = METHODS[method].settings
     if len(settings) == 1:
@@ -365,19 +288,7 @@ def tune(inner: tuple[Part, Part], method: str, attribute: str) -> float:
 
 
 def fit_tuned(fold: Fold, method: str, attribute: str) -> tuple[np.ndarray, float]:
-    """Tune a method on the inner split of a fold and fit it to the whole training part.
-
-    Parameters
-    ----------
-    fold : Fold
-    method : str
-        A key of :data:`METHODS`.
-    attribute : str
-
-    Returns
-    -------
-    coef, setting : array of shape (columns,), float
-    """
+    """Coefficients on the training part of a fold, and the setting tuned on its inner split."""
     setting = tune(fold.inner, method, attribute)
     coef = fit(fold.train, method, setting, attribute)
     if method == "shrunken Cox":  # to the spread of DRO-COX

@@ -1,27 +1,28 @@
-r"""One answer from many data sets: random-effects meta-analysis.
+r"""Random-effects meta-analysis of many data sets.
 
-Data set :math:`k` has an estimate :math:`y_k` with a standard error :math:`\sigma_k`, and a true
-effect of its own, which is drawn around a mean,
+Data set :math:`k` has an estimate :math:`y_k` with a standard error :math:`\sigma_k`, and its own
+true effect, drawn around a mean,
 
 .. math:: y_k \sim N(\theta_k, \sigma_k^2), \qquad \theta_k \sim N(x_k^T \beta, \tau^2),
 
-where :math:`x_k = 1` (the mean :math:`\mu` is wanted), or 1 and one moderator. With :math:`W =
+where :math:`x_k = 1` (for the mean :math:`\mu`), or 1 and one moderator. With :math:`W =
 \mathrm{diag}\,1 / (\sigma_k^2 + \tau^2)` and :math:`P = W - W X (X^T W X)^{-1} X^T W` the
 restricted likelihood (REML) of :math:`\tau^2` is
 
 .. math:: 2\,\ell(\tau^2) = \log\det W - \log\det X^T W X - y^T P y .
 
-**Knapp and Hartung** let the residuals say how exact the mean is: :math:`q = y^T P y / (K - p)` and
+**Knapp and Hartung** estimate the precision of the mean from the residuals: :math:`q = y^T P y / (K
+- p)` and
 
 .. math:: \widehat{\mathrm{Var}}(\hat\beta) = q\, (X^T W X)^{-1}, \qquad \text{Student's } t_{K-p}.
 
-Where residuals happen to be small this can be narrower than if all data sets had one true effect.
-It never is here: an interval is the wider of this one and of the *fixed-effect* one,
+Where residuals happen to be small this can be narrower than if all data sets had the same true
+effect. To prevent this, an interval is the wider of this one and of the *fixed-effect* one,
 :math:`\hat\beta \pm z\, \mathrm{se}_0` with :math:`\mathrm{se}_0^{-2} = \sum_k \sigma_k^{-2}`; a
 p-value is the larger of both.
 
-**The next data set.** Its true effect lies, with 95 %, in :math:`\hat\mu \pm t_{K-2} \sqrt{\tau^2 +
-\mathrm{se}^2}`, the *prediction interval*.
+**The next data set.** Its true effect lies with probability 95 % in :math:`\hat\mu \pm t_{K-2}
+\sqrt{\tau^2 + \mathrm{se}^2}`, the *prediction interval*.
 """
 
 from dataclasses import dataclass
@@ -48,7 +49,7 @@ class Pooled:
 
     @property
     def p(self) -> float:
-        """Of the hypothesis that the mean is 0, two-sided."""
+        """Two-sided p-value of the hypothesis that the mean is 0."""
         if self.mean == 0:
             return 1.0
         by_residuals = 2 * stats.t.sf(abs(self.mean) / self.se, self.df) if self.se > 0 else 0.0
@@ -56,78 +57,30 @@ class Pooled:
         return float(max(by_residuals, by_errors))
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """Confidence interval of the mean.
-
-        Parameters
-        ----------
-        level : float in (0, 1)
-
-        Returns
-        -------
-        low, high : float
-        """
+        """Confidence interval of the mean."""
         upper = (1 + level) / 2
         half = max(stats.t.ppf(upper, self.df) * self.se, stats.norm.ppf(upper) * self.fixed_se)
         return self.mean - half, self.mean + half
 
     def prediction(self, level: float = 0.95) -> tuple[float, float]:
-        """Prediction interval for the true effect on another data set.
-
-        Parameters
-        ----------
-        level : float in (0, 1)
-
-        Returns
-        -------
-        low, high : float
-        """
+        """Prediction interval for the true effect on another data set."""
         error = np.sqrt(self.tau2 + max(self.se, self.fixed_se) ** 2)
         half = stats.t.ppf((1 + level) / 2, self.k - 2) * error
         return self.mean - half, self.mean + half
 
     def equivalent(self, margin: float) -> bool:
-        """Whether the mean is shown to be smaller than a margin: two one-sided tests at 5 %.
-
-        Parameters
-        ----------
-        margin : float
-
-        Returns
-        -------
-        bool
-            Whether the 90 % interval lies within -margin and margin.
-        """
+        """Whether the mean is within ±margin by two one-sided tests at 5 % (the 90 % interval)."""
         low, high = self.interval(0.9)
         return bool(-margin < low and high < margin)
 
     def lower_bound(self, level: float = 0.95) -> float:
-        """One-sided prediction bound: the next true effect is above it with this probability.
-
-        Parameters
-        ----------
-        level : float in (0.5, 1)
-
-        Returns
-        -------
-        float
-        """
+        """Prediction bound that the next true effect exceeds with probability ``level``."""
         return self.prediction(2 * level - 1)[0]
 
 
 def pool(effect: ArrayLike, se: ArrayLike) -> Pooled:
-    """Random-effects mean of one effect per data set.
+    """Random-effects mean of one effect per data set, with standard errors above 0; at least three.
 
-    Parameters
-    ----------
-    effect, se : arrays of shape (K,)
-        Estimates and their standard errors, all above 0; at least three.
-
-    Returns
-    -------
-    Pooled
-
-    Examples
-    --------
     >>> mean = pool([0.1, 0.3, 0.2, 0.4], [0.1, 0.1, 0.1, 0.1])
     >>> round(mean.mean, 3), round(mean.tau2, 4)
     (0.25, 0.0067)
@@ -137,19 +90,7 @@ def pool(effect: ArrayLike, se: ArrayLike) -> Pooled:
 
 
 def moderated(effect: ArrayLike, se: ArrayLike, moderator: ArrayLike) -> Pooled:
-    """How an effect changes with a property of the data sets: meta-regression on one moderator.
-
-    Parameters
-    ----------
-    effect, se : arrays of shape (K,)
-        As in :func:`pool`; at least four.
-    moderator : array of shape (K,)
-
-    Returns
-    -------
-    Pooled
-        Its mean is the change of the effect for one standard deviation of the moderator.
-    """
+    """Change of an effect per standard deviation of one moderator, by meta-regression."""
     effect, se = _checked(effect, se)
     moderator = np.asarray(moderator, dtype=float)
     spread = moderator.std(ddof=1)
@@ -182,18 +123,7 @@ def _coefficients(effect, weights, X) -> tuple[np.ndarray, np.ndarray, np.ndarra
 
 
 def restricted_likelihood(effect: np.ndarray, se: np.ndarray, X: np.ndarray, tau2: float) -> float:
-    """Logarithm of the restricted likelihood, up to a constant.
-
-    Parameters
-    ----------
-    effect, se : arrays of shape (K,)
-    X : array of shape (K, p)
-    tau2 : float >= 0
-
-    Returns
-    -------
-    float
-    """
+    """Logarithm of the restricted likelihood, up to a constant."""
     weights = 1 / (se**2 + tau2)
     _, inverse, Py = _coefficients(effect, weights, X)
     log_det = np.log(weights).sum() + np.log(np.linalg.det(inverse))
@@ -201,19 +131,10 @@ def restricted_likelihood(effect: np.ndarray, se: np.ndarray, X: np.ndarray, tau
 
 
 def between_variance(effect: np.ndarray, se: np.ndarray, X: np.ndarray) -> float:
-    r"""The :math:`\tau^2` that maximises the restricted likelihood, by Fisher's scoring.
+    r"""The :math:`\tau^2` that maximises the restricted likelihood, by Fisher scoring.
 
     The slope is :math:`\frac12 (y^T P P y - \mathrm{tr} P)`, its information :math:`\frac12
-    \mathrm{tr} P P`; a step below 0 ends there, a step that loses likelihood is halved.
-
-    Parameters
-    ----------
-    effect, se : arrays of shape (K,)
-    X : array of shape (K, p)
-
-    Returns
-    -------
-    float
+    \mathrm{tr} P P`; steps below 0 are cut off there, and steps that lose likelihood are halved.
     """
     unit = np.median(se) ** 2
     # from the variance of the residuals, and from 0: the better of both ends
@@ -265,18 +186,8 @@ def _regression(effect: np.ndarray, se: np.ndarray, X: np.ndarray) -> Pooled:
 
 
 def holm(p: ArrayLike) -> np.ndarray:
-    """Holm's adjusted p-values: below 5 % where a hypothesis is rejected, whatever the others are.
+    """Holm's adjusted p-values, which control the family-wise error.
 
-    Parameters
-    ----------
-    p : array of shape (m,)
-
-    Returns
-    -------
-    array of shape (m,)
-
-    Examples
-    --------
     >>> holm([0.04, 0.01, 0.03]).tolist()
     [0.06, 0.03, 0.06]
     """
@@ -299,23 +210,14 @@ class Share:
 
 
 def share_closed(of_cox: ArrayLike, of_dro: ArrayLike) -> Share:
-    r"""The share of Cox's gaps that closes, with data sets as the unit.
+    r"""The share of Cox's gaps that closes, with a jackknife interval over data sets (Student's t).
 
     .. math:: 1 - \frac{\sum_k \Delta^A_{\mathrm{Cox}} \Delta^B_{\mathrm{DRO}}}
                        {\sum_k \Delta^A_{\mathrm{Cox}} \Delta^B_{\mathrm{Cox}}} .
 
-    A gap that is seen on one half (A) and judged on the other (B) is not flattered by the choice of
-    a direction; noise of A enters numerator and denominator alike.
-
-    Parameters
-    ----------
-    of_cox, of_dro : arrays of shape (K,)
-        Products of A's gap under Cox with B's under Cox and under the other model.
-
-    Returns
-    -------
-    Share
-        With the 95 % interval of the jackknife over data sets, Student's t.
+    The arguments are the products in the denominator and in the numerator. Because gaps are found
+    on one half (A) and evaluated on the other (B), the choice of a direction does not bias them;
+    noise of A enters numerator and denominator alike.
     """
     of_cox = np.asarray(of_cox, dtype=float)
     of_dro = np.asarray(of_dro, dtype=float)

@@ -2,7 +2,7 @@ r"""How much alpha protects: certified optima of four constructions at equal pro
 
 The *protected share* of an adversary is the smallest :math:`\pi` such that every group of at least
 that share is among the distributions it may choose. For a chi-square ball with dual constant
-:math:`c` it is :math:`1 / c^2`, whatever rule made :math:`c` of alpha; for CVaR it is alpha.
+:math:`c` it is :math:`1 / c^2`, whichever rule gave :math:`c`; for CVaR it is alpha.
 """
 
 import numpy as np
@@ -19,20 +19,8 @@ TIMES = {"paper": 2.0, "definition": 1.0}  # radius of the ball over (1 / alpha 
 
 
 def protected_share(alpha: float, rule: str) -> float:
-    r"""The smallest share of a group that is protected for sure.
+    """The smallest share of a group that is surely protected: 1 / c², or alpha for "cvar".
 
-    Parameters
-    ----------
-    alpha : float in (0, 1]
-    rule : {"paper", "definition", "sharp", "cvar"}
-
-    Returns
-    -------
-    float
-        :math:`1 / c^2`, and alpha itself for "cvar".
-
-    Examples
-    --------
     >>> round(protected_share(0.1, "paper"), 4), protected_share(0.1, "cvar")
     (0.0061, 0.1)
     """
@@ -40,18 +28,10 @@ def protected_share(alpha: float, rule: str) -> float:
 
 
 def nominal_alpha(share: float, rule: str) -> float:
-    r"""The alpha that a rule has to be given for a protected share: inverse of the function above.
+    r"""The alpha at which a rule protects a share, the inverse of :func:`protected_share`.
 
-    Parameters
-    ----------
-    share : float in (0, 1]
-    rule : {"paper", "definition", "sharp", "cvar"}
-
-    Returns
-    -------
-    float
-        :math:`1 / (1 + \sqrt{(1/\pi - 1) / k})` with :math:`k` = 2 for "paper" and 1 for
-        "definition"; the share itself for the other two.
+    :math:`1 / (1 + \sqrt{(1/\pi - 1) / k})` with :math:`k` = 2 for "paper" and 1 for "definition";
+    the share itself for the other two.
     """
     if rule not in TIMES:
         return share
@@ -59,32 +39,18 @@ def nominal_alpha(share: float, rule: str) -> float:
 
 
 def jobs() -> list[dict]:
-    """One job for each data set and corrected split.
-
-    Returns
-    -------
-    list of dict
-    """
+    """One job for each data set and repeat of the corrected protocol."""
     return [{"dataset": name, "repeat": repeat} for name in ATTRIBUTES for repeat in REPEATS]
 
 
 def rows(dataset: str, repeat: int) -> pd.DataFrame:
     """Certified optima on one split: at a grid of shares, and at the paper's six alphas.
 
-    Parameters
-    ----------
-    dataset : {"flc", "support", "seer"}
-    repeat : int
-        1 to 10.
-
-    Returns
-    -------
-    DataFrame
-        A row for each adversary (``kind``: "chi2", "cvar", or "cox" without one) and ``share``:
-        norm of the coefficients, spread of the test scores, their correlation with those of Cox,
-        the test c-index, for each attribute ``f_a_...`` and ``ci_signed_...``, and whether the gap
-        is certified to 1e-6. Three rules that make one constant of their alphas have one row: it is
-        one model.
+    Each row is an adversary (``kind``: "chi2", "cvar", or "cox" without one) and a ``share``, with
+    the norm of the coefficients, the spread of the test scores, their correlation with those of
+    Cox, the test c-index, ``f_a_...`` and ``ci_signed_...`` for each attribute, and whether the
+    optimum is certified to 1e-6. Rules that give the same constant share one row, because they are
+    one model.
     """
     ready = prepare("corrected", dataset, repeat)
     named = [protected_share(a, rule) for a in ALPHAS for rule in TIMES]

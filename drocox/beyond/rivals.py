@@ -1,10 +1,12 @@
-r"""Rivals on equal terms, a study: :mod:`drocox.beyond.methods`, judged on every patient.
+r"""Rivals on equal terms, a study: :mod:`drocox.beyond.methods`, evaluated on every patient.
 
-Pairs of patients are compared within a test fold only. A figure is the mean of the two repeats, and
-so are its values without each patient in turn, of which the jackknife makes standard errors: who is
-tested twice counts once. They speak of the models that were fitted, and of other patients.
+Pairs of patients are compared within a test fold only. A metric is the mean of the two repeats, and
+so are its values without each patient in turn, from which the jackknife gives standard errors, so
+that a patient who is tested twice counts once. The errors are conditional on the fitted models, and
+describe how the metrics vary with the test patients.
 
-With :math:`\Delta` the second group's concordance less the first's, a rival is compared with Cox by
+With :math:`\Delta` the second group's concordance minus the first's, a rival is compared with Cox
+by
 
 .. math:: \Delta_{rival} - \Delta_{Cox} \qquad \text{and} \qquad \Delta_{rival} + \Delta_{Cox} :
 
@@ -31,7 +33,7 @@ OBSERVED = 0.1  # share of the patients who are still observed at the horizon
 
 @dataclass
 class Tested:
-    """What a method, tuned for an attribute, gives the patients, who were all tested."""
+    """Test scores of all patients by a method that was tuned for one attribute."""
 
     repeats: list[HeldOut]
     chosen: list[str]  # settings, fold by fold
@@ -39,19 +41,7 @@ class Tested:
 
 
 def try_out(dataset: str, method: str) -> dict[str, Tested]:
-    """Train and test a method on all folds.
-
-    Parameters
-    ----------
-    dataset : {"flc", "support", "seer"}
-    method : str
-        A key of :data:`drocox.beyond.methods.METHODS`.
-
-    Returns
-    -------
-    dict of str to Tested
-        By attribute.
-    """
+    """Train and test a method on all folds; the result is by attribute."""
     tested = {attribute: Tested([], [], []) for attribute in ATTRIBUTES[dataset]}
     for folds in prepared_folds(dataset, METHODS[method].in_years):
         parts = {attribute: [] for attribute in tested}
@@ -76,15 +66,9 @@ def try_out(dataset: str, method: str) -> dict[str, Tested]:
 
 
 def horizon(time: np.ndarray, event: np.ndarray) -> float:
-    """Time up to which weights for censoring compare: the last event while a tenth is observed.
+    """Time up to which censoring weights are used.
 
-    Parameters
-    ----------
-    time, event : arrays of shape (n,)
-
-    Returns
-    -------
-    float
+    The last event up to the 90 % quantile of the observed times.
     """
     late = np.quantile(time, 1 - OBSERVED)
     return float(time[event & (time <= late)].max())
@@ -104,7 +88,7 @@ def _predicted(fold: Fold, number: int, on_train, on_test) -> pd.DataFrame:
 
 
 def _of_fold(fold: Fold, on_train, on_test) -> dict[str, float]:
-    """What is judged fold by fold: F_A for each attribute, the Brier score, the spread."""
+    """Metrics that are averaged over folds: F_A for each attribute, the Brier score, the spread."""
     judge = Judge(fold.train.data, fold.test.data, fold.test.X, keep=False)
     fair = judge.fairness(on_train, on_test)
     out = {"ibs": judge.accuracy(on_train, on_test)["ibs"], "spread": on_test.std()}
@@ -116,17 +100,7 @@ def _of_fold(fold: Fold, on_train, on_test) -> dict[str, float]:
 
 @lru_cache(maxsize=1)
 def worst_groups(dataset: str) -> list[np.ndarray]:
-    """The worst group found on the training patients of each fold, among its test patients.
-
-    Parameters
-    ----------
-    dataset : {"flc", "support", "seer"}
-
-    Returns
-    -------
-    list of bool arrays of shape (n,)
-        By repeat.
-    """
+    """Masks by repeat of the test patients in the worst group found on their training part."""
     out = []
     for folds in prepared_folds(dataset, False):
         members = []
@@ -138,24 +112,13 @@ def worst_groups(dataset: str) -> list[np.ndarray]:
 
 
 def figures(held_out: HeldOut, codes: np.ndarray, worst: np.ndarray) -> dict[str, Estimate]:
-    """How well scores serve everybody, either group, and the worst group found.
+    """Metrics of everybody, of both groups of an attribute, and of the worst group found.
 
-    Parameters
-    ----------
-    held_out : HeldOut
-    codes : array of shape (n,)
-        Groups, 0 and 1.
-    worst : bool array of shape (n,)
-        Members of the worst group found.
-
-    Returns
-    -------
-    dict of str to Estimate
-        In percent: ``c`` and ``uno``, c-indices of everybody by Harrell's and by Uno's weights;
-        for group g, ``cf_g``, its concordance with everybody, and ``own_g`` and ``uno_g``,
-        c-indices among its members; ``ci``, the second ``cf`` less the first, and ``ci_weighted``,
-        the same by weights for censoring; ``worst``, the concordance of the worst group. ``slope``
-        of calibration, ``slope_g``, and ``oe_g``, observed by expected events, are ratios.
+    In percent: ``c`` and ``uno``, c-indices of everybody by Harrell's and by Uno's weights; for
+    group g, ``cf_g``, its concordance with everybody, and ``own_g`` and ``uno_g``, c-indices among
+    its members; ``ci``, the second ``cf`` minus the first, and ``ci_weighted``, the same with
+    censoring weights; ``worst``, the concordance of the worst group. ``slope`` of calibration,
+    ``slope_g``, and ``oe_g``, observed by expected events, are ratios.
     """
     everybody = np.full(len(codes), True)
     first = held_out.concordance(codes == 0)
@@ -181,16 +144,7 @@ def figures(held_out: HeldOut, codes: np.ndarray, worst: np.ndarray) -> dict[str
 
 
 def mean_figures(repeats: list[dict[str, Estimate]]) -> dict[str, Estimate]:
-    """Figures of the repeats, averaged: the values, and those without each patient.
-
-    Parameters
-    ----------
-    repeats : list of dict of str to Estimate
-
-    Returns
-    -------
-    dict of str to Estimate
-    """
+    """Metrics averaged over the repeats, with their values without each patient."""
     out = {}
     for name in repeats[0]:
         value = np.mean([one[name].value for one in repeats])
@@ -199,17 +153,10 @@ def mean_figures(repeats: list[dict[str, Estimate]]) -> dict[str, Estimate]:
 
 
 def compared(ours: dict[str, Estimate], theirs: dict[str, Estimate]) -> dict[str, float]:
-    """Figures of one model, and what they differ by from another's on the same patients.
+    """Metrics of one model, and their paired differences from another's on the same patients.
 
-    Parameters
-    ----------
-    ours, theirs : dict of str to Estimate
-
-    Returns
-    -------
-    dict of str to float
-        Of each figure its value, the standard error (``..._se``), the difference (``..._diff``) and
-        the error of that (``..._diff_se``); of ``ci`` the sum of both (``ci_sum``), too.
+    For each metric: its value, the standard error (``..._se``), the difference (``..._diff``) and
+    its standard error (``..._diff_se``); for ``ci`` also the sum of both (``ci_sum``).
     """
     out = {}
     for name, (value, without) in ours.items():
@@ -224,7 +171,7 @@ def compared(ours: dict[str, Estimate], theirs: dict[str, Estimate]) -> dict[str
 
 
 def _error(without: np.ndarray) -> float:
-    """Standard error of a figure, of its values without each patient."""
+    """Jackknife standard error of a metric, from its values without each patient."""
     covariance, _ = jackknife(without[:, None])
     return float(np.sqrt(covariance[0, 0]))
 
@@ -232,10 +179,7 @@ def _error(without: np.ndarray) -> float:
 def jobs() -> list[dict]:
     """One job for each data set and method.
 
-    Returns
-    -------
-    list of dict
-        Where age is in years anyway, methods that turn it into years are left out.
+    Methods that use age in years are left out where the data set has it in years anyway.
     """
     return [
         {"dataset": dataset, "method": name}
@@ -247,19 +191,7 @@ def jobs() -> list[dict]:
 
 @lru_cache(maxsize=4)  # the models that others are compared with are among them
 def judged(dataset: str, method: str) -> dict[str, tuple[Tested, dict[str, Estimate]]]:
-    """A method on every patient of a data set, with its figures.
-
-    Parameters
-    ----------
-    dataset : {"flc", "support", "seer"}
-    method : str
-        A key of :data:`drocox.beyond.methods.METHODS`.
-
-    Returns
-    -------
-    dict of str to (Tested, dict of str to Estimate)
-        By attribute.
-    """
+    """The scores and metrics of a method on every patient of a data set, by attribute."""
     groups = load_dataset(dataset).groups
     worst = worst_groups(dataset)
     out = {}
@@ -272,20 +204,10 @@ def judged(dataset: str, method: str) -> dict[str, tuple[Tested, dict[str, Estim
 
 
 def rows(dataset: str, method: str) -> pd.DataFrame:
-    """A method on every patient of a data set.
+    """A method on every patient of a data set: a row for each attribute.
 
-    Parameters
-    ----------
-    dataset : {"flc", "support", "seer"}
-    method : str
-        A key of :data:`drocox.beyond.methods.METHODS`.
-
-    Returns
-    -------
-    DataFrame
-        A row for each attribute: what :func:`compared` gives, ``against`` the model that is named;
-        ``f_a``, ``ibs`` and ``spread`` of the scores (means of the ten folds); the settings
-        ``chosen``.
+    The columns of :func:`compared`, ``against`` the named model; ``f_a``, ``ibs`` and ``spread`` of
+    the scores (means of the ten folds); the ``chosen`` settings.
     """
     against = METHODS[method].against
     theirs = judged(dataset, against)

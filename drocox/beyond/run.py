@@ -1,9 +1,9 @@
 """Studies as lists of independent jobs, which a sweep runs and stores keep.
 
-A study is a module of this folder with two functions: ``jobs()`` lists small dictionaries, the
-``dataset`` among them unless patients are invented, and ``rows(**job)`` does one of them and
-returns a frame of numbers and strings. A frame may say of its rows how far they ``moved``, as in
-:mod:`drocox.paper.run`; a missing value means that their last digits depend on the platform.
+A study is a module of this folder with two functions: ``jobs()`` lists small dictionaries, with the
+``dataset`` among the keys unless patients are simulated, and ``rows(**job)`` runs one of them and
+returns a frame of numbers and strings. The frame may have a column ``moved``, as in
+:mod:`drocox.paper.run`; a missing value means that the last digits depend on the platform.
 
 ``drocox sweep --protocol beyond`` runs all studies, with ``--method`` some of them.
 """
@@ -36,7 +36,7 @@ SAMPLE = {
 
 @dataclass(frozen=True)
 class Job:
-    """One job of a study: what a stack is to a protocol of the paper.
+    """One job of a study, as a stack is one of a protocol of the paper.
 
     Its fields are the first columns of its rows.
     """
@@ -52,16 +52,16 @@ class Job:
 
     @property
     def method(self) -> str:
-        """What costs are summed by."""
+        """The study, by which costs are summed."""
         return self.study
 
     def keys(self) -> list[dict]:
-        """What identifies the rows: one dictionary for all of them."""
+        """The key of the rows: one dictionary for all of them."""
         return [{"study": self.study, "job": self.job}]
 
 
 def study(name: str) -> ModuleType:
-    """Module of a study."""
+    """The module of a study."""
     return import_module(f"drocox.beyond.{name}")
 
 
@@ -84,7 +84,7 @@ def jobs_of(
 
 
 def run_job(job: Job) -> pd.DataFrame:
-    """Do one job: the rows of the study, with the fields of the job before them."""
+    """Run one job: the rows of the study, with the fields of the job as first columns."""
     rows = study(job.study).rows(**_settings(job.study)[job.job])
     for key, value in reversed(vars(job).items()):
         if key not in rows:
@@ -93,18 +93,7 @@ def run_job(job: Job) -> pd.DataFrame:
 
 
 def plan(name: str, out: Path | None = None) -> Plan:
-    """The jobs of a study and its store.
-
-    Parameters
-    ----------
-    name : {"protection", "groups", "censoring", "rivals", "many", "controls"}
-    out : path, optional
-        Folder of the stores, by default the book's.
-
-    Returns
-    -------
-    Plan
-    """
+    """The jobs of a study, and its store in the folder ``out`` (by default the book's)."""
     _checks.one_of(name, "method of beyond", STUDIES)
     jobs = jobs_of(name)
     sample = [job for job in jobs if job.job in SAMPLE[name]]
@@ -121,21 +110,10 @@ def sweep(
     datasets: Sequence[str] | None = None,
     repeats: Sequence[int] | None = None,
 ) -> int:
-    """Run the jobs of studies that the stores lack; arguments as in `drocox.paper.sweep.sweep`.
+    """Run the jobs of studies that the stores lack, and return how many.
 
-    Parameters
-    ----------
-    jobs, scheduler, out, progress
-        See :func:`drocox.paper.sweep.sweep`.
-    methods : sequence of str, optional
-        Names of studies, by default all.
-    datasets, repeats : sequences, optional
-        Restrict the jobs.
-
-    Returns
-    -------
-    int
-        Number of jobs done.
+    ``methods`` are names of studies, by default all; ``datasets`` and ``repeats`` restrict the
+    jobs; the other arguments are those of :func:`drocox.paper.sweep.sweep`.
     """
     studies = STUDIES if methods is None else methods
     for name in studies:
@@ -153,6 +131,6 @@ def sweep(
 def verify(
     *, out: Path | None = None, jobs: int = -1, methods: Sequence[str] = STUDIES
 ) -> list[str]:
-    """Problems of the stores of studies, see :func:`drocox.paper.sweep.verify`."""
+    """Problems of the stores of studies, as in :func:`drocox.paper.sweep.verify`."""
     verdicts = {name: verify_plan(plan(name, out), jobs=jobs) for name in methods}
     return [f"{name}: {line}" for name, verdict in verdicts.items() for line in verdict.problems]

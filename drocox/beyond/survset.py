@@ -171,7 +171,7 @@ def _describes(values: pd.Series) -> bool:
 
 
 def _labels(name: str, attribute: str) -> pd.Series | None:
-    """The column of an attribute as it stands in the file, where there is one."""
+    """The column of an attribute as in the file, or None."""
     column = TABLE[name].get(attribute)
     if column is None:
         return None
@@ -183,15 +183,8 @@ def _labels(name: str, attribute: str) -> pd.Series | None:
 def load(name: str) -> DataSet:
     """Load a data set of SurvSet by name, offline, in the order of its file.
 
-    Parameters
-    ----------
-    name : str
-        One of ``NAMES``, without features that vary in time.
-
-    Returns
-    -------
-    DataSet
-        Encoded only: imputation and scaling belong to whoever splits the patients.
+    It is only encoded: imputation and scaling follow the split into training and test patients.
+    Data sets with time-varying features are refused.
     """
     _checks.one_of(name, "data set", NAMES)
     if "time2" in _header(name):
@@ -229,17 +222,8 @@ def load(name: str) -> DataSet:
 def eligible(data: DataSet, attribute: str) -> bool:
     """Whether both groups of an attribute are large enough for a difference between them.
 
-    Each needs a tenth of the patients and 40 events, so that a half has about twenty. Age is
-    split at the median here; a study splits at the median of the half that it fits on.
-
-    Parameters
-    ----------
-    data : DataSet
-    attribute : {"sex", "age", "race"}
-
-    Returns
-    -------
-    bool
+    Each needs a tenth of the patients and 40 events, so that a half has about twenty. Age is split
+    at the median here; a study splits at the median of the half that it fits on.
     """
     _checks.one_of(attribute, "attribute", ATTRIBUTES)
     codes = getattr(data, attribute)
@@ -305,39 +289,27 @@ def _flow() -> pd.DataFrame:
 
 
 def flow() -> pd.DataFrame:
-    """All 76 data sets, each with the step at which it leaves and the reason.
+    """All 76 data sets by name, each with the step at which it leaves and the reason.
 
-    Returns
-    -------
-    DataFrame
-        Index: name. Columns: what, source, study, rows, patients, events, step (a key of
-        ``STEPS``; "included" or "beside" for those that stay), features (encoded), describing (how
-        many covariates can describe a group), sex, age, race (whether the attribute is eligible),
-        reason. What was not looked at, because a data set left earlier, is missing.
+    Columns: what, source, study, rows, patients, events, step (a key of ``STEPS``; "included" or
+    "beside" for those that stay), features (encoded), describing (how many covariates can describe
+    a group), sex, age, race (whether the attribute is eligible), reason. Later columns are missing
+    where a data set left earlier.
     """
     return _flow().copy()
 
 
 def included() -> list[str]:
-    """Data sets that pass all rules.
-
-    Returns
-    -------
-    list of str
-        Sorted; without FLC and SUPPORT.
-    """
+    """Sorted names of the data sets that pass all rules, without FLC and SUPPORT."""
     steps = _flow()["step"]
     return sorted(steps.index[steps == "included"])
 
 
 def flow_counts() -> pd.DataFrame:
-    """The flow in numbers, from 76 data sets to those included.
+    """The flow in numbers, from 76 data sets to those included: a row for each step.
 
-    Returns
-    -------
-    DataFrame
-        One row for each step, in order: reason, names (of those that leave here, or that stay),
-        leaving (how many), left (how many are left after the step).
+    Columns: reason, names (of those that leave here, or that stay), leaving (how many), left (how
+    many are left after the step).
     """
     steps = _flow()["step"]
     left = len(steps)

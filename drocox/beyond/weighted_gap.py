@@ -1,17 +1,17 @@
-r"""The gap between two groups' concordance, without what censoring does to it.
+r"""The gap between two groups' concordance, corrected for censoring.
 
-The fraction :math:`CF_g` of Algorithm B.1 counts the pairs that censoring leaves. Where it leaves
-more of the late pairs to one group than to the other, fractions differ although every patient is
-ranked as well. Weights by the chance that a pair is left undo this, as in Uno's c: with
-:math:`G_g` the curve of the censoring times in group g, an event i before the horizon and a patient
-j observed longer have
+The fraction :math:`CF_g` of Algorithm B.1 counts the pairs that censoring leaves. If more of the
+late pairs are left in one group than in the other, the fractions differ even if every patient is
+ranked equally well. Weights by the inverse probability that a pair is left correct this, as in
+Uno's c: with :math:`G_g` the survival curve of the censoring times in group g, an event i before
+the horizon and a patient j observed longer have
 
 .. math:: w_{ij} = \frac{1}{G_{g(i)}(Y_i) \, G_{g(j)}(Y_i)} , \qquad
           CF_g = \frac{\sum_{i \in g} \sum_j w_{ij} p_{ij} + \sum_{j \in g} \sum_i w_{ij} p_{ij}}
                       {\sum_{i \in g} \sum_j w_{ij} + \sum_{j \in g} \sum_i w_{ij}} ,
 
-where :math:`p_{ij}` is 1 if :math:`f_i > f_j` and one half if the scores are tied. Inside a group
-censoring must not depend on what is going to happen; between groups it may differ.
+where :math:`p_{ij}` is 1 if :math:`f_i > f_j` and one half if the scores are tied. Censoring has to
+be independent of the event within each group; between groups it may differ.
 """
 
 import numpy as np
@@ -21,36 +21,15 @@ from drocox.heldout import Estimate, HeldOut
 
 
 def observed_share(time: np.ndarray, event: np.ndarray, at: np.ndarray) -> np.ndarray:
-    """Kaplan-Meier curve of the censoring times.
-
-    Parameters
-    ----------
-    time, event : arrays of shape (n,)
-    at : array of shape (m,)
-        Times.
-
-    Returns
-    -------
-    array of shape (m,)
-        Estimated share of the patients whose censoring time is later.
-    """
+    """Kaplan-Meier estimate at the times ``at`` of the share of patients not yet censored."""
     times, curve = kaplan_meier_estimator(event, time, reverse=True)
     return np.append(1.0, curve)[np.searchsorted(times, at, side="right")]
 
 
 def weighted_gap(held_out: HeldOut, codes: np.ndarray) -> Estimate:
-    """The second group's weighted concordance with everybody less the first's.
+    """The second group's weighted concordance with everybody minus the first's.
 
-    Parameters
-    ----------
-    held_out : HeldOut
-    codes : array of shape (n,)
-        Groups, 0 and 1.
-
-    Returns
-    -------
-    Estimate
-        The weights are not estimated anew when a patient is left out.
+    The jackknife keeps the weights fixed when a patient is left out.
     """
     members = codes == np.array([[0], [1]])
     # points and pairs of each group's fraction, and what each patient would take away
