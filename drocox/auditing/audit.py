@@ -1,12 +1,13 @@
 r"""The audit: how well a model serves each group of patients, with intervals, on one page.
 
-Predictions of any kind of model come in by :mod:`drocox.auditing.predictions`; the figures of a
-group are made by :mod:`drocox.heldout`, judged and compared by :mod:`drocox.auditing.judging`, and
-put into words by :mod:`drocox.auditing.findings`; :mod:`drocox.auditing.page` lays all of it out,
-:mod:`drocox.auditing.plots` draws it. Their intervals (:mod:`drocox.heldout.intervals`,
-:mod:`drocox.auditing.contrasts`) speak of *this* model, or of these models where several were
-cross-fitted, and of other patients like these; that another sample would have given another model
-is not in them. Groups that nobody named are searched for by :mod:`drocox.auditing.slices`.
+Predictions of any kind of model come in by :mod:`drocox.auditing.predictions`. The measures of
+:mod:`drocox.auditing.measures` are estimated by :mod:`drocox.heldout`, compared by
+:mod:`drocox.auditing.judging` and put into words by :mod:`drocox.auditing.findings`;
+:mod:`drocox.auditing.page` lays all of it out, and :mod:`drocox.auditing.plots` draws it. Intervals
+(:mod:`drocox.heldout.intervals`, :mod:`drocox.auditing.contrasts`) are for *this* model, or for
+these models where several were cross-fitted, and other patients like these; they do not cover that
+another sample would have given another model. :mod:`drocox.auditing.slices` searches for groups
+that nobody named.
 """
 
 import json
@@ -61,7 +62,7 @@ class Audit:
         Of the data.
     table : DataFrame
         A row for everybody, each group and each intersection of groups: ``attribute``, ``group``,
-        ``patients``, ``events``, and the figures that :func:`audit` explains, each with an
+        ``patients``, ``events``, and the measures that :func:`audit` explains, each with an
         interval (``..._low``, ``..._high``).
     differences : DataFrame
         A row for each pair of groups of an attribute and each ``measure``: the signed
@@ -121,8 +122,8 @@ class Audit:
         heads = {"c_index": "c-index", "calibration": "o/e", "slope": "slope"}
         parts = [self._counts()]
         for name in ("c_index", second):
-            figures = self.table[[name, f"{name}_low", f"{name}_high"]].set_axis(parts[0].index)
-            parts.append(figures.set_axis([heads[name], "low", "high"], axis=1))
+            values = self.table[[name, f"{name}_low", f"{name}_high"]].set_axis(parts[0].index)
+            parts.append(values.set_axis([heads[name], "low", "high"], axis=1))
         table = pd.concat(parts, axis=1)
 
         def short(value: float) -> str:
@@ -169,12 +170,7 @@ class Audit:
         return [family.attribute for family in crowded if family.compared]
 
     def funnels(self) -> list[Funnel]:
-        """For each attribute with many groups, their c-index by events and limits of chance.
-
-        Returns
-        -------
-        list of Funnel
-        """
+        """For each attribute with many groups, their c-index by events and limits of chance."""
         if self.table["c_index"].isna().all():
             return []
         funnels = []
@@ -186,7 +182,7 @@ class Audit:
 
     @property
     def titles(self) -> dict[str, str]:
-        """What the figures of ``table`` are called.
+        """What the measures of ``table`` are called.
 
         For risks at a single time, ``calibration`` is a ratio of risks, not of events.
         """
@@ -250,11 +246,7 @@ class Audit:
 
         Of more than six groups of an attribute it is a funnel: the c-index by the number of
         events, around everybody's, with limits that hold 95 % of the groups by chance, and others
-        that hold all of them.
-
-        Returns
-        -------
-        matplotlib Figure
+        that hold all of them. Returns a matplotlib Figure.
         """
         import matplotlib.pyplot as plt  # here: it chooses a backend, and only plots need one
 
@@ -266,16 +258,12 @@ class Audit:
         return figure
 
     def plot_calibration(self, bins: int = 5) -> object:
-        """Draw observed against predicted risk at the horizon, by group and fifth of the risk.
+        """Draw observed against predicted risk at the horizon, in a matplotlib Figure.
 
         Parameters
         ----------
         bins : int
             Parts of each group, of equal size.
-
-        Returns
-        -------
-        matplotlib Figure
         """
         curves = self.calibration_curves(bins)
         if self._predictions.patients.risk is None:
@@ -289,16 +277,7 @@ class Audit:
         return figure
 
     def to_html(self, path: str | Path) -> Path:
-        """Write the audit as one page that needs no other file.
-
-        Parameters
-        ----------
-        path : str or Path
-
-        Returns
-        -------
-        Path
-        """
+        """Write the audit as one page that needs no other file, and return its path."""
         Path(path).write_text(page({"": self}), encoding="utf-8")
         return Path(path)
 
@@ -309,27 +288,11 @@ class Audit:
         return lead + known.to_html(index=False, float_format=number_text, na_rep="–")
 
     def to_csv(self, path: str | Path | None = None) -> str | None:
-        """The table as text with commas.
-
-        Parameters
-        ----------
-        path : str or Path, optional
-            Where to write it.
-
-        Returns
-        -------
-        str or None
-            The text, where no path is given.
-        """
+        """The table as text with commas, written to ``path`` or, without one, returned."""
         return self.table.to_csv(path, index=False)
 
     def to_markdown(self) -> str:
-        """The sentence and the table in Markdown.
-
-        Returns
-        -------
-        str
-        """
+        """The sentence and the table in Markdown."""
         known = self.table.dropna(axis=1, how="all").drop(columns="attribute")
         lines = [*(f"- {line}" for line in self.sentence.splitlines()), ""]
         lines.append("| " + " | ".join(known.columns) + " |")
@@ -341,17 +304,7 @@ class Audit:
         return "\n".join(lines) + "\n"
 
     def to_json(self, path: str | Path | None = None) -> str:
-        """Everything that was found, for other programs.
-
-        Parameters
-        ----------
-        path : str or Path, optional
-            Where to write it.
-
-        Returns
-        -------
-        str
-        """
+        """Everything that was found, for other programs; also written to ``path`` if given."""
         content = {
             "name": self.name,
             "drocox": __version__,
@@ -435,31 +388,12 @@ class Audits(Mapping):
         return table.to_string(float_format=number_text, na_rep="")
 
     def to_html(self, path: str | Path) -> Path:
-        """Write the audits as one page that needs no other file.
-
-        Parameters
-        ----------
-        path : str or Path
-
-        Returns
-        -------
-        Path
-        """
+        """Write the audits as one page that needs no other file, and return its path."""
         Path(path).write_text(page(self), encoding="utf-8")
         return Path(path)
 
     def to_json(self, path: str | Path | None = None) -> str:
-        """Everything that was found, for other programs.
-
-        Parameters
-        ----------
-        path : str or Path, optional
-            Where to write it.
-
-        Returns
-        -------
-        str
-        """
+        """Everything that was found, for other programs; also written to ``path`` if given."""
         models = {name: json.loads(one.to_json()) for name, one in self.items()}
         content = {"sentence": self.sentence.splitlines(), "paired": _records(self.paired)}
         return _write_json({**content, "models": models}, path)

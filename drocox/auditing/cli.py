@@ -42,13 +42,7 @@ ADVICE_TO_FITTED = {  # of models that are fitted here, whose scores are log-haz
 
 
 def add_audit(command: Callable) -> None:
-    """Add ``drocox audit`` with its arguments.
-
-    Parameters
-    ----------
-    command : callable
-        Adds a command to a parser, given its name, what runs it, and an example.
-    """
+    """Add ``drocox audit`` with its arguments; ``command`` adds a command to a parser."""
     example = "drocox audit patients.csv --time days --event died --groups 'sex,age>65'"
     add = command("audit", _audit, example).add_argument
     add("file", help="CSV, Excel or Parquet: a line of names, then one line for each patient")

@@ -26,21 +26,10 @@ MOST_LABELS = 10  # of an event, that a message shows
 
 
 def names_in(texts: list[str], known: "pd.Index") -> list[str]:
-    """Names of columns, or cuts of them, in texts with commas between them.
+    """Names of columns, or cuts of them, in texts with commas between them; each once.
 
     A name may hold a comma itself, and a cut such as age:50,65,75 does: the longest part of a text
-    that names a column is taken first.
-
-    Parameters
-    ----------
-    texts : list of str
-    known : Index
-        Names of all columns.
-
-    Returns
-    -------
-    list of str
-        Each once; what names no column is kept, to be refused with advice.
+    that names a column is taken first. Unknown names are kept, to be refused with advice.
     """
     names = []
     for text in texts:
@@ -65,18 +54,7 @@ def _is_named(text: str, known: "pd.Index") -> bool:
 
 
 def event_name(df, given: str) -> str:
-    """The column of the event.
-
-    Parameters
-    ----------
-    df : DataFrame
-    given : str
-        COLUMN, or COLUMN=VALUE.
-
-    Returns
-    -------
-    str
-    """
+    """The column of the event, given as COLUMN or COLUMN=VALUE."""
     from drocox.data import column
 
     name, equals, _ = given.rpartition("=")
@@ -87,18 +65,7 @@ def event_name(df, given: str) -> str:
 
 
 def event_column(df, given: str) -> "pd.Series":
-    """The indicator of the event.
-
-    Parameters
-    ----------
-    df : DataFrame
-    given : str
-        COLUMN, or COLUMN=VALUE.
-
-    Returns
-    -------
-    Series
-    """
+    """The indicator of the event, given as COLUMN or COLUMN=VALUE."""
     import pandas as pd
 
     name = event_name(df, given)
@@ -120,22 +87,7 @@ def event_column(df, given: str) -> "pd.Series":
 
 
 def number_column(df, name: str, argument: str, outcomes: tuple[str, ...] = ()) -> "pd.Series":
-    """Numbers of the patients; the first value that is none is named with its line.
-
-    Parameters
-    ----------
-    df : DataFrame
-    name : str
-    argument : str
-        That named the column.
-    outcomes : tuple of str
-        Columns with the outcome, which are refused.
-
-    Returns
-    -------
-    Series
-        NaN where there is no value.
-    """
+    """Numbers of the patients, NaN where empty; an error names the first bad value and its line."""
     import numpy as np
     import pandas as pd
 
@@ -168,33 +120,13 @@ def _as_number(text: str) -> str:
 
 
 def missing_values(df, wanted: dict[str, str]) -> "pd.DataFrame":
-    """Which patients lack a value that an audit needs.
-
-    Parameters
-    ----------
-    df : DataFrame
-    wanted : dict of str to str
-        Columns, and the argument that named each.
-
-    Returns
-    -------
-    DataFrame of bool
-        A column for each that lacks values.
-    """
+    """Which patients lack a value that an audit needs: a column for each that has gaps."""
     gaps = df[list(wanted)].isna()
     return gaps.loc[:, gaps.any()]
 
 
 def refuse_missing(gaps: "pd.DataFrame", wanted: dict[str, str]) -> None:
-    """Refuse columns with gaps, naming the first patient.
-
-    Parameters
-    ----------
-    gaps : DataFrame of bool
-        Of :func:`missing_values`.
-    wanted : dict of str to str
-        Columns, and the argument that named each.
-    """
+    """Refuse columns with gaps, naming the argument and the first patient."""
     for name in gaps:
         patients = gaps.index[gaps[name]]
         count = f"{len(patients)} patient{'s' * (len(patients) > 1)}"
@@ -206,19 +138,7 @@ def refuse_missing(gaps: "pd.DataFrame", wanted: dict[str, str]) -> None:
 
 
 def several_censored(df, given: str) -> str:
-    """A warning where several labels count as censored, one of which may be another event.
-
-    Parameters
-    ----------
-    df : DataFrame
-    given : str
-        As in :func:`event_column`.
-
-    Returns
-    -------
-    str
-        Empty where there is nothing to warn of.
-    """
+    """A warning where several labels count as censored, one of which may be another event."""
     name = event_name(df, given)
     if name == given:
         return ""
@@ -234,17 +154,7 @@ def several_censored(df, given: str) -> str:
 
 
 def time_column(df, name: str) -> "pd.Series":
-    """Observed times: numbers from 0 on, no dates.
-
-    Parameters
-    ----------
-    df : DataFrame
-    name : str
-
-    Returns
-    -------
-    Series
-    """
+    """Observed times: numbers from 0 on, no dates."""
     first = next(iter(df[name].dropna().astype(str)), "")
     if DATE.match(first):
         raise ValueError(
@@ -266,21 +176,7 @@ def _texts(values) -> list[str]:
 
 
 def probability_column(df, name: str, outcomes: tuple[str, ...], argument: str) -> "np.ndarray":
-    """Survival probabilities or risks of the patients; the first that is none is named.
-
-    Parameters
-    ----------
-    df : DataFrame
-    name : str
-    outcomes : tuple of str
-        Columns with the outcome, which are refused.
-    argument : str
-        That named the column.
-
-    Returns
-    -------
-    array of shape (n,)
-    """
+    """Survival probabilities or risks; an error names the first bad value and its line."""
     values = number_column(df, name, argument, outcomes)
     outside = values[(values < 0) | (values > 1)]
     if len(outside):
@@ -295,20 +191,9 @@ def probability_column(df, name: str, outcomes: tuple[str, ...], argument: str) 
 
 
 def group_column(df, name: str, outcomes: tuple[str, ...]) -> "pd.Series":
-    """Labels of one attribute.
+    """Labels of one attribute: a column, or a cut of it such as age>65 or age:50,65,75.
 
-    Parameters
-    ----------
-    df : DataFrame
-    name : str
-        A column, or a cut of it such as age>65 or age:50,65,75.
-    outcomes : tuple of str
-        Columns with the outcome, which are refused.
-
-    Returns
-    -------
-    Series
-        Labels that are missing are a group of their own.
+    Missing labels are a group of their own.
     """
     import pandas as pd
     from pandas.api.types import is_bool_dtype, is_numeric_dtype
@@ -378,18 +263,7 @@ def _with_missing(labels) -> "pd.Series":
 
 
 def attribute_titles(df, names: list[str]) -> list[str]:
-    """What attributes are called: those that are cut like their column, if no other is.
-
-    Parameters
-    ----------
-    df : DataFrame
-    names : list of str
-        As in :func:`group_column`.
-
-    Returns
-    -------
-    list of str
-    """
+    """Names of attributes: a cut is named like its column, unless another one is."""
     columns = []
     for name in names:
         parted = None if name in df.columns else CUT.fullmatch(name) or BINS.fullmatch(name)
@@ -412,7 +286,7 @@ def _are_codes(values) -> bool:
 
 
 def _binned(values, edges: list[str]) -> "pd.Series":
-    """Labels of a measurement between edges; whoever is at an edge belongs to the part above."""
+    """Labels of a measurement between edges; a value at an edge belongs to the part above."""
     import numpy as np
     import pandas as pd
 
@@ -427,17 +301,7 @@ def _binned(values, edges: list[str]) -> "pd.Series":
 
 
 def searchable(df, names: list[str]) -> tuple[list[str], list[str]]:
-    """Columns in which badly served groups can be searched for, and the others.
-
-    Parameters
-    ----------
-    df : DataFrame
-    names : list of str
-
-    Returns
-    -------
-    two lists of str
-    """
+    """Columns in which badly served groups can be searched for, and the others."""
     from drocox.data import column, encode
 
     usable = []

@@ -1,20 +1,20 @@
-r"""Differences of two figures, with intervals that are as lopsided as the figures are.
+r"""Differences of a measure between groups, with intervals as lopsided as the measure is.
 
 A small group that did well by chance has an AUC near 1 and hardly any jackknife variance: an
 interval of :math:`\pm` so many standard errors around a difference is far too short on the side of
-the truth. So each figure gets limits on the scale g where it is nearly normal (the logit of a
+the truth. So each value gets limits on the scale g where it is nearly normal (the logit of a
 share, the logarithm of a ratio),
 
 .. math:: v^{\mp} = g^{-1}\big(g(v) \mp c \, g'(v) \, \sigma_v\big),
 
 and those of a difference :math:`v - w` are put together from the distances (Zou and Donner, 2008),
-with the correlation :math:`\rho` of the two figures:
+with the correlation :math:`\rho` of the two:
 
 .. math:: v - w - \sqrt{a^2 + b^2 - 2 \rho a b}, \qquad a = v - v^-, \quad b = w^+ - w,
 
 and likewise upwards. This is for groups, which share few patients or none: two models on the same
-patients have figures so alike (:math:`\rho` near 1) that their difference is nearly normal itself
-(:func:`drocox.heldout.compare`). Where g is the figure itself, this is the usual interval
+patients have values so alike (:math:`\rho` near 1) that their difference is nearly normal itself
+(:func:`drocox.heldout.compare`). Where g is the identity, this is the usual interval
 :math:`v - w \pm c \, \sigma_{v - w}`. The critical value c makes the intervals of several
 differences hold together (:func:`drocox.heldout.intervals.simultaneous`).
 """
@@ -31,7 +31,7 @@ from drocox.heldout.intervals import jackknife, simultaneous
 
 
 class Contrast(NamedTuple):
-    """A difference, the first figure less the second, and what its row says beside its numbers."""
+    """A difference, the first value less the second, and what its row says beside its numbers."""
 
     names: dict
     first: Estimate
@@ -41,19 +41,9 @@ class Contrast(NamedTuple):
 def estimable(name: str, contrasts: list[Contrast]) -> list[Contrast]:
     """The differences that have an interval.
 
-    Left out are differences that do not exist without some patient, and those of a figure at the
+    Left out are differences that do not exist without some patient, and those of a measure at the
     end of its scale, such as an AUC of 1, which says nothing about its own error. Where both
-    figures are at the same end, the difference is 0.
-
-    Parameters
-    ----------
-    name : str
-        Of the figure, which has its scale.
-    contrasts : list of Contrast
-
-    Returns
-    -------
-    list of Contrast
+    values are at the same end, the difference is 0.
     """
     scale = MEASURES[name].scale
     return [one for one in contrasts if _can_be_told(one, scale)]
@@ -62,37 +52,18 @@ def estimable(name: str, contrasts: list[Contrast]) -> list[Contrast]:
 def critical_values(contrasts: list[Contrast]) -> tuple[np.ndarray, np.ndarray]:
     """Critical values for all these differences at once, and how far noise alone takes each.
 
-    Parameters
-    ----------
-    contrasts : list of Contrast
-        At least one, of one or several figures.
-
-    Returns
-    -------
-    critical, floor : arrays of shape (k,)
-        As in :func:`drocox.heldout.intervals.simultaneous`.
+    They may be differences of one or several measures; see
+    :func:`drocox.heldout.intervals.simultaneous`.
     """
     without = np.column_stack([one.first.without - one.second.without for one in contrasts])
     return simultaneous(*jackknife(without))
 
 
 def contrast(name: str, contrasts: list[Contrast], critical: ArrayLike | None = None) -> list[dict]:
-    """Rows of differences with intervals.
+    """Rows of :func:`estimable` differences with intervals.
 
-    Parameters
-    ----------
-    name : str
-        Of the figure, which has its scale.
-    contrasts : list of Contrast
-        That are :func:`estimable`.
-    critical : array of shape (k,), optional
-        Critical values; by default those for all these differences at once.
-
-    Returns
-    -------
-    list of dict
-        With ``difference``, ``low``, ``high``, ``noise_floor`` (among these differences) and
-        ``beyond_noise``.
+    Without critical values, intervals hold for all these differences at once. ``noise_floor`` is
+    that among these differences.
     """
     if not contrasts:
         return []
@@ -116,16 +87,16 @@ def contrast(name: str, contrasts: list[Contrast], critical: ArrayLike | None = 
 
 
 def _can_be_told(one: Contrast, scale: Scale) -> bool:
-    """Whether both figures exist without each patient, and have errors of their own."""
-    for figure in (one.first, one.second):
-        if not np.isfinite(figure.without).all():
+    """Whether both values exist without each patient, and have errors of their own."""
+    for estimate in (one.first, one.second):
+        if not np.isfinite(estimate.without).all():
             return False
     inside = np.isfinite(scale.forward(np.array([one.first.value, one.second.value]))).all()
     return bool(inside or one.first.value == one.second.value)
 
 
 def _errors(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Standard errors of two figures in each column, and their correlation."""
+    """Standard errors of two measures in each column, and their correlation."""
     first = first - first.mean(axis=0)
     second = second - second.mean(axis=0)
     share = 1 - 1 / len(first)
@@ -138,7 +109,7 @@ def _errors(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarr
 
 
 def _distances(scale: Scale, value: np.ndarray, half: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """How far a figure's limits lie below and above it, where ``half`` is that without a scale."""
+    """How far the limits lie below and above a value; ``half`` is for no scale."""
     centre = scale.forward(value)
     inside = np.isfinite(centre)
     with np.errstate(divide="ignore", invalid="ignore"):  # at the end of the scale

@@ -20,38 +20,14 @@ ROUNDING = 1e-6  # of coefficients and distances, all of which are simple fracti
 
 
 def small_counts(patients: np.ndarray, events: np.ndarray, smallest: int) -> np.ndarray:
-    """Whether groups have fewer patients, events or patients without an event than allowed.
-
-    Parameters
-    ----------
-    patients, events : arrays of shape (k,)
-    smallest : int
-
-    Returns
-    -------
-    bool array of shape (k,)
-    """
+    """Whether groups have fewer patients, events or patients without an event than allowed."""
     return np.minimum(events, patients - events) < smallest
 
 
 def hidden_groups(
     kinds: list[Family], event: np.ndarray, smallest: int
 ) -> tuple[frozenset[tuple[str, str]], int]:
-    """Groups that are not shown.
-
-    Parameters
-    ----------
-    kinds : list of Family
-        Everybody first, then the attributes, then their intersections, if there are any.
-    event : bool array of shape (n,)
-    smallest : int
-        Number of patients that may be shown; 0 shows all.
-
-    Returns
-    -------
-    hidden, others : set of (attribute, label), int
-        And how many of them are not small themselves.
-    """
+    """The groups that are not shown, and how many of them are not small themselves."""
     if not smallest:
         return frozenset(), 0
     names = [(family.attribute, label) for family in kinds for label in family.labels]

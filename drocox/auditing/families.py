@@ -28,16 +28,7 @@ class Family(NamedTuple):
     compared: bool  # whether these are the groups of one attribute, which are compared
 
     def groups(self, patients: HeldOut) -> list[Group]:
-        """The groups, in the order of their codes.
-
-        Parameters
-        ----------
-        patients : HeldOut
-
-        Returns
-        -------
-        list of Group
-        """
+        """The groups, in the order of their codes."""
         groups = []
         for code, label in enumerate(self.labels):
             members = self.codes == code
@@ -48,14 +39,7 @@ class Family(NamedTuple):
 def families(data: SurvivalData) -> tuple[list[Family], str]:
     """Everybody, the groups of each attribute, and the intersections of all attributes.
 
-    Parameters
-    ----------
-    data : SurvivalData
-
-    Returns
-    -------
-    families, note : list of Family, str
-        Intersections are left out where there are too many, and the note says so.
+    Intersections are left out where there are too many, and a note says so.
     """
     out = [Family("", [EVERYBODY], np.zeros(len(data), int), False)]
     for name, codes in data.groups.items():

@@ -46,17 +46,7 @@ NAMELESS = re.compile(r"(Unnamed: \d+)?")  # what pandas calls a column of a she
 
 
 def check_source(name: str | Path) -> Path:
-    """Refuse what is no file that can be read here, before anything slow is imported.
-
-    Parameters
-    ----------
-    name : str or Path
-        Of the file.
-
-    Returns
-    -------
-    Path
-    """
+    """Refuse a file that cannot be read here, before anything slow is imported."""
     if re.match(r"[A-Za-z]\w+://", str(name)):
         raise ValueError(f"cannot read {name}: it is an address; download the file first")
     path = Path(name)
@@ -80,12 +70,7 @@ def check_source(name: str | Path) -> Path:
 def check_target(target: Path, source: Path) -> None:
     """Refuse to write where nothing can be written, and over a file that is no page.
 
-    Parameters
-    ----------
-    target : Path
-        The page to write.
-    source : Path
-        The file that is read: it stays as it is, by whatever name it is called.
+    The file with the patients stays as it is, by whatever name it is called.
     """
     if target.is_dir() or not os.access(target.parent, os.W_OK):
         raise ValueError(f"cannot write {target}; name a file in a folder that exists")
@@ -100,16 +85,8 @@ def check_target(target: Path, source: Path) -> None:
 def read_table(path: Path) -> "pd.DataFrame":
     """The table in a file.
 
-    Parameters
-    ----------
-    path : Path
-
-    Returns
-    -------
-    DataFrame
-        Names and texts without spaces at their ends; a column without a name, such as row numbers,
-        is left out. The index tells where each patient stands: the line of a text, the row of a
-        sheet.
+    Names and texts lose spaces at their ends. Columns without a name, such as row numbers, are left
+    out. The index is each patient's line in a text or row in a sheet.
     """
     other = FORMATS.get(path.suffix.lower())
     try:
@@ -231,7 +208,7 @@ def _refuse_long_rows(path: Path, separator: str, size: int) -> None:
 
 
 def _with_decimal_points(df: "pd.DataFrame") -> "pd.DataFrame":
-    """Numbers with a decimal comma as numbers; a text among them stays, to be told."""
+    """Numbers with a decimal comma as numbers; a text among them stays, to be refused later."""
     import pandas as pd
 
     for name in df.select_dtypes(["object", "string"]):  # texts: pandas 3 keeps them apart

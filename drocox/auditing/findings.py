@@ -19,21 +19,7 @@ def sentences(
     notes: tuple[str, ...],
     of_risks: bool = False,
 ) -> list[str]:
-    """A line for each note, attribute and group found, and one for the whole.
-
-    Parameters
-    ----------
-    table, comparisons, slices : DataFrame
-        Of an audit.
-    notes : tuple of str
-        What the reader must know first.
-    of_risks : bool
-        Whether calibration is a ratio of risks, not of numbers of events.
-
-    Returns
-    -------
-    list of str
-    """
+    """A line for each note, attribute and group found, and one for everybody."""
     lines = list(notes)
     for name in table["attribute"].unique():
         rows = comparisons[comparisons["attribute"] == name]
@@ -53,17 +39,7 @@ def sentences(
 
 
 def number_text(value: float, digits: int = 2) -> str:
-    """A number with some digits after the point; large ones by their power of ten.
-
-    Parameters
-    ----------
-    value : float
-    digits : int
-
-    Returns
-    -------
-    str
-    """
+    """A number with some digits after the point; large ones by their power of ten."""
     if abs(value) >= 1000:
         return f"{value:.1e}"
     text = f"{value:.{digits}f}"
@@ -71,19 +47,7 @@ def number_text(value: float, digits: int = 2) -> str:
 
 
 def digits_for(low: float, high: float, least: int) -> int:
-    """Digits after the point that tell the ends of an interval apart, and from 0 if it has none.
-
-    Parameters
-    ----------
-    low, high : float
-    least : int
-        Digits of an interval that is wide enough.
-
-    Returns
-    -------
-    int
-        At most :data:`MOST_DIGITS`.
-    """
+    """Digits after the point that tell the ends of an interval apart, and from 0 outside it."""
     smallest = high - low
     if low * high > 0:  # 0 is outside, and looks so
         smallest = min(smallest, 20 * min(abs(low), abs(high)))
@@ -214,19 +178,7 @@ def _whole(everybody: pd.Series, of_risks: bool) -> str:
 def model_sentences(
     table: pd.DataFrame, paired: pd.DataFrame, backwards: Sequence[str] = ()
 ) -> list[str]:
-    """How models differ on the same patients, a line for each but the first.
-
-    Parameters
-    ----------
-    table, paired : DataFrame
-        Of :class:`drocox.auditing.audit.Audits`.
-    backwards : sequence of str
-        Models that rank backwards, which are not compared.
-
-    Returns
-    -------
-    list of str
-    """
+    """How models differ on the same patients, a line for each but the first."""
     everybody = table[table["group"] == EVERYBODY].set_index("model")
     base, *others = everybody.index
     lines = []

@@ -1,4 +1,4 @@
-r"""A funnel for sites by the dozen: figures by the number of events, and limits of chance.
+r"""A funnel for sites by the dozen: the c-index by the number of events, and limits of chance.
 
 The standard error of a group's c-index, on the scale of logits, falls with its events e like
 :math:`k / \sqrt e`; k is the median over the groups. Around everybody's c-index :math:`c_0` the
@@ -51,20 +51,7 @@ class Funnel(NamedTuple):
 def funnel(
     attribute: str, table: pd.DataFrame, differences: pd.DataFrame, estimates: dict[str, Estimate]
 ) -> Funnel:
-    """The funnel of an attribute's groups.
-
-    Parameters
-    ----------
-    attribute : str
-    table, differences : DataFrame
-        Of an audit; everybody is the first row.
-    estimates : dict of str to Estimate
-        The c-index of each group, by label.
-
-    Returns
-    -------
-    Funnel
-    """
+    """The funnel of an attribute's groups, from an audit and the c-index of each group."""
     rows = table[(table["attribute"] == attribute) & table["c_index"].notna()]
     of_c_index = differences[
         (differences["attribute"] == attribute) & (differences["measure"] == "c_index")

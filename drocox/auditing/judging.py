@@ -1,9 +1,9 @@
-"""Groups of patients judged: figures with intervals, and differences between groups.
+"""Groups of patients judged: measures with intervals, and differences between groups.
 
-Each figure is an :class:`drocox.heldout.Estimate`. On the scale g where it is nearly normal (the
+Each measure is an :class:`drocox.heldout.Estimate`. On the scale g where it is nearly normal (the
 logarithm of a ratio, the logit of a share), its interval is :math:`g^{-1}(g(v) \\pm t \\sigma)`
 with the jackknife's standard error :math:`\\sigma` and the quantile t of Student's distribution
-(:mod:`drocox.heldout.intervals`). Differences are in percentage points where the figure is a share,
+(:mod:`drocox.heldout.intervals`). Differences are in percentage points where it is a share,
 with intervals (:mod:`drocox.auditing.contrasts`) that hold for all attributes at once, those of
 ranking and calibration together, or for the pairs of one attribute and measure. Of more than six
 groups each is compared with everybody. AUC and Brier score at a horizon need some patients on
@@ -47,19 +47,7 @@ COMPARISON_COLUMNS = [
 
 
 def with_interval(name: str, estimate: Estimate) -> dict[str, float]:
-    r"""A figure with the ends of its 95 % interval, the columns of a row.
-
-    Parameters
-    ----------
-    name : str
-        A key of :data:`MEASURES`, which has its scale.
-    estimate : Estimate
-
-    Returns
-    -------
-    dict
-        With ``name``, ``name_low`` and ``name_high``.
-    """
+    """A measure with the ends of its 95 % interval, as columns of a row."""
     scale = MEASURES[name].scale
     centre = scale.forward(estimate.value)
     if scale is LOG and not np.isfinite(centre):
@@ -98,22 +86,7 @@ def judge(
     hidden: frozenset[tuple[str, str]] = frozenset(),
     familywise: bool = True,
 ) -> Judged:
-    """Figures of all groups, and their differences within an attribute.
-
-    Parameters
-    ----------
-    predictions : Predictions
-    kinds : list of Family
-        From :func:`families`; everybody is the first.
-    hidden : set of (attribute, label)
-        Groups that are not shown.
-    familywise : bool
-        As in :func:`drocox.audit`.
-
-    Returns
-    -------
-    Judged
-    """
+    """Measures of all groups, everybody first, and their differences within an attribute."""
     everybody = predictions.patients
     whole = Group(EVERYBODY, np.full(len(everybody.time), True), everybody)
     rows, judged = _counted(everybody, kinds, hidden)
@@ -165,22 +138,7 @@ def _counted(
 def group_estimates(
     predictions: Predictions, family: Family, name: str, hidden: frozenset = frozenset()
 ) -> dict[str, Estimate]:
-    """One figure of the groups of a family that are judged.
-
-    Parameters
-    ----------
-    predictions : Predictions
-    family : Family
-    name : str
-        A key of :data:`MEASURES`.
-    hidden : set of (attribute, label)
-        Groups that are not shown.
-
-    Returns
-    -------
-    dict
-        Estimates by label; empty where the predictions cannot answer.
-    """
+    """One measure of the groups that are judged; empty where the predictions cannot answer."""
     method = predictions.measures.get(name)
     if method is None:
         return {}
@@ -205,7 +163,7 @@ def _contrasts(
 def _estimates(
     everybody: HeldOut, judged: list[Group], family: Family, name: str, method: str
 ) -> dict[str, Estimate]:
-    """One figure of several groups, by label."""
+    """One measure of several groups, by label."""
     n = len(everybody.time)
     crossed = len(family.labels) * n > MOST_CROSSED and len(family.labels) > MOST_PAIRED
     if name == "concordance" and crossed:
@@ -230,7 +188,7 @@ def _enough_at_horizon(group: HeldOut) -> bool:
 def _estimate(
     everybody: HeldOut, group: Group, name: str, method: str, others: HeldOut | None = None
 ) -> Estimate:
-    """One figure of a group; those that do not depend on others are made of the group alone."""
+    """One measure of a group; most need nobody but its own patients."""
     if name == "concordance":
         return everybody.concordance(group.members, group.alone, others)
     if name == "mean_risk":
@@ -245,20 +203,7 @@ def _estimate(
 def group_pairs(
     attribute: str, groups: dict[str, Estimate], everybody: Estimate | None = None
 ) -> list[Contrast]:
-    """Differences of every two groups, or of each group and everybody.
-
-    Parameters
-    ----------
-    attribute : str
-    groups : dict of str to Estimate
-        By label.
-    everybody : Estimate, optional
-        With whom each group is compared.
-
-    Returns
-    -------
-    list of Contrast
-    """
+    """Differences of every two groups, or of each group and everybody."""
     pairs = list(combinations(groups.items(), 2))
     if everybody is not None:
         pairs = [((EVERYBODY, everybody), group) for group in groups.items()]
@@ -270,20 +215,11 @@ def group_pairs(
 
 
 def differences(contrasts: dict[str, list[list[Contrast]]], familywise: bool) -> list[dict]:
-    """Differences with intervals that hold together.
+    """Differences with intervals that hold together, as rows with the measure's name.
 
-    Parameters
-    ----------
-    contrasts : dict of str to lists of lists of Contrast
-        By measure, a key of :data:`MEASURES`: the pairs of each attribute.
-    familywise : bool
-        Whether intervals hold for the pairs of all attributes at once, those of the headline's two
-        measures together, or for the pairs of one attribute and measure.
-
-    Returns
-    -------
-    list of dict
-        With ``measure`` and the columns of :func:`drocox.auditing.contrasts.contrast`.
+    The pairs come by measure and attribute. If ``familywise``, intervals hold for the pairs of all
+    attributes at once, those of the headline's two measures together; otherwise for the pairs of
+    one attribute and measure.
     """
     known = {}
     for name, families in contrasts.items():
@@ -308,18 +244,7 @@ def differences(contrasts: dict[str, list[list[Contrast]]], familywise: bool) ->
 def calibration_curve(patients: HeldOut, bins: int) -> pd.DataFrame:
     """Observed and predicted risk of patients in parts of equal size, by predicted risk.
 
-    Parameters
-    ----------
-    patients : HeldOut
-        With predicted risks.
-    bins : int
-
-    Returns
-    -------
-    DataFrame
-        A row for each part: ``patients``, ``events`` up to the horizon, ``predicted``, and
-        ``observed`` with its interval (``low``, ``high``), which is NaN where nobody or everybody
-        had the event.
+    The interval of the observed risk is NaN where nobody or everybody had the event.
     """
     risk = np.asarray(patients.risk)
     part = np.argsort(np.argsort(risk, kind="stable")) * bins // len(risk)

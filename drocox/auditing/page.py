@@ -28,22 +28,11 @@ def page(
     facts: Mapping[str, str] | None = None,
     warnings: Sequence[str] = (),
 ) -> str:
-    """The audits of one or several models as a page.
+    """The audits of one or several models, by name, as a page of HTML.
 
-    Parameters
-    ----------
-    audits : mapping of str to Audit
-        One by the name of its model, which may be empty, or
-        :class:`~drocox.auditing.audit.Audits` of several.
-    facts : mapping of str to str, optional
-        What else the page says about its making, such as the command.
-    warnings : sequence of str
-        What was said while the models were fitted, such as that a coefficient runs away.
-
-    Returns
-    -------
-    str
-        HTML without scripts, styles, fonts or pictures from elsewhere; names are escaped.
+    It loads no scripts, styles, fonts or pictures from elsewhere, and names are escaped. ``facts``
+    are what else the page says about its making, such as the command; ``warnings`` are messages of
+    fitting the models.
     """
     layout = Path(__file__).with_name("page.html").read_text(encoding="utf-8")
     environment = jinja2.Environment(autoescape=True)

@@ -43,12 +43,8 @@ PAGE_STYLE = {
 def as_svg(draw: Callable, content: object, salt: str) -> str:
     """A drawing as SVG for a page of HTML, the same whatever style and backend are in use.
 
-    Parameters
-    ----------
-    draw : callable
-        One of the functions below, called with a new figure and ``content``.
-    salt : str
-        Different for each drawing of a page: identifiers are then unique on it.
+    ``draw`` is one of the functions below. A different ``salt`` for each drawing makes identifiers
+    unique on the page.
     """
     in_style = style.context(["default", {**PAGE_STYLE, "svg.hashsalt": salt}])
     with in_style, warnings.catch_warnings():
@@ -70,15 +66,8 @@ def draw_groups(
 ) -> None:
     """c-index and calibration of every group, with intervals, and everybody's as a dotted line.
 
-    Where nothing is known of calibration, slopes or observed risks are drawn. Several models have
-    a colour each.
-
-    Parameters
-    ----------
-    tables : mapping of str to DataFrame
-        Rows of the same groups by each model, by its name; everybody is the first.
-    titles : mapping of str to str
-        What the figures are called.
+    Where calibration is unknown, slopes or observed risks are drawn. Tables are by model, with a
+    colour each; everybody is the first row.
     """
     together = pd.concat(tables.values())
     names = ["c_index", "calibration"]
@@ -160,13 +149,7 @@ def _draw_funnel(ax: Axes, one: Funnel) -> None:
 
 
 def draw_calibration(figure: Figure, curves: pd.DataFrame) -> None:
-    """Observed against predicted risk, a panel for each attribute and a curve for each group.
-
-    Parameters
-    ----------
-    curves : DataFrame
-        Of :meth:`drocox.auditing.audit.Audit.calibration_curves`.
-    """
+    """Observed against predicted risk, a panel for each attribute and a curve for each group."""
     by_attribute = list(curves.groupby("attribute", sort=False))
     heights = [4.4 + 0.2 * rows["group"].nunique() for _, rows in by_attribute]
     _lay_out(figure, sum(heights))

@@ -80,19 +80,7 @@ def predictions(
     folds=None,
     train=None,
 ) -> Predictions:
-    """Check what was predicted, and put it beside what happened.
-
-    Parameters
-    ----------
-    data : SurvivalData
-        With at least one attribute in ``groups``.
-    scores, survival, times, expected, horizon, folds, train
-        As in :func:`drocox.audit`.
-
-    Returns
-    -------
-    Predictions
-    """
+    """Check what was predicted, given as to :func:`drocox.audit`, and add what happened."""
     check_data(data)
     _check_call(scores, survival, times, expected, train)
     n = len(data)
@@ -181,12 +169,7 @@ def _coarse_times(patients: HeldOut) -> list[str]:
 
 
 def check_data(data: SurvivalData) -> None:
-    """Refuse data that cannot be judged.
-
-    Parameters
-    ----------
-    data : SurvivalData
-    """
+    """Refuse data without groups or with too few events."""
     if not isinstance(data, SurvivalData) or not data.groups:
         raise TypeError(
             "data must be a SurvivalData with groups; see SurvivalData.from_frame and from_arrays"
@@ -315,16 +298,7 @@ def _horizon(data: SurvivalData, survival, times, horizon) -> float:
 
 
 def checked_scores(scores) -> np.ndarray:
-    """Scores as numbers; a patient without a score is named.
-
-    Parameters
-    ----------
-    scores : array of shape (n,)
-
-    Returns
-    -------
-    array of shape (n,)
-    """
+    """Scores as numbers; a missing score raises a ValueError that names the row."""
     scores = _checks.array(scores)
     _refuse_gaps(scores, "scores")
     return _checks.numbers(scores, "scores", 1)

@@ -29,24 +29,10 @@ LARGEST = float(np.finfo(np.float32).max)  # the tree's numbers are single
 def grow_tree(
     patients: HeldOut, tenth: np.ndarray, X: np.ndarray, leaves: int, share: float = 0.1
 ) -> DecisionTreeRegressor:
-    """A tree on patients' discordance beyond that of patients with like scores.
+    """A tree on patients' discordance beyond that of patients in the same tenth of the scores.
 
-    Parameters
-    ----------
-    patients : HeldOut
-    tenth : array of shape (n,)
-        To which tenth of the scores each patient belongs.
-    X : array of shape (n, d)
-        Features without missing values.
-    leaves : int
-        At most as many.
-    share : float
-        Of the patients, in a leaf at least.
-
-    Returns
-    -------
-    DecisionTreeRegressor
-        Its value in a leaf is the mean excess, patients weighted by their pairs.
+    A leaf has at least ``share`` of the patients. Its value is the mean excess, patients weighted
+    by their pairs.
     """
     counts = pd.DataFrame(patients.all_pairs, columns=["points", "pairs"])
     alike = counts.groupby(tenth).transform("sum")
@@ -58,20 +44,9 @@ def grow_tree(
 def describe_leaves(
     tree, X: pd.DataFrame, node: int = 0, path: tuple = ()
 ) -> Iterator[tuple[int, str]]:
-    """Number and description of every leaf below a node.
+    """Number and description of every leaf below a node of a fitted tree's ``tree_``.
 
-    Parameters
-    ----------
-    tree : attribute ``tree_`` of a fitted tree
-    X : DataFrame
-        The features, by name.
-    node : int
-    path : tuple
-        The way to the node: ((feature, side), words).
-
-    Returns
-    -------
-    iterator of (int, str)
+    ``path`` leads to the node: ((feature, side), words).
     """
     if tree.children_left[node] < 0:
         # of several thresholds of a feature on one side the last is the tightest
@@ -90,20 +65,10 @@ def describe_leaves(
 
 
 def find_slices(patients: HeldOut, X: pd.DataFrame) -> pd.DataFrame:
-    """The worst leaves of a tree grown on one half of the patients, judged on the other.
+    """Up to three worst leaves of a tree grown on one half of the patients, judged on the other.
 
-    Parameters
-    ----------
-    patients : HeldOut
-    X : DataFrame
-        Features, in the same order; missing values are replaced by medians of the first half.
-
-    Returns
-    -------
-    DataFrame
-        A row for each of up to three groups, the worst first, with the columns of
-        :func:`drocox.heldout.compare`, ``patients`` and ``events``. A group is compared with the
-        others, weighted to have the group's scores.
+    Each is compared with other patients, weighted to have the group's scores. Missing features are
+    replaced by medians of the first half.
     """
     part = assign_folds(patients.event, max(2, 2 * len(X) // SEARCHED), seed=0)
     finding = part == 0
