@@ -1,16 +1,16 @@
-"""Compiled loops: the passes over patients and pairs that the other modules stand on.
+"""Compiled loops over patients and pairs of patients, for the other modules.
 
-Nothing is checked here. Every array is float64 with one row per model of a stack; each kernel is
-tested equal to a literal transcription of the formula in the module that calls it.
+Nothing is checked here. Arrays are float64 with one row per model of a stack; each kernel is tested
+against a literal transcription of the formula in the module that calls it.
 
-Loops are written out: an expression over whole arrays takes seconds to compile, and everybody who
-installs the package waits for that once.
+Loops are written out, because expressions over whole arrays take seconds to compile, once for every
+installation.
 """
 
 import numpy as np
 from numba import njit
 
-SAFE_SPREAD = 600.0  # exp(-600) is far from underflow: one shift serves the whole row
+SAFE_SPREAD = 600.0  # exp(-600) does not underflow: scores this close need one common shift
 
 
 # --- Risk sets: sums over patients in time order, latest first ------------------------------------
@@ -21,7 +21,7 @@ NO_STRATA = np.zeros((1, 1), int)
 
 @njit(cache=True)
 def in_time_order(time, event, stratum, order):
-    """Outcomes in the given order (rows, n), stratum after stratum; where risk sets stop and begin.
+    """Outcomes in the given order (rows, n), sorted by stratum, with the limits of risk sets.
 
     ``time`` and ``event`` (rows, n), ``stratum`` (n,). Returns the times and events, one past the
     last position with the same time and stratum, and the first position of the same stratum.
@@ -52,9 +52,9 @@ def in_time_order(time, event, stratum, order):
 
 @njit(cache=True)
 def _scan(values, stop, enters, meets, begin, back):
-    """Block after block of equal times: values enter the sums, then everybody reads its own.
+    """Running sums over blocks of equal times: a block's values enter, then its patients read.
 
-    The sums begin again with each stratum.
+    The sums restart with each stratum.
     """
     models, n = values.shape
     strata = begin.shape[1] == n
@@ -80,17 +80,17 @@ def _scan(values, stop, enters, meets, begin, back):
 
 
 def risk_sums(values, stop, enters, meets, begin=NO_STRATA):
-    """Sum over everybody at risk with each patient: those of the same block and of earlier ones.
+    """Sum over the risk set of each patient: those of the same block and of earlier positions.
 
     ``values`` (models, n); the others (1, n). ``stop`` is one past the last position with the same
-    time, ``begin`` the first position of the same stratum. There are two sums: each patient enters
-    one and meets one, the same or the other.
+    time, ``begin`` the first position of the same stratum. There are two sums, one for each half of
+    a split: a patient's value enters the sum ``enters``, and the patient reads the sum ``meets``.
     """
     return _scan(values, stop, enters, meets, begin, False)
 
 
 def risk_sums_back(values, stop, enters, meets, begin=NO_STRATA):
-    """The transposed map: sum over everybody with whom each patient is at risk."""
+    """The transposed map: sum over all patients in whose risk set each patient is."""
     return _scan(values, stop, meets, enters, begin, True)
 
 
@@ -99,10 +99,10 @@ def risk_sums_back(values, stop, enters, meets, begin=NO_STRATA):
 
 @njit(cache=True)
 def _worst_case_of_row(losses, weights, c, worst):
-    """Minimiser and risk of one row; fills ``worst``.
+    """Minimiser and risk of one row; fills ``worst`` with the worst-case distribution.
 
-    Losses are taken relative to the largest one and to their range, so that no square overflows and
-    no difference cancels.
+    Losses are shifted by the largest and divided by their range, so that squares do not overflow
+    and differences do not cancel.
     """
     n = len(losses)
     above = np.empty(n)
@@ -137,7 +137,7 @@ def _worst_case_of_row(losses, weights, c, worst):
             total += mass[i] * above[i]
         return -np.inf, top + total / whole * size
     share = whole
-    while True:  # drop what lies at or below eta, until nothing does
+    while True:  # drop losses at or below eta, until there are none
         mean = 0.0
         for i in range(active):
             mean += mass[i] * above[i]
@@ -156,7 +156,7 @@ def _worst_case_of_row(losses, weights, c, worst):
                 mass[left] = mass[i]
                 share += mass[i]
                 left += 1
-        if left == active or share * square <= whole:  # the second only by rounding
+        if left == active or share * square <= whole:  # the second happens by rounding only
             break
         active = left
     total = 0.0
@@ -178,20 +178,20 @@ def worst_cases(losses, weights, c):
     return eta, risk, worst
 
 
-# --- The worst case with a price ------------------------------------------------------------------
+# --- The smoothed worst case ----------------------------------------------------------------------
 
 
 @njit(cache=True)
-def priced_level(below, mass, mu, cap):
+def smoothed_eta(below, mass, mu, cap):
     """The eta for which the masses times min((below - eta)_+ / mu, cap) sum to 1; ``below`` <= 0.
 
-    The sum is piecewise linear and falls with eta. Newton's step is exact once eta is on the right
-    piece; where it leaves the interval known to hold eta, that is halved.
+    The sum is piecewise linear and decreasing in eta. A Newton step is exact once eta is on the
+    right piece; a step that leaves the bracket is replaced by bisection.
     """
     low = below.min() - 2.0 * mu
     high = 0.0
     eta = 0.5 * (low + high)
-    known = -1  # patients not on a flat piece, and capped ones, when eta was last improved
+    known = -1  # numbers of patients between 0 and cap, and at cap, at the last Newton step
     known_capped = -1
     for _ in range(200):
         total = 0.0
@@ -232,7 +232,7 @@ def priced_level(below, mass, mu, cap):
 
 @njit(cache=True, fastmath={"reassoc", "contract", "nsz", "nnan"})
 def hinge_sums(h, rows, columns, start, stop, margin):
-    """Sum of hinges of each model."""
+    """Sum of the hinges over the given pairs, for each model."""
     value = np.zeros(len(h))
     met = np.ascontiguousarray(h[:, columns])
     at = 0
@@ -251,13 +251,13 @@ def hinge_sums(h, rows, columns, start, stop, margin):
 
 @njit(cache=True)
 def hinge_gradients(h, rows, columns, start, stop, margin):
-    """Gradient of the sum of hinges: every active pair pushes its two hazards together.
+    """Gradient of the sum of hinges: each active pair adds +1 and -1 to its two hazards' entries.
 
-    Pushes are whole numbers, so the order in which they are added does not matter.
+    These are whole numbers, so the order of summation does not matter.
     """
     grad = np.zeros(h.shape)
     met = np.ascontiguousarray(h[:, columns])
-    back = np.zeros(met.shape, np.int32)  # half as wide as hazards, twice as many at a time
+    back = np.zeros(met.shape, np.int32)  # half the width of float64: twice as many per instruction
     at = 0
     for r in range(len(rows)):
         margin_of_row = margin[at : at + stop[r] - start[r]]
@@ -281,7 +281,7 @@ def hinge_gradients(h, rows, columns, start, stop, margin):
 
 @njit(cache=True, fastmath={"reassoc", "contract"})
 def _squares(x, p, low, square):
-    """Squared distances of patient ``p`` to patients ``low`` to ``p``; ``x`` (d, n)."""
+    """Squared distances of patient ``p`` to patients ``low`` to ``p - 1``; ``x`` (d, n)."""
     square[: p - low] = 0.0
     for d in range(len(x)):
         mine = x[d, p]
@@ -292,7 +292,7 @@ def _squares(x, p, low, square):
 
 @njit(cache=True, fastmath={"reassoc", "contract", "nsz", "nnan"})
 def all_hinge_sum(h, x, gamma):
-    """Sum of hinges over all pairs, with memory for one patient's distances; ``x`` (d, n)."""
+    """Sum of hinges over all pairs, in memory linear in n; ``x`` (d, n)."""
     n = len(h)
     square = np.empty(n)
     value = 0.0
@@ -307,10 +307,10 @@ def all_hinge_sum(h, x, gamma):
 
 @njit(cache=True, fastmath={"reassoc", "contract"})
 def all_hinge_gradient(h, x, gamma):
-    """Gradient of the same, given hazards in ascending order and their unit rows ``x`` (d, n).
+    """Gradient of :func:`all_hinge_sum`, given ascending hazards and their unit rows ``x`` (d, n).
 
-    Unit rows are at most 2 apart, so hazards more than 2 gamma apart are an active pair whatever
-    the features: those are counted, and distances are computed for the pairs inside that window.
+    Unit rows are at most 2 apart, so pairs with hazards more than 2 gamma apart are always active
+    and need only be counted; distances are computed for the pairs inside that window.
     """
     n = len(h)
     grad = np.zeros(n)
@@ -330,8 +330,8 @@ def all_hinge_gradient(h, x, gamma):
             active = 1.0 if gap * gap > gamma * gamma * square[k] else 0.0
             push += active
             pushed[k] -= active
-        grad[p] += low + push  # all patients before the window are active
-    # n - cumsum(far): patients whose window begins after p; they push p down
+        grad[p] += low + push  # pairs with patients before the window are active
+    # n - cumsum(far): number of patients whose window begins after p, each of which adds -1
     return grad + np.cumsum(far) - n
 
 
@@ -340,7 +340,7 @@ def all_hinge_gradient(h, x, gamma):
 
 @njit(cache=True)
 def activate(units, outer, scores):
-    """Apply ReLU to the hidden ``units`` (hidden, n) in place; add them to ``scores``, weighted."""
+    """Apply ReLU to the ``units`` (hidden, n) in place; add their weighted sum to ``scores``."""
     for h in range(len(units)):
         unit = units[h]
         weight = outer[h]
@@ -351,7 +351,7 @@ def activate(units, outer, scores):
 
 @njit(cache=True, fastmath={"reassoc", "contract", "nsz"})
 def deactivate(units, upstream, grad_outer, passed):
-    """Gradient of the outer weights, and in ``passed`` what gets past the ReLU."""
+    """Gradient of the outer weights; ``passed`` gets the upstream gradient of active units."""
     for h in range(len(units)):
         unit = units[h]
         out = passed[h]

@@ -6,14 +6,14 @@ log-sum-exp of linear functions, and the risk is a maximum over the adversary's 
 .. math:: R(\theta) = \max_{q \in Q} F_q(\theta), \qquad F_q(\theta) = \sum_i q_i \ell_i(\theta)
           + \tfrac\lambda2 \lVert\theta\rVert^2,
 
-so it is convex, and a minimiser can be proved to be one.
+so it is convex, and the distance to its minimum can be bounded.
 
-**The certificate.** :math:`\min R \ge \min F_q` for every :math:`q` that the adversary may choose.
-Along a direction :math:`v` the second derivative of a log-sum-exp is a variance and the third a
-third central moment of :math:`v^T x` under the same distribution, and a quadratic penalty adds to
-the second only, so that :math:`|F_q'''| \le d\, F_q''` where :math:`d = \max_{j,k} v^T (x_j -
-x_k)`. Two integrations give, with gradient :math:`g` and Hessian :math:`H` of :math:`F_q` at
-:math:`\theta`,
+**The certificate.** :math:`\min R \ge \min F_q` for every :math:`q \in Q`. Along a direction
+:math:`v` the second derivative of a log-sum-exp is a variance and the third a third central moment
+of :math:`v^T x` under the same distribution, and a quadratic penalty adds to the second only, so
+that :math:`|F_q'''| \le d\, F_q''` where :math:`d = \max_{j,k} v^T (x_j - x_k)`
+(self-concordance). Two integrations give, with gradient :math:`g` and Hessian :math:`H` of
+:math:`F_q` at :math:`\theta`,
 
 .. math:: F_q(\theta + tv) \ge F_q(\theta) + t\, g^T v
           + v^T H v\, \frac{e^{-td} + td - 1}{d^2} \quad (t \ge 0).
@@ -26,18 +26,19 @@ decrement :math:`\lambda = \sqrt{g^T H^{-1} g}`, and :math:`d \le M \sqrt h` wit
 
 .. math:: \min_\theta R \;\ge\; F_q(\theta) - \omega(\lambda M) / M^2 \qquad (\lambda M < 1),
 
-which is about :math:`F_q(\theta) - \lambda^2 / 2`. Where a direction has no variance in any risk
-set that :math:`q` weighs, :math:`F_q` is constant along it, and it is left out. Code:
+which is about :math:`F_q(\theta) - \lambda^2 / 2`. Directions without variance in any risk set that
+:math:`q` weights are left out: :math:`F_q` is constant along them. Code:
 :meth:`drocox.solver.objective.Weighted.bound`.
 
-**The steps** are Newton's, damped where they need to be, in the coordinates of
+**The steps** are Newton's, damped where necessary, in the whitened features of
 :mod:`drocox.solver.coordinates`, so the units of features do not matter. The Hessian of :math:`R`
-is :math:`H` plus the response of the adversary, known in closed form where the worst case is
-unique. Where losses tie and it is not (a kink), the adversary pays :math:`\frac\mu2 \sum_i (q_i -
-p_i)^2 / p_i`; then :math:`q` is unique, the risk smooth, and :math:`\mu` falls until the
-certificate, which knows nothing of :math:`\mu`, is satisfied. Away from kinks the price changes
-nothing and the steps converge at once. The rule "cvar" has kinks wherever it matters: there the
-price falls to the end, and gaps of 1e-8 are usual.
+is :math:`H` plus a term for the adversary's response, known in closed form where the worst case is
+unique. It is not unique at a kink, where losses tie. There the risk is smoothed (Nesterov, 2005):
+the adversary's objective is reduced by :math:`\frac\mu2 \sum_i (q_i - p_i)^2 / p_i`, which makes
+:math:`q` unique, and :math:`\mu` is lowered step by step until the certificate, which does not
+depend on :math:`\mu`, is satisfied. Away from kinks smoothing changes nothing and one level is
+enough. The minimum for the rule "cvar" is almost always at a kink: there :math:`\mu` falls to the
+last level, and gaps of 1e-8 are usual.
 """
 
 from contextlib import suppress
@@ -49,92 +50,97 @@ from scipy.linalg import lapack
 from drocox import _checks, kernels
 from drocox.cox import RiskSets
 from drocox.dro import RULES
-from drocox.solver.coordinates import uncorrelated
-from drocox.solver.objective import SMALL_MOVE, Losses, Priced, Problem, Weighted
+from drocox.solver.coordinates import whitened
+from drocox.solver.objective import SMALL_MOVE, Losses, Problem, Smoothed, Weighted
 
-SAMPLE = 4_000  # patients of the sample that finds a starting point
-WORTH_A_SAMPLE = 10  # how many times more there must be
-SAMPLE_TOLERANCE = 1e-4  # the gap at which the sample's own minimum is near enough
+# The starting point: the optimum of a sample, for problems WORTH_A_SAMPLE times larger than it.
+SAMPLE = 4_000
+WORTH_A_SAMPLE = 10
+SAMPLE_TOLERANCE = 1e-4  # gap at which the sample's optimum is accurate enough
 SAMPLE_STEPS = 50
 
-FIRST_PRICE = 0.1  # of the adversary, in units of loss over the largest q_i / p_i it may choose
-PRICE_FACTOR = 0.1  # from one price to the next
-LAST_PRICE = 1e-13  # below, the rounding of losses decides who pays
+# Smoothing mu, in units of loss over the largest q_i / p_i that the adversary may choose.
+FIRST_SMOOTHING = 0.1
+SMOOTHING_FACTOR = 0.1  # from one level to the next
+LAST_SMOOTHING = 1e-13  # absolute; at lower levels q depends on the rounding of losses
+FINE_SMOOTHING = 1e-9
 
-# What a step promises to gain. Risks are of size 1 and rounded at 1e-16, sums of them at 1e-13:
-# below COMPARABLE two risks cannot be compared, and slopes are; NOTHING is the square of rounding,
-# and NOTHING_AFAR the same where scores run away and the gain falls by a constant factor a step.
-COMPARABLE = 1e-9
-NOTHING = 1e-20
-NOTHING_AFAR = 1e-10
-SEPARATING = 1e-7  # scores move far for a gain below this: they run away
+# Thresholds on the squared Newton decrement of a step, twice the decrease that it predicts. Risks
+# are of size 1, and sums over patients are rounded at 1e-13.
+#
+#       1e-20             1e-10          1e-9            1e-7                 decrement
+#   ──────┼─────────────────┼──────────────┼───────────────┼──────────────────────►
+#     CONVERGED   CONVERGED_MOVING    COMPARABLE       DIVERGING
+#
+CONVERGED = 1e-20  # stop: the square of rounding
+CONVERGED_MOVING = 1e-10  # stop, if scores still move far: the decrement falls only geometrically
+COMPARABLE = 1e-9  # below, rounding hides the decrease of the risk, and gradients judge the step
+DIVERGING = 1e-7  # scores that still move far for less than this diverge
 ROUNDED = 1e-13  # relative error of a risk
 
-# Levenberg's damping, by the share of the promised gain that a step makes.
-POOR_GAIN = 0.25
-GOOD_GAIN = 0.75
-ACCEPTED_GAIN = 0.1
+# Levenberg's damping, by the gain ratio of a step: actual over predicted decrease.
+POOR_GAIN = 0.25  # below, more damping
+GOOD_GAIN = 0.75  # above, less damping
+ACCEPTED_GAIN = 0.1  # below, the step is rejected
 FIRST_DAMPING = 1e-3  # in units of the trace of H
-LAST_DAMPING = 1e-9  # below, there is none
+LAST_DAMPING = 1e-9  # smaller damping becomes 0
 DAMPING_FACTOR = 10.0
 
-# A gap this small is rounding; and this share of tol is enough once the price is FINE, since at a
-# kink half of the digits of the gap are those of the coefficients.
+# The search ends at a gap of ENOUGH times tol if that gap is rounding (EXACT_GAP) or the smoothing
+# is fine: at a kink the coefficients have only half as many correct digits as the gap.
 EXACT_GAP = 1e-12
 ENOUGH = 1e-3
-FINE_PRICE = 1e-9
 
-# Scores farther apart than this, by a model whose scores still move, or of which nothing is proved.
-RUN_AWAY = 10.0
-FAR_AND_UNPROVED = 100.0
-# Steps that end with scores this near to the largest spread there can be were stopped by it.
+# Coefficients are reported as separated if the scores are farther apart than this:
+SPREAD_IF_DIVERGING = 10.0  # while they diverge
+SPREAD_IF_UNPROVED = 100.0  # without a certificate
+# The search was stopped by the floating-point range if scores spread over this share of it; it is
+# one outlier's fault if the others spread over less than the second share of that.
 OUT_OF_RANGE = 0.8
-# A patient is an outlier if the scores of all others spread over less than this share of the range.
-ALONE = 0.5
-# Curvature below this share of the largest is rounding.
-NEWTON_FLOOR = 1e-12
-# A move of scores by less changes curvature by no larger share than this.
-SAME_CURVATURE = 1e-7
-NEWTON_SLOPE = 1e-13
-# Smallest curvature over the largest, estimated, above which no direction is near that floor.
-WELL_CONDITIONED = 1e-8
+WITHOUT_OUTLIER = 0.5
+
+# Directions in which curvature (as a share of the largest) and slope are both rounding.
+FLAT_CURVATURE = 1e-12
+FLAT_SLOPE = 1e-13
+WELL_CONDITIONED = 1e-8  # reciprocal condition number above which there are no such directions
+SAME_CURVATURE = 1e-7  # scores that differ by less have the same Hessian, for standard errors
 
 
 @dataclass(frozen=True)
 class Solution:
-    """A linear model and the proof of how good it is."""
+    """Coefficients of a linear model with a lower bound of the smallest possible risk."""
 
     coef: np.ndarray  # (d,), for the features as given
-    risk: float  # R at coef, penalty included; of a split the sum of both halves' risks
-    bound: float  # no coefficients have a smaller risk than this
+    risk: float  # R at coef, penalty included; with a split the sum of both halves' risks
+    bound: float  # lower bound of the risk of all coefficients
     gap: float  # (risk - bound) / max(1, risk)
-    weights: np.ndarray  # (n,), the q of the bound; of a split it sums to 1 in each half
+    weights: np.ndarray  # (n,), the q of the bound; with a split it sums to 1 in each half
     n_iter: int
-    separated: bool  # whether coefficients run away: no minimum is attained
+    separated: bool  # whether coefficients diverge (monotone likelihood): no minimum is attained
     losses: np.ndarray  # (n,), at coef
-    standard_errors: np.ndarray | None  # (d,), of a Cox regression: alpha=1, no penalty, no split
+    standard_errors: np.ndarray | None  # (d,), for Cox regression: alpha=1, no penalty, no split
 
 
 class _Progress:
     """The best point so far, and the best bound with its q."""
 
-    away: bool  # whether scores still move, far, and gain next to nothing
-    last: Weighted  # the last point, or one next to it, where curvature is known
+    diverging: bool  # whether scores still move far while the risk hardly falls
+    last: Weighted  # the last point, or one next to it, whose Hessian is known
 
     def __init__(self, best: Losses, bound: float, q: np.ndarray):
         self.best = best
         self.bound = bound
         self.q = q
         self.steps = 0
-        self.on_a_ray = False  # whether the best point is on a ray along which losses always fall
+        self.on_a_ray = False  # whether the best point separates: losses fall along its ray
 
     @property
     def gap(self) -> float:
-        """How much smaller a risk might be."""
+        """Relative gap between the best risk and the best bound."""
         return _relative_gap(self.best.risk, self.bound)
 
     def improve(self, new: Losses) -> None:
-        """Take a point with a smaller risk; a null optimum is to be exactly that."""
+        """Keep a point with a smaller risk; a null optimum is set to exact zeros."""
         problem = new.problem
         if self.best.point.any() and problem.farthest(new.point) < SMALL_MOVE:
             self.best = problem.at_null()
@@ -142,7 +148,7 @@ class _Progress:
             self.best = new
 
     def prove(self, weighted: Weighted) -> None:
-        """Take a larger bound."""
+        """Keep a larger bound."""
         self.last = weighted
         bound = weighted.bound()
         if bound > self.bound:
@@ -150,7 +156,10 @@ class _Progress:
             self.q = weighted.q
 
     def follow_the_ray(self, tol: float) -> bool:
-        """Whether the best point separates; if so, go along its ray until little is to be had."""
+        """Whether the best point separates; if so, double it until the gap is at most ``tol``.
+
+        Then losses fall along the whole ray from 0 through the point (monotone likelihood).
+        """
         problem = self.best.problem
         if problem.penalty > 0 or not self.best.separates:
             return False
@@ -163,14 +172,16 @@ class _Progress:
         return True
 
     def separated(self, tol: float) -> bool:
-        """Whether coefficients run away."""
+        """Whether coefficients diverge."""
         problem = self.best.problem
         if problem.penalty > 0:
-            return False  # there is a minimum, proved or not
+            return False  # a penalised risk attains its minimum
         if self.on_a_ray:
             return True
-        limit = RUN_AWAY if self.away else FAR_AND_UNPROVED if self.gap > tol else np.inf
-        return bool(problem.farthest(self.best.point) > limit)
+        spread = problem.farthest(self.best.point)
+        if self.diverging:
+            return bool(spread > SPREAD_IF_DIVERGING)
+        return bool(self.gap > tol and spread > SPREAD_IF_UNPROVED)
 
 
 def minimise(
@@ -241,13 +252,13 @@ def minimise(
     if first is not None:
         _checks.same_length(first=np.asarray(first), X=order)
         first = np.asarray(first, bool)[order]
-    coordinates = uncorrelated(X, risk, weights, penalty)
+    coordinates = whitened(X, risk, weights, penalty)
     problem = Problem(coordinates, risk, weights, first, alpha, rule, penalty)
     progress = _solve(problem, _start(problem), tol, n_iter)
     best = progress.best
     if progress.gap > tol and not progress.separated(tol):
         _refuse_scores_out_of_range(best, X)
-    bound = min(progress.bound, best.risk)  # rounding may put them the other way round
+    bound = min(progress.bound, best.risk)  # rounding may put the bound above the risk
     worst = np.empty(len(X))
     worst[order] = progress.q
     losses = np.empty(len(X))
@@ -267,9 +278,9 @@ def minimise(
 
 
 def _standard_errors(progress: _Progress) -> np.ndarray:
-    """Those of a Cox regression, by the inverse of the observed information at its optimum.
+    """Standard errors of a Cox regression, from the inverse of the observed information.
 
-    NaN for features without variance, and for all where a combination of features has none.
+    NaN for features without variance, and for all features if they are linearly dependent.
     """
     best = progress.best
     problem = best.problem
@@ -280,7 +291,7 @@ def _standard_errors(progress: _Progress) -> np.ndarray:
     varies = back.any(axis=1)
     errors = np.full(len(back), np.nan)
     curvature, vectors = np.linalg.eigh(last.hessian)
-    if varies.sum() == len(curvature) and curvature[0] > NEWTON_FLOOR * curvature[-1]:
+    if varies.sum() == len(curvature) and curvature[0] > FLAT_CURVATURE * curvature[-1]:
         # H is a mean over patients, the information a sum
         root = back[varies] @ (vectors / np.sqrt(curvature * problem.weights.sum()))
         errors[varies] = np.linalg.norm(root, axis=1)
@@ -288,12 +299,12 @@ def _standard_errors(progress: _Progress) -> np.ndarray:
 
 
 def _relative_gap(risk: float, bound: float) -> float:
-    """How far a risk is from a bound, relative to the size of the risk if that is over 1."""
+    """Difference of risk and bound, relative to the risk if that is above 1."""
     return (risk - bound) / max(1.0, risk)
 
 
 def _start(problem: Problem) -> np.ndarray:
-    """Where to start: at 0, or at the optimum of a sample, found at a fraction of the cost."""
+    """Starting point: 0, or for large problems the optimum of a sample."""
     start = np.zeros(problem.Z.shape[1])
     step = len(problem.Z) // SAMPLE
     if step >= WORTH_A_SAMPLE:
@@ -303,14 +314,14 @@ def _start(problem: Problem) -> np.ndarray:
 
 
 def _refuse_scores_out_of_range(best: Losses, X: np.ndarray) -> None:
-    """Say so where steps ended because hazards left the range of floating-point numbers."""
+    """Raise if the steps ended because hazards left the floating-point range."""
     problem = best.problem
     scores = best.scores
     spread = np.ptp(scores)
     if spread < OUT_OF_RANGE * kernels.SAFE_SPREAD:
         return
     farthest = np.abs(scores - np.median(scores)).argmax()
-    if np.ptp(np.delete(scores, farthest)) < ALONE * spread:
+    if np.ptp(np.delete(scores, farthest)) < WITHOUT_OUTLIER * spread:
         row = problem.risk_sets.order[0][farthest]
         coef = problem.coordinates.back @ best.point
         column = np.abs((X[row] - np.median(X, axis=0)) * coef).argmax()
@@ -319,14 +330,14 @@ def _refuse_scores_out_of_range(best: Losses, X: np.ndarray) -> None:
             f"out of the range of floating-point numbers; clip or transform that column"
         )
     raise ValueError(
-        f"the features tell nearly perfectly who has an event first: with penalty="
+        f"the features predict the order of events nearly perfectly: with penalty="
         f"{problem.penalty:g} the best scores lie {spread:.0f} apart or more, out of the range of "
         f"floating-point numbers; use a larger penalty, or clip outliers"
     )
 
 
 def _newton(hessian: np.ndarray, gradient: np.ndarray) -> np.ndarray:
-    """Newton's direction, 0 where neither slope nor curvature is more than rounding."""
+    """Newton direction, 0 along directions where slope and curvature are rounding."""
     factor, failed = lapack.dpotrf(hessian)
     if not failed:
         share, _ = lapack.dpocon(factor, np.abs(hessian).sum(axis=0).max())
@@ -334,13 +345,13 @@ def _newton(hessian: np.ndarray, gradient: np.ndarray) -> np.ndarray:
             return -lapack.dpotrs(factor, gradient)[0]
     curvature, vectors = np.linalg.eigh(hessian)
     slope = vectors.T @ gradient
-    floor = max(NEWTON_FLOOR * curvature[-1], 1e-100)
-    flat = (curvature <= floor) & (np.abs(slope) <= NEWTON_SLOPE)
-    return -vectors @ np.where(flat, 0.0, slope / np.maximum(curvature, floor))
+    least = max(FLAT_CURVATURE * curvature[-1], 1e-100)  # not 0, should all curvature be
+    flat = (curvature <= least) & (np.abs(slope) <= FLAT_SLOPE)
+    return -vectors @ np.where(flat, 0.0, slope / np.maximum(curvature, least))
 
 
 def _damping(damping: float, gain: float, trace: float) -> float:
-    """Levenberg's damping after a step with a gain, a share of what it promised."""
+    """Levenberg's damping after a step with the given gain ratio."""
     if gain < POOR_GAIN:
         return DAMPING_FACTOR * damping if damping > 0 else FIRST_DAMPING * trace
     if gain > GOOD_GAIN:
@@ -350,65 +361,72 @@ def _damping(damping: float, gain: float, trace: float) -> float:
 
 
 def _solve(problem: Problem, start: np.ndarray, tol: float, n_iter: int) -> _Progress:
-    """Descend from ``start``, or from 0 where scores would be too far apart there; then again with
-    a lower price where it matters.
+    """Minimise the smoothed risk, then lower the smoothing until the certificate is satisfied.
+
+    Starts at ``start``, or at 0 if scores are out of range there.
     """
     at = problem.at(start) or problem.at_null()
-    mu = FIRST_PRICE / problem.cap
-    state = Priced(at, mu)
+    mu = FIRST_SMOOTHING / problem.cap
+    state = Smoothed(at, mu)
     progress = _Progress(at, *problem.lowest())
     while True:
         left = max(1, n_iter - progress.steps)
-        state, before, steps, progress.away = _descend(problem, state, mu, left)
+        state, for_bound, steps, progress.diverging = _descend(problem, state, mu, left)
         progress.steps += steps
         progress.improve(state.at)
-        progress.prove(before)
+        progress.prove(for_bound)
         if progress.follow_the_ray(tol):
             return progress
         gap = progress.gap
-        enough = gap <= ENOUGH * tol and (gap <= EXACT_GAP or mu * problem.cap < FINE_PRICE)
-        over = progress.away or not state.priced or progress.steps >= n_iter
-        if enough or over or mu < LAST_PRICE:
+        enough = gap <= ENOUGH * tol and (gap <= EXACT_GAP or mu * problem.cap < FINE_SMOOTHING)
+        over = progress.diverging or not state.smoothed or progress.steps >= n_iter
+        if enough or over or mu < LAST_SMOOTHING:
             return progress
-        mu *= PRICE_FACTOR
-        state = Priced(state.at, mu)
+        mu *= SMOOTHING_FACTOR
+        state = Smoothed(state.at, mu)
 
 
 def _descend(
-    problem: Problem, state: Priced, mu: float, n_iter: int
-) -> tuple[Priced, Priced, int, bool]:
-    """Newton's steps at one price, damped where the risk is far from quadratic (Levenberg).
+    problem: Problem, state: Smoothed, mu: float, n_iter: int
+) -> tuple[Smoothed, Smoothed, int, bool]:
+    """Newton steps at one level of smoothing, damped where the risk is not quadratic (Levenberg).
 
-    Returns the last state, the one before it if a bound is to be had there for less, the number of
-    steps, and whether scores still move.
+    Returns the last state, the state for the bound (the last, or the one before it, whose Hessian
+    is known), the number of steps, and whether scores diverge.
     """
     damping = 0.0
     for step in range(1, n_iter + 1):
-        fixed, added = state.both
+        fixed, added = state.hessian_parts
         hessian = fixed + added
         damped = hessian + damping * np.eye(len(hessian)) if damping > 0 else hessian
         direction = _newton(damped, state.gradient)
-        drop = -direction @ state.gradient
-        moves = problem.farthest(direction) > SMALL_MOVE
-        away = problem.penalty == 0 and moves
-        if drop <= (NOTHING_AFAR if away else NOTHING):
+        decrement = -direction @ state.gradient
+        moves_far = problem.farthest(direction) > SMALL_MOVE
+        may_diverge = problem.penalty == 0 and moves_far
+        if decrement <= (CONVERGED_MOVING if may_diverge else CONVERGED):
             break
         at = problem.at(state.point + direction)
-        new = None if at is None else Priced(at, mu)
-        gain = -1.0  # of the step, by what it promised
-        if new is not None and drop > COMPARABLE:
-            promised = drop - 0.5 * direction @ hessian @ direction
-            gain = (state.minimised - new.minimised) / promised
-        elif new is not None:  # is what is left to gain, by the same Hessian, a quarter of it?
-            left = -_newton(damped, new.gradient) @ new.gradient
-            gain = 1.0 if left <= 0.25 * drop else -1.0
+        new = None if at is None else Smoothed(at, mu)
+        gain = -1.0 if new is None else _gain_ratio(state, new, direction, hessian, damped)
         damping = _damping(damping, gain, np.trace(fixed))
         if new is not None and gain > ACCEPTED_GAIN:
-            if drop < COMPARABLE and not (new.priced or moves):  # the bound before it will do
+            if decrement < COMPARABLE and not (new.smoothed or moves_far):
                 return new, state, step, False
             state = new
-            if problem.penalty == 0 and away and state.at.separates:
+            if may_diverge and state.at.separates:
                 break
-        elif drop < COMPARABLE:
+        elif decrement < COMPARABLE:
             break
-    return state, state, step, away and drop < SEPARATING
+    return state, state, step, may_diverge and decrement < DIVERGING
+
+
+def _gain_ratio(
+    state: Smoothed, new: Smoothed, direction: np.ndarray, hessian: np.ndarray, damped: np.ndarray
+) -> float:
+    """Actual over predicted decrease of a step; 1 or -1 where decreases cannot be compared."""
+    decrement = -direction @ state.gradient
+    if decrement > COMPARABLE:
+        predicted = decrement - 0.5 * direction @ hessian @ direction
+        return (state.minimised - new.minimised) / predicted
+    new_decrement = -_newton(damped, new.gradient) @ new.gradient
+    return 1.0 if new_decrement <= 0.25 * decrement else -1.0

@@ -1,20 +1,20 @@
-r"""The risk of a linear model at a point: value, gradient, Hessians, and what they prove.
+r"""The risk of a linear model at a point: value, gradient, Hessian and the certificate.
 
-Patients stand in the order of their :class:`~drocox.cox.RiskSets`, features are those of
+Patients are in the order of their :class:`~drocox.cox.RiskSets`, features are those of
 :mod:`drocox.solver.coordinates`, and a point :math:`u` stands for coefficients :math:`\theta = Bu`.
 For weights :math:`q` of an adversary
 
 .. math:: F_q(u) = \sum_i q_i \ell_i(u) + \tfrac\lambda2 \lVert Bu \rVert^2, \qquad
           \nabla F_q = \sum_j (e_j - o_j)\, z_j + \lambda B^T B u,
 
-with *observed* :math:`o_j = q_j \delta_j` and *expected* :math:`e_j = w_j e^{f_j} \sum_{i: j \in
-R_i} o_i / T_i`, where :math:`T_i` is the sum of hazards in the risk set of event :math:`i`: what
-the risk sets that patient :math:`j` is in expected of it. With :math:`m_i` the mean of the
-features in risk set :math:`i` the Hessian is a weighted sum of the covariances in the risk sets,
+with *observed* events :math:`o_j = q_j \delta_j` and *expected* events :math:`e_j = w_j e^{f_j}
+\sum_{i: j \in R_i} o_i / T_i` of patient :math:`j`, where :math:`T_i` is the sum of hazards in the
+risk set of event :math:`i`. With :math:`m_i` the mean of the features in risk set :math:`i` the
+Hessian is a weighted sum of the covariances in the risk sets,
 
 .. math:: H = \sum_j e_j z_j z_j^T - \sum_i o_i m_i m_i^T + \lambda B^T B.
 
-:mod:`drocox.solver` derives from them a number that no risk is below.
+:mod:`drocox.solver.newton` derives a lower bound of all risks from them.
 """
 
 from collections.abc import Iterator
@@ -30,50 +30,52 @@ from drocox.cox import RiskSets
 from drocox.dro import dual_constant, tail
 from drocox.solver.coordinates import BLOCK, Coordinates
 
-Part = slice | np.ndarray  # everybody, or the patients of one half
+Part = slice | np.ndarray  # all patients, or the mask of one half of a split
 
-# Curvature in a direction is rounding if it is below this share of the largest, or of the square
-# of the longest row of features; then F_q is constant along it, and a slope is rounding, too.
+# Curvature in a direction is rounding if it is below this share of the largest curvature, or of the
+# squared length of the longest feature row. F_q is then constant along it, so its slope must be
+# rounding, too; a slope above LEAST_SLOPE leaves no bound.
 FLAT_BY_LARGEST = 1e-13
 FLAT_BY_FEATURES = 1e-16
 LEAST_SLOPE = 1e-13
-# Below this, omega's series is more exact than its closed form.
+# Below this argument the series of omega is more accurate than its closed form.
 SMALL_ARGUMENT = 1e-3
-# A step that moves no two scores farther apart than this is small (0.1: hazards by a tenth).
+# A step is small if it changes no difference of two scores by more (0.1: hazard ratios by a tenth).
 SMALL_MOVE = 0.1
 
 
 @dataclass(frozen=True)
 class WorstCase:
-    """The worst case in one half, without a price."""
+    """The worst case in one half of a split, or in all patients, without smoothing."""
 
-    eta: float  # NaN for a tail
+    eta: float  # NaN for the rule "cvar"
     risk: float
     q: np.ndarray
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What the adversary answers to the losses of one half, and how the answer would follow them.
+    """The adversary's weights for the losses of one half, and their derivative.
 
-    If losses change a little, :math:`q_i` changes by ``response`` times the change, less what keeps
-    the sum of q at 1 and, on the edge of a chi-square ball, its length: ``moments`` is 1 or 2.
+    For a small change of losses :math:`q_i` changes by ``response`` times the change, projected so
+    that the sum of q stays 1 and, on the boundary of a chi-square ball, its length stays constant:
+    ``moments`` is the number of these constraints, 1 or 2.
     """
 
     part: Part
     q: np.ndarray
     response: np.ndarray
     moments: int
-    value: float  # q @ losses, less the price where it matters
-    priced: bool  # whether the price matters here
+    value: float  # q @ losses minus the smoothing term
+    smoothed: bool  # whether smoothing changes q
 
 
 @njit(cache=True)
 def _risk_set_means(Z, hazard, total, stop, begin, rows, sums, p):
     """Mean features in the risk sets of the positions ``rows``, in ascending order.
 
-    Positions before ``p`` are in ``sums``, the running sums, which go on from there and begin again
-    with each stratum; returns the means and the new ``p``.
+    ``sums`` holds the running sums over the positions before ``p``; they continue from there and
+    restart with each stratum. Returns the means and the new ``p``.
     """
     d = Z.shape[1]
     means = np.empty((len(rows), d))
@@ -104,7 +106,7 @@ def _weighted(rows, weights):
 
 @njit(cache=True)
 def _all_on_top(f, event, stop, enters, meets, begin):
-    """Whether each event has the largest score of those it meets in its risk set."""
+    """Whether each event has the largest score among the patients it is compared with."""
     top = np.full(2, -np.inf)
     start = 0
     while start < len(f):
@@ -121,7 +123,7 @@ def _all_on_top(f, event, stop, enters, meets, begin):
 
 
 class Problem:
-    """Patients, penalty and adversary: what does not change from point to point.
+    """Patients, penalty and adversary: everything that does not depend on the coefficients.
 
     Case weights and the mask of :math:`D_1` are in the order of the risk sets.
     """
@@ -145,7 +147,7 @@ class Problem:
         self.rule = rule
         self.penalty = penalty
         self.ridge = penalty * coordinates.back.T @ coordinates.back  # lambda B^T B
-        self.event = risk.event[0] & (weights > 0)  # a weight of 0 is nobody
+        self.event = risk.event[0] & (weights > 0)  # rows with weight 0 are ignored
         self.censored = ~self.event
         self.split = first is not None
         half = np.zeros(len(weights), int)
@@ -157,15 +159,14 @@ class Problem:
             self.parts = [first, ~first]
         self.sets = (risk.stop, half[None], other[None], risk.begin)
         if not all(self.event[part].any() for part in self.parts):
-            raise ValueError(
-                "nobody has an event and a weight above 0, or not on both sides of first; "
-                "pass an event on each side"
-            )
+            if self.split:
+                raise ValueError("first: one half has no event; put an event into each half")
+            raise ValueError("no event has a weight above 0; give some event a positive weight")
         self.mass = weights.copy()  # p
         for part in self.parts:
             self.mass[part] /= self.mass[part].sum()
         self.radius = np.sqrt(np.einsum("ij,ij->i", self.Z, self.Z).max())
-        self.tail = rule == "cvar" and alpha < 1  # else C = 1, a ball of one point
+        self.tail = rule == "cvar" and alpha < 1  # at alpha=1 the ball of C = 1
         self.c = None
         self.cap = 1 / alpha  # the largest q_i / p_i there can be
         if not self.tail:
@@ -177,7 +178,7 @@ class Problem:
         risk = self.risk_sets
         time = risk.time[:, ::step]
         event = risk.event[:, ::step]
-        order = np.arange(time.shape[1])[None]  # they stand in order already
+        order = np.arange(time.shape[1])[None]  # already in time order
         outcomes = kernels.in_time_order(time, event, risk.begin[0, ::step], order)
         time, event, stop, begin = outcomes
         return Problem(
@@ -191,12 +192,12 @@ class Problem:
         )
 
     def farthest(self, step: np.ndarray) -> float:
-        """How far apart a step moves two scores at most; if that is little, a bound of it."""
+        """Largest change of a difference of two scores by a step; an upper bound if small."""
         most = 2 * self.radius * np.linalg.norm(step)
         return most if most < SMALL_MOVE else np.ptp(self.Z @ step)
 
     def at(self, point: np.ndarray) -> "Losses | None":
-        """The losses at a point; None where hazards leave the range of floating-point numbers."""
+        """The losses at a point; None if hazards leave the floating-point range."""
         f = self.Z @ point
         f -= f.max()
         return Losses(self, point, f) if f.min() > -kernels.SAFE_SPREAD else None
@@ -207,7 +208,7 @@ class Problem:
         return Losses(self, np.zeros(r), np.zeros(n))
 
     def worst_case(self, losses: np.ndarray, mass: np.ndarray) -> WorstCase:
-        """The worst case in one half, without a price."""
+        """The worst case in one half, without smoothing."""
         if self.tail:
             q = tail(torch.from_numpy(losses), self.alpha, torch.from_numpy(mass)).numpy()
             return WorstCase(np.nan, q @ losses, q)
@@ -217,9 +218,9 @@ class Problem:
         return WorstCase(eta, risk, q)
 
     def lowest(self) -> tuple[float, np.ndarray]:
-        """A number that no risk is below, whatever the features, and the q that proves it.
+        """A lower bound of the risk that holds for any features, and the q that proves it.
 
-        A loss is at least log w, which it is where nobody else at risk has a hazard.
+        A loss is at least log w, its value if the hazards of all others at risk vanish.
         """
         least = np.log(np.where(self.event, self.weights, 1.0))
         q = self.mass.copy()
@@ -230,7 +231,7 @@ class Problem:
 
 
 class Losses:
-    """Losses at one point, where scores are ``f``."""
+    """Hazards and losses at one point, with scores ``f``."""
 
     def __init__(self, problem: Problem, point: np.ndarray, f: np.ndarray):
         self.problem = problem
@@ -248,25 +249,25 @@ class Losses:
 
     @cached_property
     def penalty(self) -> float:
-        """The penalty, which the risk includes."""
+        """The ridge penalty, which the risk includes."""
         return 0.5 * self.point @ self.problem.ridge @ self.point
 
     @cached_property
     def risk(self) -> float:
-        """R, the worst case without a price, with the penalty."""
+        """R: the worst case without smoothing, plus the penalty."""
         return sum(half.risk for half in self.worst_cases) + self.penalty
 
     @cached_property
     def worst_cases(self) -> list[WorstCase]:
-        """The worst case in each half, without a price."""
+        """The worst case in each half, without smoothing."""
         problem = self.problem
         return [problem.worst_case(self.losses[part], problem.mass[part]) for part in problem.parts]
 
     @property
     def separates(self) -> bool:
-        """Whether the scores put each event on top of its risk set.
+        """Whether each event has the largest score of its risk set.
 
-        Then losses fall for ever along the ray through the point, and no minimum is attained.
+        Then losses fall along the whole ray through the point, and no minimum is attained.
         """
         f = self.scores
         problem = self.problem
@@ -279,7 +280,7 @@ class Losses:
         stop, half, _, begin = problem.sets
         block = 1 + BLOCK // Z.shape[1]
         for side in range(len(problem.parts)):
-            hazard = self.hazard  # of those who may be met
+            hazard = self.hazard  # of the patients compared with
             mine = rows
             if problem.split:
                 hazard = np.where(half[0] == 1 - side, hazard, 0.0)
@@ -291,7 +292,7 @@ class Losses:
                 means, reached = _risk_set_means(
                     Z, hazard, self.total, stop, begin, some, sums, reached
                 )
-                if problem.split:  # everybody meets itself
+                if problem.split:  # each patient is in their own risk set
                     means += (self.hazard[some] / self.total[some])[:, None] * Z[some]
                 yield some, means
 
@@ -322,13 +323,13 @@ class Weighted:
         return self.hessians([])[0]
 
     def hessians(self, answers: list[Answer]) -> tuple[np.ndarray, np.ndarray]:
-        """Hessian of F_q, and what the responses of q to the losses add to it."""
+        """Hessian of F_q, and the term that the response of q to the losses adds."""
         at = self.at
         problem = at.problem
         n, d = problem.Z.shape
         response = np.zeros(n)
-        kept = []  # directions of the losses to which q cannot respond
-        lengths = []  # their squares
+        kept = []  # directions of the losses to which q cannot respond (constraints on q)
+        lengths = []  # their squared lengths
         for answer in answers:
             part = answer.part
             response[part] = answer.response
@@ -349,7 +350,7 @@ class Weighted:
         for low in range(0, n, block):
             z = problem.Z[low : low + block]
             fixed += z.T @ _weighted(z, self.expected[low : low + block])
-        # who is not weighed does not respond: q_i > 0 wherever the response is
+        # patients with q_i = 0 have no response, so the events with weight are enough
         for rows, means in at.means(np.flatnonzero(self.observed)):
             fixed -= means.T @ _weighted(means, self.observed[rows])
             if kept:
@@ -361,7 +362,7 @@ class Weighted:
         return fixed, added
 
     def bound(self) -> float:
-        """The certificate, a number that no risk is below; -inf if a slope is too large for it."""
+        """The certificate: a lower bound of all risks; -inf if the gradient is too large."""
         radius = self.at.problem.radius
         curvature, vectors = np.linalg.eigh(self.hessian)
         slope = vectors.T @ self.gradient
@@ -381,8 +382,8 @@ class Weighted:
         return self.value - lost
 
 
-class Priced(Weighted):
-    """The worst case at a point, for an adversary who pays ``mu`` where it is not unique."""
+class Smoothed(Weighted):
+    """The worst case at a point, smoothed by ``mu`` where it is not unique."""
 
     def __init__(self, at: Losses, mu: float):
         problem = at.problem
@@ -395,25 +396,25 @@ class Priced(Weighted):
         for answer in self.answers:
             q[answer.part] = answer.q
         super().__init__(at, q)
-        # what the steps minimise: R, less the adversary's price
+        # what the steps minimise: the smoothed risk, penalty included
         self.minimised = at.penalty + sum(answer.value for answer in self.answers)
-        self.priced = any(answer.priced for answer in self.answers)
+        self.smoothed = any(answer.smoothed for answer in self.answers)
 
     @cached_property
-    def both(self) -> tuple[np.ndarray, np.ndarray]:
-        """H, and what the adversary's response adds to it."""
+    def hessian_parts(self) -> tuple[np.ndarray, np.ndarray]:
+        """H, and the term that the adversary's response adds."""
         return self.hessians(self.answers)
 
     @cached_property
     def hessian(self) -> np.ndarray:
         """H."""
-        return self.both[0]
+        return self.hessian_parts[0]
 
 
 def _answer(
     losses: np.ndarray, worst: WorstCase | None, problem: Problem, part: Part, mu: float
 ) -> Answer:
-    """The adversary's answer in one half: near the worst case of a ball, or to a tail's losses."""
+    """The adversary's weights in one half: the worst case of a ball, or a smoothed worst case."""
     mass = problem.mass[part]
     cap = problem.cap
     if worst is not None:
@@ -425,22 +426,22 @@ def _answer(
             value = worst.risk - 0.5 * mu * (cap - 1)
             return Answer(part, worst.q, mass * (worst.q > 0) / width, 2, value, False)
         cap = np.inf
-    ratio, inside = priced_worst_case(losses, mass, mu, cap)
+    ratio, inside = smoothed_worst_case(losses, mass, mu, cap)
     q = mass * ratio
     value = q @ losses - 0.5 * mu * (q @ ratio - 1)
     return Answer(part, q, mass * inside / mu, 1, value, True)
 
 
-def priced_worst_case(losses, mass, mu: float, cap: float) -> tuple[np.ndarray, np.ndarray]:
-    r"""The q that is best for an adversary who pays :math:`\frac\mu2 \sum_i (q_i - p_i)^2 / p_i`.
+def smoothed_worst_case(losses, mass, mu: float, cap: float) -> tuple[np.ndarray, np.ndarray]:
+    r"""The q that maximises :math:`q^T \ell - \frac\mu2 \sum_i (q_i - p_i)^2 / p_i`.
 
     .. math:: q_i / p_i = \min\big((\ell_i - \eta)_+ / \mu,\ \text{cap}\big)
 
-    with the :math:`\eta` for which q sums to 1. Returns these ratios, and who has one that follows
-    its loss, being neither 0 nor ``cap``.
+    with the :math:`\eta` for which q sums to 1. Returns these ratios and a mask of the patients
+    strictly between 0 and ``cap``, whose weight changes with their loss.
     """
     below = losses - losses.max()  # relative to the largest: nearly tied losses keep their digits
-    eta = kernels.priced_level(below, mass, mu, cap)
+    eta = kernels.smoothed_eta(below, mass, mu, cap)
     above = below - eta
     inside = (above > 0) & (above < mu * cap) & (mass > 0)
     ratio = np.where(above < mu * cap, 0.0, cap)

@@ -88,13 +88,13 @@ def patients(seed, n=14, d=2, distinct=8):
     return rng.standard_normal((n, d)), time, event, first
 
 
-# What is found ----------------------------------------------------------------------------------
+# The optimum ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("split", [False, True])
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("alpha", [0.2, 0.5])
-def test_the_primal_problem_has_the_same_value(alpha, rule, split):
+def test_the_risk_equals_the_value_of_the_primal_problem(alpha, rule, split):
     Z, time, event, first = patients(1 if alpha == 0.2 else 2)
     first = first if split else None
     found = minimise(Z, drocox.risk_sets(time, event), alpha, rule=rule, first=first)
@@ -134,7 +134,7 @@ def test_cvar_of_all_events_is_cox_regression():
     np.testing.assert_allclose(found.coef, minimise(X, RISK, 1).coef, atol=1e-7)
 
 
-def test_a_tail_that_thousands_of_censored_complete():
+def test_cvar_with_many_censored_patients_in_the_tail():
     """All events and some of the censored are in the tail: the mean loss over its share."""
     rng = np.random.default_rng(0)
     Z = rng.standard_normal((20_000, 3))
@@ -169,20 +169,15 @@ def test_units_and_order_do_not_matter(rule):
     assert other.risk == pytest.approx(plain.risk, rel=1e-10)
 
 
-def test_copies_share_a_coefficient_and_constants_have_none():
-    found = minimise(np.column_stack([X, X[:, 0], np.full(len(X), 3.0)]), RISK, 0.2, rule="paper")
-    alone = minimise(X, RISK, 0.2, rule="paper")
-    np.testing.assert_allclose(found.coef[1:7], alone.coef[1:], atol=1e-8)
-    np.testing.assert_allclose(found.coef[[0, 7]], alone.coef[0] / 2, atol=1e-8)
-    assert found.coef[8] == 0
-    nothing = minimise(np.ones((len(X), 2)), RISK, 0.2, rule="cvar")
-    assert nothing.coef.tolist() == [0, 0]
-    assert nothing.gap <= 1e-8
+def test_constant_features_give_the_null_model():
+    found = minimise(np.ones((len(X), 2)), RISK, 0.2, rule="cvar")
+    assert found.coef.tolist() == [0, 0]
+    assert found.gap <= 1e-8
 
 
 @pytest.mark.parametrize("alpha", [1, 0.2, 0.05])
 @pytest.mark.parametrize("split", [False, True])
-def test_many_patients_begin_with_a_sample(alpha, split, monkeypatch):
+def test_starting_from_a_sample_gives_the_same_model(alpha, split, monkeypatch):
     first = np.arange(len(X)) % 2 == 0 if split else None
     expected = minimise(X, RISK, alpha, rule="paper", first=first)
     monkeypatch.setattr(solver, "SAMPLE", 40)
@@ -192,7 +187,7 @@ def test_many_patients_begin_with_a_sample(alpha, split, monkeypatch):
     np.testing.assert_allclose(found.coef, expected.coef, atol=1e-5)
 
 
-def test_a_sample_without_events_gives_no_start(monkeypatch):
+def test_a_sample_without_events_is_not_used(monkeypatch):
     few = np.isin(np.arange(len(X)), RISK.order[0][[1, 2, 3, 101, 102, 201]])
     risk = drocox.risk_sets(TIME, few)
     expected = minimise(X[:, :1], risk, 0.2, rule="paper")
@@ -212,14 +207,14 @@ def test_the_null_optimum_is_exact_zeros():
     assert found.coef.tolist() == [0.0] * d
     assert found.risk == pytest.approx(np.log(n))
     assert found.gap <= 1e-9
-    # the proof: weights on those who die first, near enough to even, whose mean is everybody's
+    # the certificate: weights on the first deaths, in the ball, with the features' overall mean
     q = found.weights
     assert q[dead:].max() < 1e-6
     assert n * (q**2).sum() <= drocox.dual_constant(0.1, rule="paper") ** 2
     np.testing.assert_allclose(q @ Z, Z.mean(axis=0), atol=1e-4)
 
 
-def test_the_null_optimum_of_support():
+def test_the_optimum_on_support_is_the_null_model_for_small_alpha():
     ready = prepare("corrected", "support", 1)
     found = minimise(ready.X[0], ready.risk, 0.1, rule="paper")
     assert found.coef.tolist() == [0.0] * 14
@@ -249,7 +244,7 @@ def problems(draw):
 
 
 @given(problems())
-def test_no_coefficients_are_below_the_bound(problem):
+def test_no_coefficients_have_a_risk_below_the_bound(problem):
     Z, time, event, alpha, how, rng = problem
     found = minimise(Z, drocox.risk_sets(time, event), alpha, **how)
     assert found.gap <= 1e-6 or found.separated
@@ -269,12 +264,12 @@ def states(rule, split=False, weights=None, mu=1e-3, alpha=0.3, penalty=0.0):
     problem = objective.Problem(coordinates, risk, weights[order], first, alpha, rule, penalty)
     rng = np.random.default_rng(2)
     points = [scale * rng.standard_normal(3) for scale in (0, 0.2, 1.0)]
-    return problem, [objective.Priced(problem.at(point), mu) for point in points]
+    return problem, [objective.Smoothed(problem.at(point), mu) for point in points]
 
 
 @pytest.mark.parametrize("split", [False, True])
 @pytest.mark.parametrize("rule", RULES)
-def test_the_bound_is_below_the_minimum_of_the_weighted_likelihood(rule, split):
+def test_the_bound_is_below_the_minimum_of_the_weighted_risk(rule, split):
     problem, found = states(rule, split)
     first = problem.first
     time, event = problem.risk_sets.time[0], problem.event
@@ -287,7 +282,7 @@ def test_the_bound_is_below_the_minimum_of_the_weighted_likelihood(rule, split):
         np.testing.assert_allclose(mean(state.point)[0], state.value, rtol=1e-12)
         np.testing.assert_allclose(mean(state.point)[1], state.gradient, atol=1e-12)
         smallest = minimize(mean, state.point, jac=True, options={"gtol": 1e-9}).fun
-        fixed, _ = state.both
+        fixed, _ = state.hessian_parts
         assert state.bound() <= smallest + 1e-12
         # a gradient made a thousand times smaller stands for a point near the minimum
         state.gradient = state.gradient / 1000
@@ -316,37 +311,37 @@ def test_the_hessian_equals_automatic_differentiation(rule, split, weighted):
         return drocox.dro_risk(losses, 0.3, rule=rule, weights=w)
 
     for state in found[1:]:
-        assert not state.priced
+        assert not state.smoothed
         point = torch.from_numpy(state.point)
         assert state.at.risk == pytest.approx(float(value(point)), rel=1e-12)
         expected = torch.autograd.functional.hessian(value, point).numpy()
-        np.testing.assert_allclose(sum(state.both), expected, atol=1e-9)
+        np.testing.assert_allclose(sum(state.hessian_parts), expected, atol=1e-9)
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_the_hessian_of_the_priced_risk_equals_differences(rule):
+def test_the_hessian_of_the_smoothed_risk_equals_finite_differences(rule):
     problem, _ = states(rule, mu=0.5, alpha=0.1)
     point = np.array([0.3, -0.2, 0.1])
-    state = objective.Priced(problem.at(point), 0.5)
-    assert state.priced
+    state = objective.Smoothed(problem.at(point), 0.5)
+    assert state.smoothed
     step = 1e-6
     for j in range(3):
         shift = step * np.eye(3)[j]
-        up = objective.Priced(problem.at(point + shift), 0.5)
-        down = objective.Priced(problem.at(point - shift), 0.5)
+        up = objective.Smoothed(problem.at(point + shift), 0.5)
+        down = objective.Smoothed(problem.at(point - shift), 0.5)
         assert (up.minimised - down.minimised) / 2 / step == pytest.approx(
             state.gradient[j], abs=1e-7
         )
         slope = (up.gradient - down.gradient) / 2 / step
-        np.testing.assert_allclose(sum(state.both)[j], slope, atol=1e-6)
+        np.testing.assert_allclose(sum(state.hessian_parts)[j], slope, atol=1e-6)
 
 
 @given(st.integers(0, 10**6), st.sampled_from([2.0, 5.0, np.inf]), st.floats(1e-9, 10))
-def test_the_priced_worst_case_is_the_best_answer(seed, cap, mu):
+def test_the_smoothed_worst_case_is_optimal(seed, cap, mu):
     rng = np.random.default_rng(seed)
     losses = rng.choice([0.0, 1.0, 1.0 + 1e-9, 3.0], 9) + rng.choice([0.0, 0.1], 9)
     mass = rng.dirichlet(np.ones(9)) * 0.9 + 0.1 / 9
-    ratio, _ = objective.priced_worst_case(losses, mass, mu, cap)
+    ratio, _ = objective.smoothed_worst_case(losses, mass, mu, cap)
     q = mass * ratio
     assert q.sum() == pytest.approx(1, abs=1e-14)
     assert (q >= 0).all() and (q <= mass * cap * (1 + 1e-12)).all()
@@ -359,15 +354,15 @@ def test_the_priced_worst_case_is_the_best_answer(seed, cap, mu):
 # Separation and bad input -----------------------------------------------------------------------
 
 
-def test_newtons_direction_does_not_follow_rounding():
-    """Without slope and curvature beyond rounding a direction is left as it is."""
+def test_newton_directions_ignore_rounding():
+    """The step is 0 along directions whose slope and curvature are rounding."""
     slopes = np.array([1e-3, 1e-16])
     np.testing.assert_allclose(solver._newton(np.diag([1.0, 1e-17]), slopes), [-1e-3, 0.0])
     steep = solver._newton(np.diag([1.0, 1e-17]), np.array([1e-3, 1e-6]))
-    np.testing.assert_allclose(steep, [-1e-3, -1e-6 / solver.NEWTON_FLOOR])
+    np.testing.assert_allclose(steep, [-1e-3, -1e-6 / solver.FLAT_CURVATURE])
 
 
-def test_separation_is_seen():
+def test_separation_is_reported():
     late = np.column_stack([X, TIME == TIME.max()]).astype(float)
     for alpha in (1, 0.3):
         found = minimise(late, RISK, alpha, rule="paper")
@@ -385,24 +380,26 @@ def test_separation_is_seen():
         ({"X": X[:, 0]}, "X must have 2 dim"),
         ({"X": X[:10]}, "risk has shape .1, 432., X .10, 7."),
         ({"X": np.where(X > 40, np.nan, X)}, "X holds .* NaN"),
-        ({"alpha": 0}, "alpha must lie in"),
+        ({"alpha": 0}, r"alpha must lie in \(0, 1\]"),
+        ({"alpha": -0.5}, r"alpha must lie in \(0, 1\]"),
+        ({"alpha": 1.5}, r"alpha must lie in \(0, 1\]"),
         ({"rule": "blunt"}, "unknown rule 'blunt'"),
-        ({"first": EVENT}, "nobody has an event.*both sides of first"),
+        ({"first": EVENT}, "first: one half has no event"),
         ({"first": EVENT[:5]}, "first has 5"),
         ({"weights": np.ones(432), "first": EVENT}, "weights cannot be used with first"),
         ({"weights": np.ones(3)}, "weights must hold one number per patient"),
-        ({"weights": ~EVENT}, "nobody has an event"),
+        ({"weights": ~EVENT}, "no event has a weight above 0"),
     ],
 )
-def test_bad_input(change, message):
+def test_bad_input_is_refused_by_name(change, message):
     arguments = {"X": X, "risk": RISK, "alpha": 0.2} | change
     with pytest.raises(ValueError, match=message):
         minimise(**arguments)
 
 
 @pytest.mark.parametrize("seed", [155, 465, 496, 831, 1426])
-def test_small_samples_full_of_ties(seed):
-    """Nearly tied losses, kinks, and coefficients that run away."""
+def test_small_samples_with_many_ties_are_certified_or_separated(seed):
+    """Nearly tied losses, kinks and diverging coefficients."""
     rng = np.random.default_rng(seed)
     n = int(rng.integers(2, 40))
     d = int(rng.integers(1, 5))
@@ -425,8 +422,8 @@ def test_small_samples_full_of_ties(seed):
     assert found.risk <= literal_objective(np.zeros(d), Z, time, event, alpha, **how) + 1e-12
 
 
-def test_an_outlier_far_away_is_no_separation():
-    """Its score is 100 from the others', but the optimum is proved to be one."""
+def test_a_certified_optimum_with_an_outlier_is_not_called_separated():
+    """The outlier's score is 100 from all others, but the certificate holds."""
     rng = np.random.default_rng(0)
     z = rng.standard_normal((200, 1))
     time = rng.exponential(np.exp(-z[:, 0]))
