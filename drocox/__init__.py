@@ -1,14 +1,11 @@
 """drocox: distributionally robust Cox models, and a reproduction of Hu & Chen (2022).
 
-The library is what stands in this folder: losses, the worst case over subpopulations, metrics and
-an estimator for one's own data. Everything that exists because of the paper is in ``drocox.paper``;
-its four public names (``load_dataset``, ``load_runs``, ``tables``, ``figures``) are here too. Above
-both are the studies of ``drocox.beyond``; ``exercises``, ``bookstyle`` and ``explorables``
-serve the book.
+The modules of this folder are the library: losses, the worst case over subpopulations, metrics and
+an estimator for your own data. The reproduction is in ``drocox.paper``; its four public names
+(``load_dataset``, ``load_runs``, ``tables``, ``figures``) are available here, too. The studies of
+part V are in ``drocox.beyond``; ``exercises``, ``bookstyle`` and ``explorables`` serve the book.
 
-A name is imported when it is first used, so ``import drocox`` costs nothing.
-
-This file is the door to all floors: it knows the names of their modules.
+Names are imported when they are first used, so ``import drocox`` itself is fast.
 """
 
 from importlib import import_module
@@ -36,7 +33,7 @@ _NAMES = {
     "split_cox_losses": "drocox.cox",
     "worst_case_weights": "drocox.dro",
 }
-# modules among the public names, by where they stand; the others are found by their names, too
+# modules among the public names, by their location; other modules are found by their own names
 _PUBLIC_MODULES = {
     "accuracy": "drocox.accuracy",
     "fairness": "drocox.fairness",

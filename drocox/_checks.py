@@ -1,8 +1,7 @@
-"""Checks of input, used at the public doors of the package only.
+"""Validation of arguments, for the public functions of the package only.
 
-The training loop calls unchecked kernels. Every message names the argument and says what to do.
-pandas and torch are imported where they are needed, so that a usage error on the command line does
-not wait for them.
+Inner loops call unchecked kernels. Every message names the argument and a remedy. pandas and torch
+are imported where they are needed, so that a usage error on the command line is reported at once.
 """
 
 import difflib
@@ -13,7 +12,7 @@ import numpy as np
 
 
 def like(name: str, known: Iterable[str]) -> str:
-    """A question, if one of the known names is like this one."""
+    """The question "did you mean ...?" if one of the known names is similar, else nothing."""
     close = difflib.get_close_matches(str(name), map(str, known), 1)
     return f" did you mean {close[0]!r}?" if close else ""
 
@@ -69,7 +68,7 @@ def array(values) -> np.ndarray:
 def numbers(values, name: str, ndim: int | None = None) -> np.ndarray:
     """Return ``values`` as a float64 array; refuse empty input, NaN and infinities."""
     given = array(values)
-    if given.dtype.kind in "mM":  # NumPy would make nanoseconds of them
+    if given.dtype.kind in "mM":  # NumPy would convert them to nanoseconds
         raise TypeError(f"{name} holds dates or durations; pass numbers, such as days since entry")
     try:
         out = np.asarray(given, dtype=float)
@@ -115,7 +114,7 @@ def floats(values, name: str):
     import torch
 
     if not isinstance(values, torch.Tensor):
-        values = np.array(values)  # a copy: torch takes no views back to front
+        values = np.array(values)  # a copy: torch rejects negative strides
         if values.dtype.kind not in "fiub":
             raise TypeError(f"{name} must be numeric, got {values.dtype} values")
         values = torch.from_numpy(values)
@@ -132,13 +131,13 @@ def floats(values, name: str):
 
 def weights(values, n: int) -> np.ndarray:
     """Return case weights of ``n`` patients: counts, finite, >= 0 and not all 0."""
-    out = np.array(numbers(values, "weights", 1))  # a copy: torch takes no views back to front
+    out = np.array(numbers(values, "weights", 1))  # a copy: torch rejects negative strides
     if len(out) != n:
         raise ValueError(f"weights must hold one number per patient ({n}), got {len(out)}")
     if (out < 0).any() or not 0 < out.sum() < np.inf:
         raise ValueError("weights must be finite numbers >= 0 that are not all zero")
     mean = out[out > 0].mean()
-    if mean <= 0.5:  # shares of a whole, say: log of a sum of them would be below a censored 0
+    if mean <= 0.5:  # such as shares that sum to 1: the log of their sum could be negative
         raise ValueError(
             f"weights are counts of patients, and these are {mean:.3g} on average, half a patient "
             f"or less; pass w / w.mean()"

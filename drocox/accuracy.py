@@ -2,18 +2,18 @@ r"""Accuracy: how well scores rank patients, and how well survival curves fit wh
 
 :math:`f_i` is the score of test patient :math:`i` (higher: earlier event), :math:`Y_i` the time,
 :math:`\delta_i` the event indicator, :math:`G` the Kaplan-Meier curve of the *training* part's
-censoring times; :math:`1/G` makes up for patients lost to censoring. At time :math:`t`, cases have
-:math:`Y_i \le t, \delta_i = 1` and controls :math:`Y_j > t`; they give
+censoring times, so that :math:`1/G` are inverse-probability-of-censoring weights. At time
+:math:`t`, cases have :math:`Y_i \le t, \delta_i = 1` and controls :math:`Y_j > t`; they give
 
 .. math:: \mathrm{AUC}(t) = \frac{\sum_{i\,\text{case}} \sum_{j\,\text{control}}
           1\{f_i > f_j\} / G(Y_i)}{\sum_{i\,\text{case}} \sum_{j\,\text{control}} 1 / G(Y_i)}, \quad
           \mathrm{BS}(t) = \frac1n \Big[\sum_{i\,\text{case}} \frac{\hat S_i(t)^2}{G(Y_i)}
           + \sum_{j\,\text{control}} \frac{(1 - \hat S_j(t))^2}{G(t)}\Big].
 
-Concordance, AUC and Brier score equal scikit-survival's; added are the time points of the
-experiments and checks for inputs that scikit-survival would answer with NaN or quietly reorder.
-:class:`CumulativeAUC` and :class:`BrierScore` prepare what depends on the outcomes only, and then
-judge any number of models.
+Concordance, AUC and Brier score equal scikit-survival's. This module adds the time points of the
+experiments, and errors for inputs for which scikit-survival returns NaN or silently reorders rows.
+:class:`CumulativeAUC` and :class:`BrierScore` prepare everything that depends on the outcomes only,
+to evaluate any number of models.
 """
 
 import numpy as np
@@ -97,17 +97,7 @@ class CumulativeAUC:
         self.controls = (time[:, None] > times).astype(float)
 
     def __call__(self, scores) -> float:
-        """Judge one model.
-
-        Parameters
-        ----------
-        scores : array of shape (n,)
-            Higher for earlier events.
-
-        Returns
-        -------
-        float
-        """
+        """Mean AUC of scores (n,), higher for earlier events."""
         scores = _checks.numbers(scores, "scores", 1)
         _checks.same_length(scores=scores, time=self.cases[:, 0])
         order = np.argsort(-scores, kind="stable")
@@ -170,8 +160,8 @@ def brier_times(train_time, time) -> np.ndarray:
     Returns
     -------
     array of shape (50,)
-        Evenly spaced from the larger of both parts' smallest times to the largest test time, left
-        out.
+        Evenly spaced from the larger of both parts' smallest times to the largest test time, which
+        is excluded.
     """
     train_time = _checks.numbers(train_time, "train_time", 1)
     time = _checks.numbers(time, "time", 1)
@@ -230,17 +220,7 @@ class BrierScore:
         self.alive = alive / np.where(G_times > 0, G_times, np.inf)
 
     def __call__(self, survival) -> float:
-        """Judge one model.
-
-        Parameters
-        ----------
-        survival : array of shape (n, K)
-            Predicted probabilities of surviving beyond each of the times.
-
-        Returns
-        -------
-        float
-        """
+        """Integrated Brier score of predicted survival probabilities (n, K) at the times."""
         survival = _checks.numbers(survival, "survival", 2)
         if survival.shape != self.died.shape:
             rows, columns = self.died.shape

@@ -1,9 +1,7 @@
-"""What every chapter of the book uses: its style, soft asserts, six patients.
+"""Imports shared by all chapters of the book: figure style, soft asserts, the six patients.
 
-Figures are SVG with reproducible bytes. An ``assert`` holds a sentence to its numbers: in the build
-and in tests it stops, elsewhere a reader who has changed a number is told and goes on.
-
-Chapters import what they need of this in their first cell.
+Figures are SVG files with reproducible bytes. An ``assert`` checks a conclusion of the text against
+its numbers: in the build and in tests it fails; for readers who change a number it prints a note.
 """
 
 import ast
@@ -21,7 +19,7 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 
 
 class _Guards(ast.NodeTransformer):
-    """Turns ``assert test`` into ``if not test: say so``."""
+    """Turns ``assert test`` into ``if not test: print(note)``."""
 
     def visit_Assert(self, node):
         note = f"Note: `{ast.unparse(node.test)}` does not hold now; the text has other numbers."
@@ -31,12 +29,12 @@ class _Guards(ast.NodeTransformer):
 
 
 def use_book_style() -> None:
-    """Draw inline figures as SVG whose bytes depend on the picture alone; soften the guards.
+    """Draw inline figures as reproducible SVG, and turn asserts into notes for interactive readers.
 
-    With ``DROCOX_STRICT`` in the environment, as in the build and in tests, guards stay asserts.
+    With ``DROCOX_STRICT`` in the environment, as in the build and in tests, asserts stay asserts.
     """
     shell = get_ipython()
-    # without a date, so that the bytes do not change; five inches shall stay about five inches
+    # no date, so that the bytes do not change; little padding, so that five inches stay five inches
     set_matplotlib_formats("svg", metadata={"Date": None, "Creator": None}, pad_inches=0.02)
     if shell is not None and not os.environ.get("DROCOX_STRICT"):
         shell.ast_transformers.append(_Guards())

@@ -1,8 +1,7 @@
-"""The command line, ``drocox COMMAND``: the one door to the commands of all floors.
+"""The command line, ``drocox COMMAND``.
 
-``audit`` is in :mod:`drocox.auditing.cli`, the reproduction's commands are in
-:mod:`drocox.paper.cli`. Arguments are checked before anything slow is imported, so a usage error
-comes at once.
+``audit`` is in :mod:`drocox.auditing.cli`, the commands of the reproduction are in
+:mod:`drocox.paper.cli`. Arguments are checked before slow imports, so usage errors appear at once.
 """
 
 import argparse
@@ -20,7 +19,7 @@ from drocox.terminal import fill
 
 
 class _Once(argparse.Action):
-    """Store a value, and refuse a second one, which would silently replace the first."""
+    """Store a value; a second one for the same option is an error."""
 
     def __call__(self, parser, namespace, values, option_string=None):
         if option_string and getattr(namespace, self.dest) != self.default:
@@ -29,7 +28,7 @@ class _Once(argparse.Action):
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser whose error messages fit the window, and which loses no argument."""
+    """A parser with error messages of at most 80 columns and no repeated options."""
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
@@ -41,7 +40,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _parser() -> tuple[_Parser, dict[str, _Parser]]:
-    """The parser, and those of its commands by name."""
+    """The parser, and the parsers of its commands by name."""
     parser = _Parser(
         "drocox",
         description="Distributionally robust Cox models: an audit of your own data, and the "
@@ -64,18 +63,9 @@ def _parser() -> tuple[_Parser, dict[str, _Parser]]:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run the command line.
+    """Run a command (by default with the arguments of this process) and return its exit status.
 
-    Parameters
-    ----------
-    argv : list of str, optional
-        By default the arguments of this process.
-
-    Returns
-    -------
-    int
-        Exit status: 0 if all went well, 1 if a check found problems, 2 for a wrong argument or an
-        unusable store, 130 after Ctrl-C.
+    0: success; 1: a check found problems; 2: a wrong argument or an unusable store; 130: Ctrl-C.
     """
     argv = sys.argv[1:] if argv is None else argv
     parser, commands = _parser()
@@ -83,7 +73,7 @@ def main(argv: list[str] | None = None) -> int:
         hint = _checks.like(argv[0].lower(), commands)
         parser.error(f"unknown command {argv[0]!r};{hint} choose one of: {', '.join(commands)}")
     args = parser.parse_args(argv)
-    args.words = list(argv)  # for pages that say how they were made
+    args.words = list(argv)  # for pages that show their command
     try:
         status = int(args.run(args) or 0)
         sys.stdout.flush()
@@ -94,16 +84,16 @@ def main(argv: list[str] | None = None) -> int:
             f"drocox: interrupted{kept if argv[0] in ('sweep', 'verify') else ''}", file=sys.stderr
         )
         return 130
-    except BrokenPipeError:  # the reader has had enough, as in: drocox data | head -1
+    except BrokenPipeError:  # the reading process has ended, as in: drocox data | head -1
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 141  # as if the signal of a closed pipe had ended the process
+        return 141  # the exit status after SIGPIPE
     except (StoreError, ValueError, TypeError, ModuleNotFoundError) as error:
-        # an extra that is missing has a name, unlike our own messages of this kind
+        # a missing package has a name, unlike our own ModuleNotFoundError
         advice = '; run: pip install "drocox[paper]"' if getattr(error, "name", None) else ""
         print(fill(f"drocox: {error}{advice}"), file=sys.stderr)
         return 2
     finally:
-        gc.freeze()  # what is imported stays: the collection at exit need not look at it
+        gc.freeze()  # faster exit: the last collection skips all imported objects
 
 
 if __name__ == "__main__":

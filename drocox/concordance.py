@@ -1,13 +1,13 @@
-r"""Concordance: how many pairs of patients a model ranks as they fared, in O(n log n).
+r"""Concordance: the share of patient pairs that a model ranks in the order of their outcomes.
 
-Two ways of counting share one walk through time. Both compare a patient :math:`i` who has an event
+Two ways of counting share one pass through time. Both compare a patient :math:`i` who has an event
 with patients observed longer, and give one point if :math:`f_i > f_j` and one half if the scores
-are tied. They differ in three rules:
+are tied. They differ in these rules:
 
 ================================  ============================  ==================================
 pair                              Harrell's c-index             Algorithm B.1 (for CI)
 ================================  ============================  ==================================
-whose count it enters             everybody's                   that of either patient, separately
+enters the count of               all patients together         each of its patients separately
 event and censored at one time    as if censored later          one point if :math:`f_i > f_j`,
                                                                 else one half
 two events at one time            not compared                  one point if the scores are tied,
@@ -15,10 +15,11 @@ two events at one time            not compared                  one point if the
 tied scores                       at most 1e-8 apart            equal
 ================================  ============================  ==================================
 
-Patients enter a Fenwick tree over the ranks of their scores in the order of their times; how many
-of those inside have a lower score is then a sum of :math:`\log_2 n` entries. One walk from the
-latest patient gives each event its pairs with patients observed longer, another from the earliest
-gives each patient its pairs with earlier events; pairs at one time are then set right. The counts
+Patients enter a Fenwick tree (drawn in :mod:`drocox.heldout.uno`) over the ranks of their scores in
+the order of their times; the number of patients in the tree with a lower score is then a sum of
+:math:`\log_2 n` entries, so all pairs are counted in :math:`O(n \log n)`. A pass from the latest
+patient gives each event its pairs with patients observed longer, another from the earliest gives
+each patient their pairs with earlier events; pairs at one time are corrected afterwards. The counts
 are whole and half numbers, equal to those of a loop over the pairs. With strata, whose baseline
 hazards need not be comparable, only pairs within a stratum are counted.
 """
@@ -32,12 +33,12 @@ from numba import njit
 from drocox import _checks
 from drocox.risksets import RiskSets, as_risk_sets, risk_sets
 
-TOLERANCE = 1e-8  # of tied scores in Harrell's index, as in scikit-survival
+TOLERANCE = 1e-8  # scores this close are tied in Harrell's index, as in scikit-survival
 
 
 @dataclass(frozen=True)
 class Counts:
-    """Pairs of one model's scores; arrays hold one value per patient."""
+    """Points and pairs of each patient, for one model's scores."""
 
     points: np.ndarray  # Algorithm B.1: numerator of each patient,
     pairs: np.ndarray  # and denominator
@@ -45,31 +46,15 @@ class Counts:
     harrell_pairs: np.ndarray  # every pair enters the counts of both its patients
 
     def index(self) -> float:
-        """Harrell's c-index.
-
-        Returns
-        -------
-        float
-            Points of all comparable pairs by their number.
-        """
+        """Harrell's c-index: points of all comparable pairs divided by their number."""
         if not self.harrell_pairs.any():
             raise ValueError("time and event hold no comparable pair; pass more patients")
         return float(self.harrell_points.sum() / self.harrell_pairs.sum())
 
     def fractions(self, codes, name: str = "codes") -> np.ndarray:
-        """Concordance fraction of each group, the last line of Algorithm B.1.
+        """Concordance fraction of each group (sorted codes), the last line of Algorithm B.1.
 
-        Parameters
-        ----------
-        codes : array of shape (n,)
-            Group of each patient.
-        name : str
-            What error messages call the groups.
-
-        Returns
-        -------
-        array of shape (G,)
-            In the order of the sorted codes.
+        ``name`` is the name of the attribute in error messages.
         """
         codes = _checks.codes(codes, name, len(self.pairs))
         pairs = np.bincount(codes, self.pairs)
@@ -79,20 +64,9 @@ class Counts:
 
 
 def scored(scores, time, event=None, *, strata=None) -> tuple[np.ndarray, RiskSets]:
-    """Check the scores of one model against outcomes, and put the patients in order of time.
+    """Check the scores of one model (higher for earlier events), and prepare the risk sets.
 
-    Parameters
-    ----------
-    scores : array of shape (n,)
-        Higher for earlier events.
-    time, event : arrays of shape (n,)
-        Observed times and event indicators; or :func:`drocox.risk_sets` of them as ``time`` alone.
-    strata : array of shape (n,), optional
-        Stratum of each patient; risk sets bring their own.
-
-    Returns
-    -------
-    scores, risk : array of shape (n,), RiskSets
+    Instead of ``time`` and ``event``, :func:`drocox.risk_sets` may be passed as ``time`` alone.
     """
     scores = np.ascontiguousarray(_checks.numbers(scores, "scores", 1))
     if strata is None:
@@ -108,19 +82,7 @@ def scored(scores, time, event=None, *, strata=None) -> tuple[np.ndarray, RiskSe
 
 
 def count(scores, time, event=None, *, strata=None) -> Counts:
-    """Count the pairs of one model, for the c-index and for CI.
-
-    Parameters
-    ----------
-    scores, time, event : arrays of shape (n,)
-        As in :func:`scored`.
-    strata : array of shape (n,), optional
-        Stratum of each patient: pairs within strata only. Risk sets bring their own.
-
-    Returns
-    -------
-    Counts
-    """
+    """Count the pairs of one model, for the c-index and for CI; arguments as in :func:`scored`."""
     scores, risk = scored(scores, time, event, strata=strata)
     ordered = scores[risk.order[0]]
     by_stratum = []
@@ -149,11 +111,12 @@ class _Line:
                      └─────┘ └─────┴─────┘ └─────┴───────┘
         position        0      1 2    3       4    5 6 7
         begin, end     0,1     1,3   3,4     4,5    5,8         of the patient's block
-                        ─────────────────────────────────►      walk of the later patients
-                        ◄─────────────────────────────────      walk of the earlier events
+                        ─────────────────────────────────►      pass for pairs with later patients
+                        ◄─────────────────────────────────      pass for pairs with earlier events
 
-    A block is one time's censored, or its events, the lowest score first. An event is compared with
-    all blocks to its left: observed longer, or censored at its time, which Harrell takes as later.
+    A block is the censored patients of one time, or its events, the lowest score first. An event is
+    compared with all blocks to its left: patients observed longer, or censored at its time, which
+    Harrell's index treats as later.
     """
 
     ranks: int  # number of distinct scores
@@ -168,7 +131,7 @@ class _Line:
 
 
 def _line_up(scores: np.ndarray, stop: np.ndarray, event: np.ndarray) -> _Line:
-    """The line of patients who stand latest first, with ``stop`` of their risk sets."""
+    """The line of patients given latest first, with the ``stop`` of their risk sets."""
     value, rank = np.unique(scores, return_inverse=True)
     low = _first_tied(value)
     high = np.searchsorted(low, np.arange(len(value)), side="right")  # ties go both ways
@@ -207,9 +170,9 @@ def _count_within(line: _Line) -> Counts:
 def _between_blocks(line: _Line) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Half points (exact ties, ties within the tolerance) and pairs of different blocks.
 
-    If L of the patients met have a lower score and E an equal one, the half points of an event are
-    2 L + E, which is the number of those below its rank plus the number up to it. Of M events to
-    the right, a patient's half points are 2 (higher) + (equal), hence 2 M less the same sum.
+    If an event meets L patients with a lower score and E with an equal one, it gets 2 L + E half
+    points: the number of scores below its rank plus the number up to it. A patient with M events to
+    the right gets 2 (higher) + (equal) half points, hence 2 M minus the same sum.
     """
     n = len(line.rank)
     begins = np.flatnonzero(line.begin == np.arange(n))
@@ -227,9 +190,9 @@ def _between_blocks(line: _Line) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _at_one_time(line: _Line) -> tuple[np.ndarray, np.ndarray]:
-    """What Algorithm B.1 adds for pairs at one time: half points and pairs.
+    """Half points and pairs that Algorithm B.1 adds for pairs at one time.
 
-    An event and a patient censored at its time were counted with 0, 1 or 2 half points by their
+    An event and a patient censored at its time already have 0, 1 or 2 half points from different
     blocks; the algorithm gives at least 1, so 1 more if the censored score is higher. Two events
     get 1, and 2 if their scores are equal.
     """
@@ -248,10 +211,10 @@ def _at_one_time(line: _Line) -> tuple[np.ndarray, np.ndarray]:
 
 @njit(cache=True)
 def _first_tied(value):
-    """Rank of the lowest of the ascending values that is within the tolerance of each.
+    """For each of the ascending values, the rank of the lowest value within the tolerance.
 
-    Rounded differences keep the order of the values, so all in between are tied as well, and that
-    rank only moves up.
+    Rounded differences keep the order of the values, so all values in between are tied as well, and
+    the rank never decreases.
     """
     low = np.empty(len(value), np.int64)
     first = 0
@@ -264,10 +227,11 @@ def _first_tied(value):
 
 @njit(cache=True)
 def _sums_below(rank, limits, begins, ends, asks, enters):
-    """Block by block, whoever asks is told how many entered before, of what rank.
+    """Numbers of earlier entries with a lower rank, block by block, by a Fenwick tree.
 
-    Ranks enter a Fenwick tree after their block has asked. Returned are the counts of ranks below
-    the first two of the four ``limits``, added, and below the others: shape (2, n).
+    In each block the patients marked ``asks`` read the tree, then those marked ``enters`` are
+    added. Returned, with shape (2, n), are the counts of ranks below the first two of the four
+    ``limits``, added, and below the last two, added.
     """
     tree = np.zeros(rank.max() + 2, np.int64)  # tree[k] counts ranks k - (k & -k), ..., k - 1
     below = np.zeros((2, len(rank)), np.int64)

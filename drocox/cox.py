@@ -7,10 +7,10 @@ which compares patient :math:`i` with itself and with the patients of the *other
           -\delta_i \Big[f_i - \log\Big(e^{f_i} + \sum_{j \in D' \cap R_i} w_j e^{f_j}\Big)\Big],
 
 with case weights :math:`w_j = 1` unless given. Latest patients first, a risk set is a prefix, so
-every sum is a value of one running sum: linear time, no matrix. With strata (sites, say, each with
-a baseline hazard of its own) :math:`R_i` holds patients of the same stratum only: patients stand
-stratum after stratum, and the running sum begins again with each. Hazards are relative to the
-largest; where scores spread so far that they could vanish, torch's running log-sum takes over.
+every sum is a value of one running sum: linear time, no matrix. With strata (such as sites, each
+with its own baseline hazard) :math:`R_i` contains only patients of the same stratum: patients are
+sorted by stratum, and the running sum restarts with each. Hazards are relative to the largest;
+where scores spread so far that hazards could underflow, torch's ``logcumsumexp`` is used.
 """
 
 from itertools import pairwise
@@ -40,7 +40,7 @@ def _take(rows: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
 
 
 def _within(running, bounds: list[int]):
-    """A running sum, along the last dimension, that begins again with each stratum."""
+    """A running sum along the last dimension that restarts with each stratum."""
     if len(bounds) == 2:
         return running
     return lambda values, dim: torch.cat(
@@ -49,9 +49,9 @@ def _within(running, bounds: list[int]):
 
 
 def _sums(values, stop, first=None, running=torch.cumsum, nothing=0.0) -> torch.Tensor:
-    """Running sum up to each patient's ``stop``, or what of it is in the other half.
+    """Running sum up to each patient's ``stop``; with ``first``, over the other half only.
 
-    ``nothing`` is what adds nothing to that kind of running sum.
+    ``nothing`` is the neutral element of the running sum.
     """
     if first is None:
         return _take(running(values, -1), stop - 1)
@@ -60,21 +60,21 @@ def _sums(values, stop, first=None, running=torch.cumsum, nothing=0.0) -> torch.
 
 
 def _refuse_second_derivatives(upstream: torch.Tensor) -> None:
-    """Hook of a gradient that torch cannot differentiate again without NaN."""
+    """Hook: raise where torch's second derivative would be NaN."""
     if torch.is_grad_enabled():
         apart = f"{kernels.SAFE_SPREAD:g} or more apart"
         raise RuntimeError(f"no second derivatives of scores {apart}; centre or shrink them")
 
 
 def _efron(x: torch.Tensor, log_sum: torch.Tensor, stop, died) -> torch.Tensor:
-    """What Efron adds to a risk set's log-sum: mean of log(1 - k/d * share of the tied deaths).
+    """Efron's correction of a risk set's log-sum: mean of log(1 - k/d * share of the tied deaths).
 
-    Of the d deaths at one time, the k-th (k = 0, 1, ...) meets a risk set from which the share k/d
-    of those deaths is taken away.
+    Of the d deaths at one time, the k-th (k = 0, 1, ...) has a risk set without the share k/d of
+    those deaths.
     """
     block = (stop - 1).expand(x.shape)
     so_far = died.cumsum(-1)
-    k = (_take(so_far, stop - 1) - so_far) * died  # which of them is which does not matter
+    k = (_take(so_far, stop - 1) - so_far) * died  # in any order
 
     def block_sum(values):
         """Sum over the deaths of each patient's block."""
@@ -88,34 +88,21 @@ def _efron(x: torch.Tensor, log_sum: torch.Tensor, stop, died) -> torch.Tensor:
 def unchecked_losses(
     scores: torch.Tensor, risk: RiskSets, ties="breslow", weights=None, first=None, through=True
 ) -> torch.Tensor:
-    """Cox losses, or split ones if ``first`` is given; the input is not checked.
+    """Cox losses (..., n), or split ones with ``first`` (True in D1); input is not checked.
 
-    Parameters
-    ----------
-    scores : float64 tensor of shape (..., n)
-    risk : RiskSets
-    ties : {"breslow", "efron", "order"}
-    weights : array of shape (n,), optional
-    first : bool array or tensor of shape (1 or rows, n), optional
-        True for the patients of D1.
-    through : bool
-        Whether the logarithm of a sum passes a gradient.
-
-    Returns
-    -------
-    tensor of shape (..., n)
+    ``through=False`` detaches the logarithm of the sum, so that it passes no gradient.
     """
     n = scores.shape[-1]
     order, stop, died = risk.on(scores.device)
     bounds = [0, n] if risk.labels is None else risk.bounds
-    if ties == "order":  # everybody is a block of its own
+    if ties == "order":  # each patient is a block
         stop = torch.arange(1, n + 1, device=scores.device)[None]
-    x = _take(scores.reshape(-1, n), order)  # latest first from here on
+    x = _take(scores.reshape(-1, n), order)  # from here on in time order, latest first
     high = x.detach().amax(-1, keepdim=True)
     spread = (high - x.detach()).amax()
     if weights is not None:
         mass = _take(torch.from_numpy(weights).to(x)[None], order)
-        died = died & (mass > 0)  # a weight of 0 is nobody
+        died = died & (mass > 0)  # rows with weight 0 are ignored
         spread = spread + np.abs(np.log(weights[weights > 0])).max()
     if first is not None:
         first = _take(torch.as_tensor(first, device=x.device), order)
@@ -143,7 +130,7 @@ def unchecked_losses(
 
 
 def _prepare(scores, time, event, name: str = "scores") -> tuple[torch.Tensor, RiskSets]:
-    """Check scores against outcomes; return both in the form the functions above take."""
+    """Check scores against outcomes; return a tensor and risk sets."""
     scores = _checks.floats(scores, name)
     shape = tuple(scores.shape)
     n = shape[-1]
@@ -173,18 +160,18 @@ def cox_losses(scores, time, event=None, *, ties: str = "breslow", weights=None)
         one by one, in the given row order.
     weights : array of shape (n,), optional
         Case weights :math:`w_j \ge 0`, with Breslow's ties only. They enter the sums over risk
-        sets; each patient's loss is its own, once. Weights are counts: whole numbers stand for
-        repeated rows, and a patient of weight 0 is absent, with loss 0. So their scale matters, as
-        the size of a sample does: twice as many patients of each kind add :math:`\log 2` to the
-        loss of every event and nothing to that of the censored, 0, and for alpha < 1 the worst
-        case then leans more to events. Weights that are no counts are to have mean 1, and those
-        with a mean of one half or less are refused: pass ``w / w.mean()``.
+        sets; a patient's own loss is not multiplied by its weight. Weights are counts: whole
+        numbers stand for repeated rows, and rows with weight 0 are ignored and have loss 0. So
+        their scale matters, as the sample size does: doubling all weights adds :math:`\log 2` to
+        the loss of every event but not to the 0 of the censored, and for alpha < 1 the worst case
+        then puts more weight on events. Scale weights that are not counts to mean 1; a mean of one
+        half or less raises a ValueError: pass ``w / w.mean()``.
 
     Returns
     -------
     tensor of shape (..., n)
-        In the dtype and on the device of ``scores``, which must know float64; twice differentiable
-        by ``torch.autograd``.
+        In the dtype and on the device of ``scores``, which must support float64; twice
+        differentiable by ``torch.autograd``.
 
     Examples
     --------
@@ -240,7 +227,7 @@ def _sides(first, scores: torch.Tensor) -> torch.Tensor:
     A tensor that is there already is neither moved nor copied.
     """
     if not isinstance(first, torch.Tensor):
-        # a copy: torch takes no views back to front
+        # a copy: torch rejects negative strides
         first = torch.from_numpy(np.array(False if first is None else first))
     shape = tuple(scores.shape)
     if tuple(first.shape) not in (shape[-1:], shape):
@@ -270,7 +257,7 @@ def breslow_survival(train_scores, time, event, scores, times, *, strata=None) -
     Parameters
     ----------
     train_scores : tensor of shape (..., n)
-        Scores of the patients who carry the baseline.
+        Scores of the patients from whom the baseline is estimated.
     time, event : arrays of shape (n,)
         Their outcomes; or their :func:`risk_sets`, with or without strata, and None.
     scores : tensor of shape (..., m)
@@ -317,20 +304,7 @@ def _log_baseline(log_sum, risk: RiskSets, low: int, high: int, times) -> torch.
 
 
 def stratum_of_each(strata, labels: np.ndarray | None, m: int) -> np.ndarray:
-    """Which of the training strata each of ``m`` patients belongs to.
-
-    Parameters
-    ----------
-    strata : array of shape (m,), or None where the training patients have no strata
-    labels : array, or None
-        Labels of the training strata.
-    m : int
-
-    Returns
-    -------
-    int array of shape (m,)
-        Positions in ``labels``; 0 without strata.
-    """
+    """Position of each patient's stratum in the training ``labels``; 0 without strata."""
     if labels is None:
         if strata is not None:
             raise ValueError(

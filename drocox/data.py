@@ -1,8 +1,7 @@
 """Survival data as one object: features, outcomes and groups of patients, checked once.
 
-:meth:`SurvivalData.from_frame` makes one of a user's own table. It only encodes: missing values
-stay NaN, and imputation and scaling are left to whoever splits the data, because that is where they
-can leak.
+:meth:`SurvivalData.from_frame` makes one from a user's own table. It only encodes: missing values
+stay NaN, and imputation and scaling come after the data are split, because before it they leak.
 """
 
 import hashlib
@@ -17,7 +16,7 @@ from drocox import _checks
 
 MAX_NUMERIC_GROUPS = 10  # more distinct numbers than this are a measurement, not groups
 MAX_LABELS = 50  # more distinct labels than this are an identifier, not a category
-LEAST = 1e-150  # size of a feature, and its inverse the most: squares have to be numbers
+LEAST = 1e-150  # smallest size of a feature, its inverse the largest: squares must not overflow
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -27,7 +26,7 @@ class SurvivalData:
     Attributes
     ----------
     name : str
-        Of the data.
+        Name of the data set.
     X : DataFrame of shape (n, p)
         Numeric features; NaN where one is missing.
     time : array of shape (n,)
@@ -77,7 +76,7 @@ class SurvivalData:
                     f"{title} must hold codes 0, 1, ... below its number of labels; "
                     "SurvivalData.from_frame makes such codes"
                 )
-        # the object is frozen, so the checked copies go past it
+        # the object is frozen: set the checked copies directly
         vars(self).update(X=X, time=time.copy(), event=event, groups=groups, group_labels=labels)
 
     @classmethod
@@ -91,7 +90,7 @@ class SurvivalData:
         features: Sequence[str] | None = None,
         name: str = "data",
     ) -> "SurvivalData":
-        """Make a data set of a frame with one row per patient.
+        """Make a data set from a frame with one row per patient.
 
         Parameters
         ----------
@@ -100,7 +99,7 @@ class SurvivalData:
             Columns with the observed time and the 0/1 event indicator; no missing values.
         groups : list of str, or mapping of str to labels
             Columns that hold sensitive attributes, or the labels themselves, one per patient:
-            ``groups={"age": df["age"] > 65}`` makes groups of a measurement.
+            ``groups={"age": df["age"] > 65}`` bins a measurement.
         features : list of str, optional
             By default all columns but ``time`` and ``event``. Labels become one 0/1 column
             "column=label" for each label but the first; missing values stay NaN.
@@ -164,7 +163,7 @@ class SurvivalData:
     def from_arrays(
         cls, time, event=None, *, groups: Mapping[str, Sequence], X=None, name: str = "data"
     ) -> "SurvivalData":
-        """Make a data set of arrays, to audit somebody's predictions.
+        """Make a data set from arrays, to audit predictions of any model.
 
         Parameters
         ----------
@@ -249,7 +248,7 @@ class SurvivalData:
     @property
     def y(self) -> np.ndarray:
         """Outcomes as the structured array (event, time) that scikit-survival uses."""
-        from sksurv.util import Surv  # here: it imports scikit-learn, for seconds
+        from sksurv.util import Surv  # here, because it takes seconds to import scikit-learn
 
         return Surv.from_arrays(self.event, self.time)
 
@@ -257,7 +256,7 @@ class SurvivalData:
     def sha256(self) -> str:
         """Hash of column names, values, outcomes and groups in row order (not of ``name``)."""
         values = np.column_stack([self.X, self.time, self.event, self.group_matrix]) + 0.0
-        values[np.isnan(values)] = np.nan  # one bit pattern for all NaN, as + 0.0 made for -0.0
+        values[np.isnan(values)] = np.nan  # one bit pattern for all NaN, as + 0.0 gives for -0.0
         names = "\n".join(map(str, [*self.X.columns, *self.groups]))
         return hashlib.sha256(names.encode() + values.astype("<f8").tobytes()).hexdigest()
 
@@ -271,20 +270,9 @@ class SurvivalData:
 
 
 def column(df: pd.DataFrame, name: str, argument: str, outcomes: tuple = ()) -> pd.Series:
-    """A column of a user's frame; refuse unknown names, and outcomes used as input.
+    """A column of a user's frame; an unknown name, or an outcome used as input, is an error.
 
-    Parameters
-    ----------
-    df : DataFrame
-    name : str
-    argument : str
-        What messages call the argument that named the column.
-    outcomes : tuple of str
-        Columns with the outcome, which may not be used.
-
-    Returns
-    -------
-    Series
+    ``argument`` is the name of the argument in messages.
     """
     if name not in df.columns:
         known = ", ".join(map(str, df.columns[:20])) + ", …" * (len(df.columns) > 20)
@@ -296,7 +284,7 @@ def column(df: pd.DataFrame, name: str, argument: str, outcomes: tuple = ()) -> 
 
 
 def _check_range(X: pd.DataFrame) -> None:
-    """Refuse features that are infinite, or whose squares are beyond the range of numbers."""
+    """Raise if features are infinite, or so large or small that squares overflow or underflow."""
     values = X.to_numpy()
     if np.isinf(values).any():
         raise ValueError("X holds infinite values; replace them, or use NaN for missing ones")
@@ -316,7 +304,7 @@ def _categories(name: str, values, index: pd.Index) -> pd.Categorical:
     if isinstance(values, pd.Series) and not values.index.equals(index):
         raise ValueError(f"{title} has another index than df; align it with df first")
     values = values if isinstance(values, pd.Series) else np.asarray(values)
-    labelled = pd.Categorical(values).remove_unused_categories()  # keeps an order of the user's
+    labelled = pd.Categorical(values).remove_unused_categories()  # keeps the user's order
     stripped = [label.strip() if isinstance(label, str) else label for label in labelled.categories]
     if stripped != list(labelled.categories):  # "male " is "male"
         codes = [list(dict.fromkeys(stripped)).index(label) for label in stripped]
@@ -338,17 +326,9 @@ def _categories(name: str, values, index: pd.Index) -> pd.Categorical:
 
 
 def encode(column: pd.Series) -> pd.DataFrame:
-    """Numeric feature columns of one column of a user's frame.
+    """Numeric feature columns from one column of a user's frame; missing values stay NaN.
 
-    Parameters
-    ----------
-    column : Series
-        Numbers, or labels; missing values stay NaN.
-
-    Returns
-    -------
-    DataFrame
-        The numbers; or for each label but the first a column "column=label" of 0 and 1.
+    Labels become one 0/1 column "column=label" for each label but the first.
     """
     if is_numeric_dtype(column):
         numbers = column.astype(np.float64).to_frame()

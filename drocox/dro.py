@@ -62,7 +62,7 @@ def dual_constant(alpha: float, *, rule: str = "sharp") -> float:
 
 
 def _solve(losses: torch.Tensor, c, weights: torch.Tensor) -> list[torch.Tensor]:
-    """Minimiser, risk and worst case for losses (..., n), ``c`` a number or one for each row."""
+    """Minimiser eta, risk and worst case for losses (..., n); ``c`` is a number or one per row."""
     rows = losses.detach().to("cpu", torch.float64).reshape(-1, losses.shape[-1]).numpy()
     found = kernels.worst_cases(rows, weights.cpu().numpy(), np.ones(len(rows)) * np.ravel(c))
     stack = losses.shape[:-1]
@@ -70,21 +70,10 @@ def _solve(losses: torch.Tensor, c, weights: torch.Tensor) -> list[torch.Tensor]
 
 
 def chi_square_risk(losses: torch.Tensor, c, mass: torch.Tensor) -> torch.Tensor:
-    """Risk for the dual constant ``c``, unchecked; smooth in the losses above eta.
+    """Risk of losses (..., n) for dual constant ``c``, one or one per row; input is not checked.
 
-    Who is above it a kernel finds on the CPU, and elsewhere the same passes in torch operations.
-
-    Parameters
-    ----------
-    losses : tensor of shape (..., n)
-    c : float or array of shape (...)
-        Dual constant, one for all or one for each row.
-    mass : float64 tensor of shape (n,)
-        Case weights.
-
-    Returns
-    -------
-    tensor of shape (...)
+    Differentiable with the set of losses above eta held fixed. That set is found by a compiled
+    kernel on the CPU, and by the same passes as torch operations elsewhere.
     """
     exact = losses.double()
     square = torch.as_tensor(c, dtype=torch.float64, device=losses.device).square()[..., None]
@@ -103,7 +92,7 @@ def chi_square_risk(losses: torch.Tensor, c, mass: torch.Tensor) -> torch.Tensor
 
 
 def _moments(above, active, whole, square) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Mean and variance under the mass of active losses; what is left of c^2 times their share."""
+    """Mean and variance of the active losses; c^2 times their share of the mass, minus 1."""
     share = active.sum(-1, keepdim=True)
     mean = (active * above).sum(-1, keepdim=True) / share
     variance = (active * (above - mean).square()).sum(-1, keepdim=True) / share
@@ -111,12 +100,12 @@ def _moments(above, active, whole, square) -> tuple[torch.Tensor, torch.Tensor, 
 
 
 def _search(above: torch.Tensor, mass: torch.Tensor, square: torch.Tensor) -> torch.Tensor:
-    """Who is above eta: drop what lies at or below it, until nothing does."""
+    """Mask of the losses above eta: drop losses at or below it until none is left to drop."""
     active = (mass > 0).expand(above.shape)
     while True:
         mean, variance, spare = _moments(above, mass * active, mass.sum(), square)
         kept = active & (above > mean - torch.sqrt(variance / spare))
-        # not enough are left where only ties with the largest loss are, or by rounding
+        # too little mass remains if only ties with the largest loss are left, or by rounding
         enough = (mass * kept).sum(-1, keepdim=True) * square >= mass.sum()
         kept = torch.where(enough, kept, active)
         if torch.equal(kept, active):
@@ -125,27 +114,16 @@ def _search(above: torch.Tensor, mass: torch.Tensor, square: torch.Tensor) -> to
 
 
 def tail(losses: torch.Tensor, alpha: float, weights: torch.Tensor) -> torch.Tensor:
-    """Worst case of the rule "cvar": 1/alpha times the weight of the largest losses; unchecked.
+    """Worst case of the rule "cvar": mass/alpha on the largest losses; input is not checked.
 
-    Losses that tie at the edge of the tail share what is left, so the order of patients does not
+    Losses tied at the edge of the tail share the remaining mass, so the order of patients does not
     matter.
-
-    Parameters
-    ----------
-    losses : float64 tensor of shape (..., n)
-    alpha : float
-    weights : float64 tensor of shape (n,)
-        Case weights.
-
-    Returns
-    -------
-    tensor of shape (..., n)
     """
     with torch.no_grad():
         mass = (weights / weights.sum()).expand(losses.shape)
         ordered, order = losses.sort(dim=-1, descending=True)
         reached = mass.gather(-1, order).cumsum(-1) >= alpha * (1 - 1e-12)
-        # the first patient at which the tail is full; the last one, should rounding miss it
+        # the first patient at which the tail has mass alpha; the last one if rounding prevents it
         edge = torch.where(reached.any(-1), reached.double().argmax(-1), losses.shape[-1] - 1)
         threshold = ordered.gather(-1, edge[..., None])
         above = mass * (losses > threshold) / alpha
@@ -198,8 +176,8 @@ def dro_risk(losses, alpha: float, *, rule: str = "sharp", weights=None) -> torc
         mean of the worst share ``alpha`` instead.
     weights : array of shape (n,), optional
         Counts of patients: the empirical distribution is :math:`w_i / \sum_j w_j`. Here their
-        scale does not matter, but the Cox losses know it; see :func:`cox_losses`, as for what is
-        refused.
+        scale does not matter, but that of the weights in :func:`cox_losses` does; see there, also
+        for invalid weights.
 
     Returns
     -------
@@ -237,7 +215,7 @@ def worst_case_weights(losses, alpha: float, *, rule: str = "sharp", weights=Non
 
 
 def _prepare(losses, alpha: float, rule: str, weights) -> tuple[torch.Tensor, torch.Tensor]:
-    """Check the arguments of a risk; return losses and weights as the functions above take them."""
+    """Check the arguments of a risk; return losses and weights as tensors."""
     losses = _checks.floats(losses, "losses")
     _checks.number_in(alpha, "alpha", 0, 1)
     _checks.one_of(rule, "rule", RULES)

@@ -35,11 +35,11 @@ from drocox.cox import RiskSets, cox_losses, risk_sets, split_cox_losses, stratu
 from drocox.dro import RULES, dual_constant, tail
 from drocox.solver import Solution, minimise
 
-LARGEST_FOR_ADAM = 1e10  # feature: Adam's steps are of the size of the learning rate
-FOLDS = 5  # of a recalibration
+LARGEST_FOR_ADAM = 1e10  # largest feature: Adam's steps have the size of the learning rate
+FOLDS = 5  # of the cross-fitting for recalibration
 
 
-# --- The patients it is given ---------------------------------------------------------------------
+# --- Training data --------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -55,28 +55,28 @@ class Sample:
 
     @cached_property
     def risk(self) -> RiskSets:
-        """Their risk sets."""
+        """Risk sets."""
         return risk_sets(self.time, self.event, strata=self.strata)
 
     @cached_property
     def times(self) -> np.ndarray:
-        """Their distinct times."""
-        return np.unique(self.risk.time[0, ::-1])  # without strata in order already
+        """Distinct times."""
+        return np.unique(self.risk.time[0, ::-1])  # already sorted if there are no strata
 
     @property
     def y(self) -> np.ndarray:
-        """Events and times, as scikit-survival has them."""
+        """Events and times as scikit-survival's structured array."""
         return Surv.from_arrays(self.event, self.time)
 
     @property
     def masses(self) -> np.ndarray:
-        """Case weights in each part whose risks are added: everybody, or the two halves."""
+        """Case weights of each part whose risks are added: all patients, or the two halves."""
         if self.first is None:
             return self.weights[None]
         return np.stack([self.first, ~self.first]).astype(float)
 
     def rows(self, rows: np.ndarray) -> "Sample":
-        """Some patients, by positions or a mask, or all in another order."""
+        """The patients at the given positions or in a mask."""
         return Sample(
             self.X[rows],
             self.time[rows],
@@ -94,18 +94,18 @@ class Sample:
 
 
 def outcomes_of(X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Times and events of ``y``, as many as rows of ``X``."""
+    """Times and events of ``y``, one for each row of ``X``."""
     _refuse_other_designs(y)
     try:
         event, time = check_array_survival(X, y, allow_all_censored=True)
     except ValueError as error:
         remedy = "use sksurv.util.Surv.from_arrays(event, time), a time >= 0 for each row of X"
-        raise ValueError(f"y is refused: {str(error).rstrip('.')}; {remedy}") from error
+        raise ValueError(f"y is invalid: {str(error).rstrip('.')}; {remedy}") from error
     return _checks.outcomes(time, event, ("time in y", "event in y"))
 
 
 def _refuse_other_designs(y) -> None:
-    """Delayed entry and competing risks have no place in the two fields of ``y``."""
+    """Raise for delayed entry and competing risks, which ``y`` cannot represent."""
     fields = getattr(getattr(y, "dtype", None), "names", None)
     if fields is None:
         return
@@ -125,7 +125,7 @@ def _refuse_other_designs(y) -> None:
 
 
 def random_half(event: np.ndarray, seed: int) -> np.ndarray:
-    """Mask of D1, a random half, stratified by event where there are enough of both kinds."""
+    """Mask of D1, a random half, stratified by event if there are enough of both kinds."""
     strata = event if min(event.sum(), (~event).sum()) > 1 else None
     rows = np.arange(len(event))
     chosen, _ = train_test_split(rows, test_size=0.5, stratify=strata, random_state=seed)
@@ -155,26 +155,25 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
 
     Linear models are solved to a certified optimum by :func:`drocox.solver.minimise`, whatever the
     units of the features. Networks are trained by full-batch Adam: put a ``StandardScaler`` in
-    front. Their scores are centred on the training patients, as Cox losses cannot see a constant.
-    The order of the rows matters to the split only.
+    front. Their scores are centred on the training patients, because Cox losses do not determine a
+    constant. The order of the rows matters for the split only.
 
     **Survival curves need** ``recalibrate=True`` **unless** ``alpha=1``. A Cox model's scores are
     log hazard ratios because they maximise a likelihood. DRO-COX minimises another risk: its scores
-    rank patients, but are shrunken or stretched, and curves made of them are too close together or
-    too far apart. Recalibration fits one slope to held-out scores. In five-fold cross-validation on
-    WHAS500 the integrated Brier score falls from 0.179 to 0.165 with it; that of the
-    Cox model is 0.159.
+    rank patients, but their scale is wrong, and survival curves computed from them are too close
+    together or too far apart. Recalibration fits one slope to held-out scores. In five-fold
+    cross-validation on WHAS500 the integrated Brier score falls from 0.179 to 0.165 with it; that
+    of the Cox model is 0.159.
 
-    Not for delayed entry, competing risks and Efron's ties, which are refused with what to use
-    instead.
+    Delayed entry, competing risks and Efron's ties raise an error that names an alternative.
 
     Parameters
     ----------
     alpha : float in (0, 1]
         Smallest share of the patients to protect as a group; 1 is the ordinary Cox model. The
-        default is gentle: on many data sets that nobody chose for the purpose it ranked patients as
-        well as Cox did, and closed no gap between groups on average; smaller values rank worse (see
-        the book's chapter on many data sets). No relation to ``alpha`` of scikit-survival's
+        default is gentle: on 27 data sets not selected for the purpose it ranked patients as well
+        as Cox did, and closed no gap between groups on average; smaller values rank worse (see the
+        book's chapter on many data sets). No relation to ``alpha`` of scikit-survival's
         ``CoxPHSurvivalAnalysis``, the weight of a ridge penalty: that is ``penalty`` here, per
         patient instead of in all, so that ``CoxPHSurvivalAnalysis(alpha=a, ties="breslow")`` is
         ``DROCox(alpha=1, penalty=a / n)``.
@@ -211,8 +210,8 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
         dealt out in order of event, time and features, so the result depends on no seed and not on
         the order of rows. Scores of ``predict`` stay as they are.
     ties : {"breslow"}
-        Tied events all meet the same risk set. Efron's ties are refused: the bound of the minimum
-        is for Breslow's losses.
+        Tied events have the same risk set. Efron's ties raise an error: the lower bound holds for
+        Breslow's losses.
 
     Attributes
     ----------
@@ -223,8 +222,8 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
         for ``alpha=1`` without penalty and split: only there is the risk a log likelihood, whose
         curvature is the precision of its maximiser.
     slope_ : float
-        What survival curves multiply scores by; 1 without ``recalibrate``. At least 0: less would
-        say that the scores do not rank.
+        Factor on the scores in survival curves; 1 without ``recalibrate``. At least 0, since a
+        negative slope would reverse the ranking.
     eta_ : float, or array of shape (2,) if ``split``
         Minimiser :math:`\eta` after training; ``-inf`` with ``alpha=1``, whose mean is a limit
         (except for "cvar": the smallest loss in the tail).
@@ -238,8 +237,8 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
         bound of the minimum, divided by the larger of 1 and the value. None for networks, which
         have no bound.
     separated_ : bool or None
-        Whether coefficients run away, as a combination of features separates events from others;
-        there is a warning too. None for networks.
+        Whether coefficients diverge because a combination of features separates events from
+        others (monotone likelihood); there is a warning, too. None for networks.
     c_ : float or None
         The dual constant that was used; None with ``rule="cvar"``.
     strata_ : array or None
@@ -301,21 +300,19 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
         y : structured array of shape (n_samples,)
             Events (bool) and times, as ``sksurv.util.Surv`` makes it.
         sample_weight : array of shape (n_samples,), optional
-            Counts of patients: whole numbers stand for repeated rows, 0 for an absent one. Other
-            numbers >= 0 may be given, but not shares that sum to 1: for ``alpha`` below 1 the scale
-            matters, since a loss :math:`\log \sum_{j \in R_i} w_j e^{f_j} - f_i` grows with it
-            while that of the censored stays 0, as it does when a sample is doubled. Divide weights
-            by their mean. Not with ``split``.
-        strata : array of shape (n_samples,), optional
-            Label of each patient's stratum. Patients are compared within their stratum only, and
-            each stratum has its own baseline hazard.
+            Counts of patients: whole numbers stand for repeated rows, and rows with weight 0 are
+            ignored. For ``alpha`` below 1 the scale matters, since the loss of an event,
+            :math:`\log \sum_{j \in R_i} w_j e^{f_j} - f_i`, grows with it while that of a censored
+            patient stays 0: divide weights that are not counts by their mean. Not with ``split``.
+            strata : array of shape (n_samples,), optional Label of each patient's stratum. Patients
+            are compared within their stratum only, and each stratum has its own baseline hazard.
 
         Returns
         -------
         DROCox
             This object.
         """
-        # the sample: checked, split, and in the order in which it is trained on
+        # the sample: validated, split, and in the order used for training
         linear = self.hidden_units is None
         convex = linear and self.solver != "adam"
         self._check_options()
@@ -329,7 +326,7 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
             sample = replace(sample, first=self.first_)
         order = np.arange(len(sample.X))
         ordered = sample
-        if not convex:  # Adam's steps amplify rounding: take them in one order, whatever the given
+        if not convex:  # Adam amplifies rounding: train in an order that ignores the given one
             order = np.lexsort((*sample.X.T, sample.event, sample.time))
             ordered = sample.rows(order)
 
@@ -354,7 +351,7 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
         self.worst_case_weights_ = np.empty(len(order))
         self.worst_case_weights_[order] = self._keep_worst_case(losses, ordered)
         self.slope_ = cross_fitted_slope(self, sample) if self.recalibrate else 1.0
-        if self.split or self.recalibrate:  # curves need the Cox losses of what they are made of
+        if self.split or self.recalibrate:  # the baseline needs Cox losses of the rescaled scores
             losses = cox_losses(self.slope_ * tensor, ordered.risk, weights=ordered.weights).numpy()
         self._baseline = breslow_baseline(self.slope_ * scores, losses, ordered)
         self.unique_times_ = ordered.times
@@ -367,7 +364,7 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
         return self
 
     def _check_options(self) -> None:
-        """Refuse options that do not go together, or that are not offered."""
+        """Raise for options that are not available, or not together."""
         if self.solver == "convex" and self.hidden_units is not None:
             raise ValueError("solver='convex' is for linear models; set hidden_units=None")
         if self.ties != "breslow":
@@ -378,13 +375,13 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
             )
 
     def _forget_earlier_fit(self) -> None:
-        """Remove what not every fit sets again."""
+        """Remove attributes of an earlier fit that this one may not set."""
         for name in ("coef_", "first_"):
             if hasattr(self, name):
                 delattr(self, name)
 
     def _checked_sample(self, X, y, sample_weight, strata) -> Sample:
-        """The training data, or an error that says what is wrong with it."""
+        """The training data, validated."""
         X = validate_data(
             self,
             X,
@@ -409,7 +406,7 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
         return Sample(X, time, event, weights, strata)
 
     def _solve(self, sample: Sample, convex: bool) -> Solution:
-        """The certified optimum; with Adam for the bound of the minimum alone."""
+        """The certified optimum; with Adam it is computed for the lower bound only."""
         options: dict[str, Any] = {}
         if convex:
             options |= {"tol": self.tol, "n_iter": self.n_iter}
@@ -422,7 +419,7 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
         )
 
     def _train(self, sample: Sample, seed: int) -> training.ScoreStack:
-        """The model after some steps of Adam; a network is centred on the training patients."""
+        """The model after training by Adam; networks are centred on the training patients."""
         adversary = training.Tail(self.alpha) if self.c_ is None else training.Ball(self.c_)
         weights = None if self.split or (sample.weights == 1).all() else sample.weights
         risk = training.RiskObjective(
@@ -446,7 +443,7 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
             return replace(model, offset=centre)
 
     def _keep_worst_case(self, losses: np.ndarray, sample: Sample) -> np.ndarray:
-        """Risk and minimiser of the trained model; returns its worst case."""
+        """Set ``loss_`` and ``eta_`` of the trained model; return its worst case."""
         worst = np.zeros(len(losses))
         etas = []
         for mass in sample.masses:
@@ -462,20 +459,18 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
         return worst
 
     def _keep_certificate(self, solution: Solution) -> None:
-        """How far the model can be from the best one, with a warning if that is far."""
+        """Set ``gap_`` and ``separated_``, with a warning if the model may not be optimal."""
         value = self.loss_ + 0.5 * self.penalty * float(self.coef_ @ self.coef_)
         gap = max(0.0, value - solution.bound) / max(1.0, value)
         self.gap_ = float(gap)
         self.separated_ = bool(solution.separated)
         if self.separated_:
-            problem = (
-                "coefficients run away: a combination of features separates events from others"
-            )
+            problem = "coefficients diverge: a combination of features separates events from others"
             remedy = "drop or merge the features with very large coefficients, or set a penalty"
         elif gap > self.tol:
-            problem = f"the risk {value:.6g} may be above its minimum by {gap:.1e} of it"
+            problem = f"the risk {value:.6g} may exceed its minimum by a relative gap of {gap:.1e}"
             remedy = "use solver='convex'" if self.solver == "adam" else "raise n_iter"
-            remedy += f", or accept that by a tol above {self.tol:g}"
+            remedy += f", or accept the gap with a tol above {self.tol:g}"
         else:
             return
         warnings.warn(f"{problem}; {remedy}", ConvergenceWarning, stacklevel=4)
@@ -486,11 +481,10 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
 
         Columns ``coefficient`` and ``hazard_ratio``, its exponential; for ``alpha=1`` without
         penalty and split also ``standard_error``, ``z``, ``p`` and ``low`` and ``high``, the 95 %
-        interval of the coefficient, by the inverse of the observed information
-        :math:`\sum_i \delta_i \mathrm{Var}_{R_i}(x)`. Only there is the risk a log likelihood,
-        whose curvature is the precision of its maximiser. A worst case has its curvature from few
-        patients and kinks between them, and a penalty adds a bias that a standard error does not
-        know: bootstrap those.
+        interval of the coefficient, by the inverse of the observed information :math:`\sum_i
+        \delta_i \mathrm{Var}_{R_i}(x)`. Other risks are not log likelihoods: a worst case depends
+        on few patients and has kinks, and a penalty adds a bias that a standard error ignores.
+        Bootstrap those.
         """
         check_is_fitted(self, "unique_times_")
         if not hasattr(self, "coef_"):
@@ -538,10 +532,10 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
     ) -> np.ndarray:
         r"""Survival :math:`\exp(-H_0(t) e^{s f(x)})`, a function of t for each row of ``X``.
 
-        The slope :math:`s` is 1 without ``recalibrate``. Scores of DRO-COX are no log hazard
-        ratios, except with ``alpha=1``: they minimise another risk than the likelihood, and mostly
-        lie too close together, so that patients at low risk are promised too little survival and
-        those at high risk too much. Fit with ``recalibrate=True`` before you use probabilities.
+        The slope :math:`s` is 1 without ``recalibrate``. Scores of DRO-COX are not log hazard
+        ratios, except with ``alpha=1``, and mostly lie too close together, so that predicted
+        survival is too low for patients at low risk and too high for those at high risk. Fit with
+        ``recalibrate=True`` before you use probabilities.
 
         Parameters
         ----------
@@ -599,14 +593,14 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
 
 
 def _finite(scores: torch.Tensor) -> torch.Tensor:
-    """The scores, or an error if training has lost them."""
+    """The scores; an error if training diverged."""
     if not torch.isfinite(scores).all():
         raise ValueError("training diverged; use a StandardScaler or lower learning_rate")
     return scores
 
 
 def _seed(random_state) -> int:
-    """The number given, or one drawn from the given source."""
+    """The given seed, or one drawn from a random generator."""
     if isinstance(random_state, Integral):
         return int(random_state)
     return int(check_random_state(random_state).randint(2**31 - 1))
@@ -625,7 +619,7 @@ class Baseline:
     def cumulative_hazards(
         self, scores: np.ndarray, stratum: np.ndarray, times: np.ndarray
     ) -> np.ndarray:
-        """Cumulative hazards (n, k) of patients, made in the memory that they take."""
+        """Cumulative hazards (n, k) of patients, computed in place."""
         times = _checks.numbers(times, "times", 1)
         last = self.grid[-1]
         if times.min() < 0 or times.max() > last:
@@ -642,7 +636,7 @@ class Baseline:
 
 
 def breslow_baseline(scores: np.ndarray, losses: np.ndarray, sample: Sample) -> Baseline:
-    """The baseline hazard of a model, by the scores and Cox losses of its training patients."""
+    """Breslow's baseline hazard, from the scores and Cox losses of the training patients."""
     risk = sample.risk
     log_sums = losses + scores  # for events, over their risk sets
     times = sample.times
@@ -651,7 +645,7 @@ def breslow_baseline(scores: np.ndarray, losses: np.ndarray, sample: Sample) -> 
     for low, high in pairwise(risk.bounds):
         positions = low + np.flatnonzero(risk.event[0, low:high])[::-1]  # earliest first
         died = risk.order[0][positions]
-        with np.errstate(divide="ignore"):  # a weight of 0 is nobody
+        with np.errstate(divide="ignore"):  # rows with weight 0 are ignored
             steps = np.log(sample.weights[died]) - log_sums[died]
         log_steps = np.append(-np.inf, np.logaddexp.accumulate(steps))
         happened = np.searchsorted(risk.time[0][positions], grid, side="right")
@@ -665,7 +659,7 @@ def breslow_baseline(scores: np.ndarray, losses: np.ndarray, sample: Sample) -> 
 def coefficient_table(
     names: list[str], coef: np.ndarray, errors: np.ndarray | None = None
 ) -> pd.DataFrame:
-    """Coefficients and hazard ratios, with tests and 95 % intervals where errors are known."""
+    """Coefficients and hazard ratios; with standard errors also tests and 95 % intervals."""
     with np.errstate(over="ignore"):
         ratios = np.exp(coef)
     columns = {"coefficient": coef, "hazard_ratio": ratios}
@@ -695,7 +689,7 @@ def cross_fitted_slope(model: BaseEstimator, sample: Sample) -> float:
     held_out = np.empty(len(order))
     for k in range(FOLDS):
         held_out[fold == k] = _held_out_scores(model, sample, fold == k)
-    # models of different folds may differ by a constant: compare within folds
+    # scores of different folds may differ by a constant: stratify by fold
     strata = fold if sample.strata is None else fold + FOLDS * sample.strata
     risk = risk_sets(sample.time, sample.event, strata=strata)
     weights = None if sample.first is not None else sample.weights
@@ -704,11 +698,11 @@ def cross_fitted_slope(model: BaseEstimator, sample: Sample) -> float:
 
 
 def _held_out_scores(model: BaseEstimator, sample: Sample, left_out: np.ndarray) -> np.ndarray:
-    """Scores of some patients by a model of all others."""
+    """Scores of the patients ``left_out`` by a model fitted to all others."""
     others = sample.rows(~left_out)
     weights = None if sample.first is not None else others.weights  # a split takes none
     copy = clone(model).set_params(recalibrate=False, verbose=False)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # the whole model's will do
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the final model warns
         copy.fit(others.X, others.y, sample_weight=weights, strata=others.strata)
     return copy.predict(sample.X[left_out])

@@ -1,7 +1,7 @@
 """Evaluation: all metrics of a model on one part of the data.
 
 :func:`evaluate` is for one model. The sweep keeps a :class:`Judge` for each part, which prepares
-once what does not depend on the model: time grids, censoring, pairs of patients, group codes.
+everything that does not depend on the model: time grids, censoring, pairs of patients, group codes.
 """
 
 from functools import cached_property
@@ -19,37 +19,19 @@ EVALUATED = ("c_index", "auc", "lpl", "ibs", "f_i", "f_g", "f_cap", "f_a", "ci_p
 
 
 def scaled_features(train: SurvivalData, *others: SurvivalData) -> list[np.ndarray]:
-    """Features of all parts, imputed by medians and scaled by means and deviations of ``train``.
-
-    Parameters
-    ----------
-    train, *others : SurvivalData
-
-    Returns
-    -------
-    list of arrays
-        One of shape (n, d) for ``train`` and for each of the others.
-    """
+    """Features of all parts, imputed and scaled by medians, means and deviations of ``train``."""
     imputer = SimpleImputer(strategy="median", keep_empty_features=True).fit(train.X)
     scaler = StandardScaler().fit(imputer.transform(train.X))
     return [scaler.transform(imputer.transform(part.X)) for part in (train, *others)]
 
 
 class Judge:
-    """Metrics of any number of models on one part.
+    """Metrics of any number of models on one ``part``.
 
-    Parameters
-    ----------
-    train, part : SurvivalData
-        The training part gives censoring and baseline hazard; judged is the other.
-    X : array of shape (n, d)
-        Scaled features of ``part``.
-    ties : {"breslow", "efron", "order"}
-        For the log partial likelihood.
-    order : array of shape (n,), optional
-        Order of the predictions in the misaligned Brier score.
-    keep : bool
-        Whether to keep the distances of all pairs of patients, for many models.
+    The training part gives the censoring distribution and the baseline hazard; ``X`` are the scaled
+    features of ``part``. ``ties`` is for the log partial likelihood, ``order`` the row order of the
+    predictions in the published, misaligned Brier score. ``keep`` stores the distances of all pairs
+    of patients, for repeated use.
     """
 
     def __init__(
@@ -66,7 +48,7 @@ class Judge:
 
     @cached_property
     def _members(self) -> dict[str | None, torch.Tensor]:
-        """Members of the groups of each attribute; None: of their intersections."""
+        """Group membership by attribute; under the key None, that of the intersections."""
         n = len(self.part)
         members: dict[str | None, torch.Tensor] = {}
         for name, values in self.part.groups.items():
@@ -84,22 +66,12 @@ class Judge:
         return accuracy.BrierScore(*self.outcomes, self.times)
 
     def fairness(self, train_scores, scores, attributes=None) -> dict[str, float]:
-        """c-index and fairness metrics.
+        """c-index and fairness metrics, by name.
 
-        Parameters
-        ----------
-        train_scores, scores : arrays of shape (n_train,) and (n,)
-            Scores of both parts; the mean of the first centres the second.
-        attributes : list of str, optional
-            By default all attributes of the part.
-
-        Returns
-        -------
-        dict of str to float
-            ``c_index``; ``f_i``, ``f_cap`` and for each attribute ``f_g_<attribute>``, plain and
-            centred; ``ci_percent_<attribute>`` and, where there are two groups, their concordance
-            fractions ``cf_0_...``, ``cf_1_...`` and ``ci_signed_...``, 100 times the second less
-            the first.
+        ``c_index``; ``f_i``, ``f_cap`` and for each attribute ``f_g_<attribute>``, for scores as
+        they are and (``..._centred``) minus the mean training score; ``ci_percent_<attribute>``
+        and, for two groups, their concordance fractions ``cf_0_...`` and ``cf_1_...`` with
+        ``ci_signed_...``, 100 times the second minus the first.
         """
         names = attributes or self.part.groups
         scores = _checks.numbers(scores, "scores", 1)
@@ -135,20 +107,10 @@ class Judge:
         return breslow_survival(baseline_scores, self.train_risk, None, scores, self.times).numpy()
 
     def accuracy(self, train_scores, scores, published_baseline=None) -> dict[str, float]:
-        """AUC, log partial likelihood and Brier scores.
+        """AUC, log partial likelihood and integrated Brier score, by name.
 
-        Parameters
-        ----------
-        train_scores, scores : arrays of shape (n_train,) and (n,)
-            Scores of both parts; the first carry the baseline hazard.
-        published_baseline : array of shape (n_train,), optional
-            Training scores behind the baseline of the misaligned Brier score; needed where the
-            judge has an order for it.
-
-        Returns
-        -------
-        dict of str to float
-            ``auc``, ``lpl``, ``ibs`` and, where the judge has an order, ``ibs_misaligned``.
+        With an ``order``, also ``ibs_misaligned``, whose baseline comes from
+        ``published_baseline``, the training scores that the published procedure used.
         """
         out = {
             "auc": self._auc(scores),

@@ -6,9 +6,9 @@ The first three look at predicted hazards only (Keya et al., 2021; the paper's A
           \big]_+, \quad F_G = \max_g |\bar h_g - \bar h|, \quad
           F_\cap = \max_{s,s'} \Big|\log\frac{\bar h_s}{\bar h_{s'}}\Big|.
 
-They change when a constant is added to all scores, although no prediction does: compare models by
-``exp(centred(scores, train_scores))``. Concordance imparity (Zhang & Weiss, 2022; Algorithm B.1) is
-the largest difference between two groups' concordance fractions.
+They change when a constant is added to all scores, although no prediction does: to compare models,
+pass ``exp(centred(scores, train_scores))``. Concordance imparity (Zhang & Weiss, 2022; Algorithm
+B.1) is the largest difference between two groups' concordance fractions.
 """
 
 import numpy as np
@@ -24,7 +24,7 @@ def centred(scores, train_scores) -> np.ndarray:
     Parameters
     ----------
     scores, train_scores : arrays
-        Of the patients judged, and of the training part.
+        Scores of the patients to evaluate, and of the training part.
 
     Returns
     -------
@@ -73,7 +73,7 @@ def group(hazards, codes, smoothing: bool = True) -> float:
     hazards, codes : arrays of shape (n,)
         Predicted hazards, and the group of each patient.
     smoothing : bool
-        ``(sum + 1/2)/(count + 1)`` for group means, as released; False: as printed.
+        Group means are ``(sum + 1/2)/(count + 1)``, as in the released code; False: as printed.
 
     Returns
     -------
@@ -90,7 +90,7 @@ def intersectional(hazards, codes_2d, smoothing: bool = True) -> float:
     hazards : array of shape (n,)
         Predicted hazards.
     codes_2d : array of shape (n, J)
-        Group of each patient by each of J attributes; compared are all cells of their product.
+        Group of each patient by each of J attributes; subgroups are all cells of their product.
     smoothing : bool
         As in :func:`group`.
 

@@ -11,7 +11,7 @@ hinge :math:`[\,|h_i-h_j| - \gamma\lVert\hat x_i-\hat x_j\rVert\,]_+` of a pair:
 * intersectional (Keya et al.): :math:`\max_{s,s'} |\log \bar h_s/\bar h_{s'}|`,
 
 where :math:`\bar h_g = (\sum_{i \in g} h_i + \tfrac12)/(n_g+1)` is the smoothed group mean. The
-margins do not change during training, so the pairs of the first three are prepared once.
+margins do not change during training, so the pairs of the first three penalties are prepared once.
 """
 
 from dataclasses import dataclass
@@ -30,8 +30,8 @@ class Pairs:
     """Pairs of patients and their margins: ``rows[r]`` meets ``columns[start[r]:stop[r]]``."""
 
     spans: tuple[np.ndarray, ...]  # rows, columns, start, stop
-    margin: np.ndarray | None  # gamma times each pair's distance, row after row; None: not kept
-    divisor: float  # of the sum of hinges
+    margin: np.ndarray | None  # gamma times each pair's distance, row after row; None: not stored
+    divisor: float  # the sum of hinges is divided by it
     n: int
     gamma: float
     unit: np.ndarray | None = None  # unit rows (d, n), if these are all pairs
@@ -62,7 +62,7 @@ def all_pairs(X, gamma: float = GAMMA, keep: bool = True) -> Pairs:
     X : array of shape (n, d)
         Scaled features; rows are normalised to unit length here.
     gamma : float
-        Slope that is allowed.
+        Lipschitz constant: difference of hazards allowed per unit of distance.
     keep : bool
         Whether to keep the n(n-1)/2 distances, for repeated use; otherwise they are computed anew
         each time, and memory is linear in n.
@@ -93,7 +93,7 @@ def censored_event_pairs(X, time, event, codes=None, gamma: float = GAMMA) -> Pa
     codes : array of shape (n,), optional
         Groups: pairs inside one group only.
     gamma : float
-        Slope that is allowed.
+        Lipschitz constant: difference of hazards allowed per unit of distance.
 
     Returns
     -------
@@ -119,7 +119,7 @@ def censored_event_pairs(X, time, event, codes=None, gamma: float = GAMMA) -> Pa
 
 
 def _rows(hazards: torch.Tensor, pairs: Pairs) -> np.ndarray:
-    """Hazards (..., n) as rows for the kernels."""
+    """Hazards (..., n) as NumPy rows for the kernels."""
     return hazards.detach().to("cpu", torch.float64).reshape(-1, pairs.n).numpy()
 
 
@@ -137,13 +137,13 @@ def hinge_gradient(hazards: torch.Tensor, pairs: Pairs) -> torch.Tensor:
     """
     h = _rows(hazards, pairs)
     grad = np.empty_like(h)
-    dense = np.ones(len(h), dtype=bool)  # models whose pairs are looked at one by one
-    if pairs.unit is not None:  # all pairs: those with hazards far apart need not be
+    dense = np.ones(len(h), dtype=bool)  # models for which every pair is evaluated
+    if pairs.unit is not None:  # all pairs: those with hazards far apart are only counted
         for m, row in enumerate(h):
             order = np.argsort(row, kind="stable")
             ordered = row[order]
             near = np.searchsorted(ordered, ordered + 2 * pairs.gamma) - np.arange(pairs.n)
-            # a near pair costs about 0.5 d + 1 times what a pair of the other loop costs
+            # a near pair costs about 0.5 d + 1 times as much as a pair of the dense loop
             cheap = near.sum() * (0.5 * len(pairs.unit) + 1) < pairs.divisor / 2
             if cheap or pairs.margin is None:
                 dense[m] = False
@@ -155,7 +155,7 @@ def hinge_gradient(hazards: torch.Tensor, pairs: Pairs) -> torch.Tensor:
 
 
 class _HingePenalty(torch.autograd.Function):
-    """Piecewise linear in the hazards: the gradient is constant almost everywhere."""
+    """The penalty for autograd: piecewise linear in the hazards, so only first derivatives."""
 
     @staticmethod
     def forward(ctx, hazards, pairs):
@@ -174,7 +174,7 @@ class _HingePenalty(torch.autograd.Function):
 
 
 def hinge_penalty(hazards, pairs: Pairs) -> torch.Tensor:
-    r"""Sum of :math:`[\,|h_i-h_j| - \text{margin}_{ij}]_+` over prepared pairs, divided.
+    r"""Sum of :math:`[\,|h_i-h_j| - \text{margin}_{ij}]_+` over prepared pairs, over its divisor.
 
     Parameters
     ----------
@@ -299,7 +299,7 @@ def cells(codes_2d, n: int) -> tuple[np.ndarray, int]:
 
 
 def _means(hazards: torch.Tensor, belongs: torch.Tensor, smoothing: bool) -> torch.Tensor:
-    """Mean hazard of each group, smoothed as (sum + 1/2)/(count + 1) or plain."""
+    """Mean hazard of each group, smoothed as (sum + 1/2)/(count + 1) or unsmoothed."""
     extra = 1.0 if smoothing else 0.0
     return (hazards @ belongs.to(hazards) + extra / 2) / (belongs.sum(0).to(hazards) + extra)
 
@@ -347,7 +347,7 @@ def group_keya(hazards, codes, smoothing: bool = True) -> torch.Tensor:
     hazards : tensor of shape (..., n)
     codes : array of shape (n,)
     smoothing : bool
-        Whether group means are smoothed; otherwise they are plain.
+        Whether group means are smoothed.
 
     Returns
     -------
@@ -367,7 +367,8 @@ def intersectional_keya(hazards, codes_2d, smoothing: bool = True) -> torch.Tens
     codes_2d : array of shape (n, number of attributes)
         Subgroups are all cells of the product of its columns.
     smoothing : bool
-        Whether subgroup means are smoothed; if not, a cell without patients or hazard is refused.
+        Whether subgroup means are smoothed; without smoothing, a cell whose hazards sum to 0 raises
+        a ValueError.
 
     Returns
     -------

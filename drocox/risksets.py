@@ -1,7 +1,6 @@
 """Risk sets: patients in time order, prepared once for losses, solver and concordance.
 
-This is NumPy alone: the losses of :mod:`drocox.cox` need torch, but an audit of scores in a file
-does not, and starts without it.
+This module needs NumPy only, so that an audit of scores in a file starts without torch.
 """
 
 from dataclasses import dataclass, field
@@ -17,47 +16,32 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RiskSets:
-    """Patients latest first, prepared once and used at every step; arrays of shape (rows, n).
+    """Patients in time order, latest first; arrays of shape (rows, n).
 
-    With strata, patients stand stratum after stratum, latest first in each. The risk set of the
-    patient at position i is positions ``begin[i]`` to ``stop[i]``.
+    With strata, patients are sorted by stratum, latest first in each. The risk set of the patient
+    at position i is positions ``begin[i]`` to ``stop[i] - 1``.
     """
 
     order: np.ndarray  # the patient at each position; equal times keep their given order
     stop: np.ndarray  # one past the last position with the same time, and stratum
-    event: np.ndarray  # event and time: the outcomes in this order
+    event: np.ndarray  # events and times in this order
     time: np.ndarray
     begin: np.ndarray  # the first position of the same stratum: 0 without strata
-    labels: np.ndarray | None = None  # of the strata, in their order; None without strata
+    labels: np.ndarray | None = None  # of the strata, sorted; None without strata
     copies: dict = field(default_factory=dict, repr=False, compare=False)  # see on()
 
     @property
     def bounds(self) -> list[int]:
-        """Where each stratum begins, and n: ``[0, n]`` without strata.
-
-        Returns
-        -------
-        list of int
-        """
+        """First position of each stratum, and n: ``[0, n]`` without strata."""
         n = self.begin.shape[-1]
         if self.begin[0, -1] == 0:
             return [0, n]
         return [*np.flatnonzero(self.begin[0] == np.arange(n)).tolist(), n]
 
     def on(self, device: "torch.device") -> tuple["torch.Tensor", ...]:
-        """The arrays as tensors on a device, made once.
-
-        Parameters
-        ----------
-        device : torch.device
-
-        Returns
-        -------
-        tuple of tensors
-            ``order``, ``stop`` and ``event``.
-        """
+        """``order``, ``stop`` and ``event`` as tensors on a device; copies are kept."""
         if device not in self.copies:
-            import torch  # here: counting pairs of patients needs none
+            import torch  # here, because concordance does not need it
 
             arrays = (self.order, self.stop, self.event)
             self.copies[device] = tuple(torch.from_numpy(a).to(device) for a in arrays)
@@ -103,16 +87,7 @@ def risk_sets(time, event, *, strata=None) -> RiskSets:
 
 
 def as_risk_sets(time, event) -> RiskSets:
-    """Risk sets of outcomes, or those given as ``time``.
-
-    Parameters
-    ----------
-    time, event : arrays of shape (n,), or RiskSets and None
-
-    Returns
-    -------
-    RiskSets
-    """
+    """Risk sets of ``time`` and ``event``; risk sets passed as ``time`` are returned unchanged."""
     if isinstance(time, RiskSets) == (event is not None):
         raise TypeError("event: pass either time and event, or risk_sets(time, event) alone")
     return time if event is None else risk_sets(time, event)

@@ -1,4 +1,4 @@
-"""Texts for a terminal of 80 columns."""
+"""Text for a terminal of 80 columns."""
 
 import textwrap
 from collections.abc import Sequence
@@ -7,18 +7,7 @@ LABEL_WIDTH = 25  # of a group in a printed table
 
 
 def fill(text: str, first: str = "", indent: str = "") -> str:
-    """Wrap a text to 80 columns; a command at its end stays on one line, to be copied.
-
-    Parameters
-    ----------
-    text : str
-    first, indent : str
-        What the first line and the others begin with.
-
-    Returns
-    -------
-    str
-    """
+    """Wrap a text to 80 columns; a command at its end, after ": drocox", stays on one line."""
     words, colon, command = text.partition(": drocox ")
     wrap = textwrap.TextWrapper(80, initial_indent=first, subsequent_indent=indent)
     wrap.break_long_words = wrap.break_on_hyphens = False
@@ -27,18 +16,7 @@ def fill(text: str, first: str = "", indent: str = "") -> str:
 
 
 def short_labels(labels: Sequence[str], width: int = LABEL_WIDTH) -> list[str]:
-    """Labels that fit their column, long ones without a middle, such that they stay distinct.
-
-    Parameters
-    ----------
-    labels : sequence of str
-    width : int
-        Characters of the longest.
-
-    Returns
-    -------
-    list of str
-    """
+    """Labels of at most ``width`` characters, long ones abbreviated in the middle, all distinct."""
     long = {label for label in labels if len(label) > width}
     middle = (width - 1) // 2
     for head in sorted(range(width - 1), key=lambda size: abs(size - middle)):

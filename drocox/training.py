@@ -2,8 +2,8 @@ r"""Training: linear and one-hidden-layer score functions, a whole stack of mode
 
 A stack is a set of models of one shape on one training set that differ in learning rate, penalty
 weight, :math:`\alpha` or initial weights. Their parameters are the rows of one matrix; each step
-computes all scores, asks an objective for its gradient, and moves every row by Adam with its own
-learning rate. No row sees another, so each model gets what it would get alone.
+computes all scores and the gradient of an objective, and updates every row by Adam with its own
+learning rate. Rows do not interact, so each model is the same as if it were trained alone.
 
 The objectives are the paper's: the mean Cox loss of the events plus :math:`\lambda` times a
 penalty; the DRO risk of all patients' losses (7); the sum of the two split risks (9).
@@ -29,52 +29,22 @@ Objective = Callable[[torch.Tensor], torch.Tensor]
 
 @dataclass(frozen=True)
 class Ball:
-    """The adversary of the chi-square ball: dual constants, one for all models or one for each."""
+    """The adversary of a chi-square ball, with one dual constant or one for each model."""
 
-    c: float | np.ndarray  # 1: the mean
+    c: float | np.ndarray  # 1 gives the mean
 
     def worst_cases(self, losses: np.ndarray, mass: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Risk and worst-case distribution of each model.
-
-        Parameters
-        ----------
-        losses : array of shape (models, n)
-        mass : array of shape (n,)
-            Case weights; 0 for patients of another part.
-
-        Returns
-        -------
-        arrays of shape (models,) and (models, n)
-        """
+        """Risk (models,) and worst case (models, n) under the case weights ``mass`` (n,)."""
         constants = np.ones(len(losses)) * self.c
         _, worst_mean, worst = kernels.worst_cases(losses, mass, constants)
         return worst_mean, worst
 
     def risk(self, losses: torch.Tensor, mass: torch.Tensor) -> torch.Tensor:
-        """The risk as a differentiable function of the losses.
-
-        Parameters
-        ----------
-        losses : tensor of shape (models, n)
-        mass : tensor of shape (n,)
-
-        Returns
-        -------
-        tensor of shape (models,)
-        """
+        """The risk (models,) as a differentiable function of the losses (models, n)."""
         return chi_square_risk(losses, self.c, mass)
 
     def of_model(self, m: int) -> "Ball":
-        """The adversary of one model of the stack.
-
-        Parameters
-        ----------
-        m : int
-
-        Returns
-        -------
-        Ball
-        """
+        """The adversary of one model of the stack."""
         constants = np.asarray(self.c)
         if constants.ndim == 0:
             return self
@@ -83,56 +53,26 @@ class Ball:
 
 @dataclass(frozen=True)
 class Tail:
-    """The adversary of CVaR, who chooses the worst share ``alpha`` of the patients."""
+    """The adversary of CVaR, with all weight on the share ``alpha`` with the largest losses."""
 
     alpha: float
 
     def worst_cases(self, losses: np.ndarray, mass: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Risk and worst-case distribution of each model.
-
-        Parameters
-        ----------
-        losses : array of shape (models, n)
-        mass : array of shape (n,)
-            Case weights; 0 for patients of another part.
-
-        Returns
-        -------
-        arrays of shape (models,) and (models, n)
-        """
+        """Risk (models,) and worst case (models, n) under the case weights ``mass`` (n,)."""
         worst = tail(torch.from_numpy(losses), self.alpha, torch.from_numpy(mass)).numpy()
         return (worst * losses).sum(axis=1), worst
 
     def risk(self, losses: torch.Tensor, mass: torch.Tensor) -> torch.Tensor:
-        """The risk as a differentiable function of the losses.
-
-        Parameters
-        ----------
-        losses : tensor of shape (models, n)
-        mass : tensor of shape (n,)
-
-        Returns
-        -------
-        tensor of shape (models,)
-        """
+        """The risk (models,) as a differentiable function of the losses (models, n)."""
         return (tail(losses, self.alpha, mass) * losses).sum(-1)
 
     def of_model(self, m: int) -> "Tail":
-        """The adversary of one model of the stack: the same for all.
-
-        Parameters
-        ----------
-        m : int
-
-        Returns
-        -------
-        Tail
-        """
+        """The adversary of one model of the stack: the same for all."""
         return self
 
 
 class _ValueWithGradient(torch.autograd.Function):
-    """An objective that finds value and gradient of all models in one go."""
+    """Passes a precomputed gradient to autograd."""
 
     @staticmethod
     def forward(ctx, scores, evaluate):
@@ -154,27 +94,16 @@ class RiskObjective:
 
     .. math:: R(f) = \sum_{\text{parts}} \max_q \sum_i q_i \delta_i (\log T_i - f_i), \qquad
               \frac{\partial R}{\partial f_k} = w_k e^{f_k} \sum_{i:\, k \in R_i}
-              \frac{q_i \delta_i}{T_i} - q_k \delta_k:
+              \frac{q_i \delta_i}{T_i} - q_k \delta_k.
 
-    an event pulls its own score up, and pushes everybody in its sum down by their hazard. Both sums
-    are running sums over patients in time order, in compiled loops. One shift of the exponents
-    serves a model whose scores lie within ``kernels.SAFE_SPREAD``; any other, and all models with
-    Efron's ties, take the slow way of differentiable losses.
+    Both sums are running sums over patients in time order, in compiled loops, for models whose
+    scores lie within ``kernels.SAFE_SPREAD``. Other models, and all models with Efron's ties, use
+    the slower differentiable losses of :mod:`drocox.cox`.
 
-    Parameters
-    ----------
-    risk : RiskSets
-        Of the training part, with strata or without.
-    adversary : Ball or Tail
-    parts : array of shape (k, n)
-        Case weights of the patients in each part of the sum: 0 for those of another part.
-    ties : {"breslow", "efron", "order"}
-    first : bool array of shape (n,), optional
-        True for the patients of D1: losses are those of a split.
-    weights : array of shape (n,), optional
-        Case weights in the sums :math:`T_i`; not with ``first``.
-    reference_gradient : bool
-        Whether :math:`\log T_i` passes a gradient.
+    ``parts`` (k, n) are the case weights of the patients in each part whose risks are added, 0
+    outside the part. ``first`` marks D1 and selects the split losses; ``weights`` enter the sums
+    :math:`T_i` and exclude ``first``. With ``reference_gradient=False``, :math:`\log T_i` passes no
+    gradient.
     """
 
     def __init__(
@@ -195,7 +124,7 @@ class RiskObjective:
         self.first = first
         self.weights = weights
         self.reference_gradient = reference_gradient
-        # from here on patients stand in time order, latest first
+        # from here on patients are in time order, latest first
         order = risk.order[0]
         n = len(order)
         self.order = order
@@ -205,12 +134,12 @@ class RiskObjective:
         self.widest = kernels.SAFE_SPREAD
         if weights is not None:
             self.mass = weights[order]
-            self.event = self.event & (self.mass > 0)  # a weight of 0 is nobody
+            self.event = self.event & (self.mass > 0)  # rows with weight 0 are ignored
             self.widest -= np.abs(np.log(weights[weights > 0])).max()
         stop = np.arange(1, n + 1)[None] if ties == "order" else risk.stop
         enters = np.zeros((1, n), int)
         meets = enters
-        if first is not None:  # one sum for each half: a patient enters its own, meets the other
+        if first is not None:  # one sum for each half: a patient enters its own, reads the other
             enters = first[order].astype(int)[None]
             meets = 1 - enters
         begin = kernels.NO_STRATA if risk.labels is None else risk.begin
@@ -227,7 +156,7 @@ class RiskObjective:
         x = np.take(scores.numpy(), self.order, axis=1)  # rows stay contiguous
         x -= x.max(axis=1, keepdims=True)
         unsafe = ~(x.min(axis=1) > -self.widest)
-        x[unsafe] = 0.0  # left to the slow way below
+        x[unsafe] = 0.0  # evaluated by autograd below
         hazard = np.exp(x)
         if self.weights is not None:
             hazard *= self.mass
@@ -243,16 +172,16 @@ class RiskObjective:
         return torch.from_numpy(value), torch.from_numpy(gradient)
 
     def _sums(self, hazard: np.ndarray) -> np.ndarray:
-        """T_i, whose logarithm is compared with the score."""
+        """The sums T_i, with 1 in place of those that are not used."""
         total = kernels.risk_sums(hazard, *self.sets)
         if self.first is not None:
-            total += hazard  # the patient's own term of its sum
+            total += hazard  # the patient's own term
         if self.weights is not None:
-            total[:, ~self.event] = 1.0  # nobody may be left in the sums of the absent
+            total[:, ~self.event] = 1.0  # sums of ignored rows may be 0
         return total
 
     def _worst_case(self, losses: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Value of each model, and what each event's loss weighs in it."""
+        """Value of each model, and the weight of each event's loss in it."""
         value = np.zeros(len(losses))
         pull = np.zeros_like(losses)
         for mass in self.ordered_parts:
@@ -285,7 +214,7 @@ class RiskObjective:
         return sum(adversary.risk(losses, mass) for mass in torch.from_numpy(self.parts))
 
     def _evaluate_slowly(self, scores: torch.Tensor, m: int) -> tuple[float, np.ndarray]:
-        """Value and gradient of model ``m`` alone."""
+        """Value and gradient of model ``m`` alone, by autograd."""
         with torch.enable_grad():
             leaf = scores.clone().requires_grad_()
             value = self._slowly(leaf, self.adversary.of_model(m))
@@ -296,22 +225,9 @@ class RiskObjective:
 def cox_objective(risk: RiskSets, ties: str = "breslow", penalty=None, lam=None) -> Objective:
     r"""Mean Cox loss per event, plus :math:`\lambda` times a penalty on the hazards.
 
-    Parameters
-    ----------
-    risk : RiskSets
-        Of the training part.
-    ties : {"breslow", "efron", "order"}
-    penalty : callable or Pairs, optional
-        Maps hazards (models, n) to one value per model, or is the prepared pairs of a hinge
-        penalty.
-    lam : sequence of float, optional
-        Weight of the penalty in each model.
-
-    Returns
-    -------
-    callable
-        Maps scores (models, n) to one differentiable value per model. With pairs the value lacks
-        the margins of the penalty; its gradient is that of the whole.
+    ``penalty`` maps hazards (models, n) to one value per model, or is the prepared ``Pairs`` of a
+    hinge penalty; ``lam`` has one weight per model. With ``Pairs`` the value omits the margins of
+    the penalty, but its gradient is complete.
     """
     event = np.empty_like(risk.event[0])
     event[risk.order[0]] = risk.event[0]
@@ -323,7 +239,7 @@ def cox_objective(risk: RiskSets, ties: str = "breslow", penalty=None, lam=None)
     def objective(scores: torch.Tensor) -> torch.Tensor:
         hazards = scores.exp()
         if isinstance(penalty, Pairs):
-            # linear in h with the penalty's own gradient: the loop needs no value of it
+            # linear in h with the gradient of the penalty: training needs no value
             return cox(scores) + weight * (hazards * hinge_gradient(hazards, penalty)).sum(-1)
         return cox(scores) + weight * penalty(hazards)
 
@@ -331,21 +247,7 @@ def cox_objective(risk: RiskSets, ties: str = "breslow", penalty=None, lam=None)
 
 
 def dro_objective(risk: RiskSets, c, ties: str = "breslow") -> Objective:
-    """DRO risk of the Cox losses of all patients, the paper's (7).
-
-    Parameters
-    ----------
-    risk : RiskSets
-        Of the training part.
-    c : float or array of shape (models,)
-        Dual constant of each model.
-    ties : {"breslow", "efron", "order"}
-
-    Returns
-    -------
-    callable
-        Maps scores (models, n) to one differentiable value per model.
-    """
+    """DRO risk of the Cox losses of all patients, the paper's (7); one ``c`` or one per model."""
     everybody = np.ones((1, risk.order.shape[1]))
     return RiskObjective(risk, Ball(c), everybody, ties=ties)
 
@@ -353,25 +255,10 @@ def dro_objective(risk: RiskSets, c, ties: str = "breslow") -> Objective:
 def split_objective(
     risk: RiskSets, first, c, sides: int = 2, reference_gradient: bool = True
 ) -> Objective:
-    """Split DRO risk (9) of D1 against D2 and, with two sides, of D2 against D1 added to it.
+    """Split DRO risk (9) of D1 (``first``) against D2, plus D2 against D1 if ``sides`` is 2.
 
-    Parameters
-    ----------
-    risk : RiskSets
-        Of the training part.
-    first : bool array of shape (n,)
-        True for the patients of D1.
-    c : float or array of shape (models,)
-        Dual constant of each model.
-    sides : {1, 2}
-    reference_gradient : bool
-        Whether the logarithm of the sum in the paper's (8) passes a gradient. It does; False is for
-        finding out what happens when it does not.
-
-    Returns
-    -------
-    callable
-        Maps scores (models, n) to one differentiable value per model.
+    ``reference_gradient=False`` detaches the logarithm of the sum in the paper's (8), to study the
+    effect of its gradient.
     """
     first = np.asarray(first, dtype=bool)
     halves = np.stack([first, ~first])[:sides]
@@ -379,21 +266,12 @@ def split_objective(
 
 
 def initial_parameters(n_features: int, hidden: int | None, seed: int) -> np.ndarray:
-    """Initial weights of ``torch.nn.Linear``, in float32 as after ``manual_seed(seed)``, flat.
+    """Initial weights of ``torch.nn.Linear``, in float32 after ``manual_seed(seed)``, flat.
 
-    Parameters
-    ----------
-    n_features : int
-    hidden : int or None
-        Number of hidden units; None for a linear model.
-    seed : int
-
-    Returns
-    -------
-    array of shape (parameters,)
-        In the order W1 (hidden x features), b1, w2, b2; a linear model has weights only.
+    In the order W1 (hidden x features), b1, w2, b2; a linear model (``hidden=None``) has weights
+    only.
     """
-    generator = torch.Generator().manual_seed(seed)  # of its own: threads share the global one
+    generator = torch.Generator().manual_seed(seed)  # the global one is shared by threads
     weights = []
     for inputs, outputs in pairwise([n_features, *([hidden] if hidden else []), 1]):
         layer = torch.empty(outputs, inputs, dtype=torch.float32)
@@ -410,19 +288,10 @@ class ScoreStack:
 
     theta: np.ndarray  # (models, parameters), in the order of initial_parameters
     hidden: int | None  # None: linear models
-    offset: np.ndarray  # (models,), subtracted: the mean training score if centred, else 0
+    offset: np.ndarray  # (models,), subtracted from scores: the mean training score or 0
 
     def scores(self, X) -> np.ndarray:
-        """Scores of the rows of ``X`` under every model.
-
-        Parameters
-        ----------
-        X : array of shape (rows, d)
-
-        Returns
-        -------
-        array of shape (models, rows)
-        """
+        """Scores (models, rows) of the rows of ``X`` under every model."""
         network = _Network(np.asarray(X, dtype=float), len(self.theta), self.hidden)
         return network.scores(self.theta) - self.offset[:, None]
 
@@ -430,7 +299,7 @@ class ScoreStack:
 class _Network:
     """Scores of a stack on its training features, and the gradient of its parameters.
 
-    Written out by hand, with hidden layers kept between steps: twice as fast as autograd.
+    Written by hand, with hidden layers kept between steps: twice as fast as autograd.
     """
 
     def __init__(self, X: np.ndarray, models: int, hidden: int | None):
@@ -499,32 +368,12 @@ def fit_stack(
 ) -> ScoreStack:
     r"""Train a stack of models by full-batch steps of Adam.
 
-    Parameters
-    ----------
-    X : array of shape (n, d)
-        Scaled training features.
-    objective : callable
-        Maps scores (models, n) to one differentiable value per model.
-    theta : array of shape (models, parameters)
-        Initial parameters, from :func:`initial_parameters`.
-    learning_rates : sequence of float
-        One for each model.
-    hidden : int, optional
-        Number of hidden units; None for linear models.
-    n_iter : int
-        Number of steps.
-    centre : bool
-        Whether to subtract the mean training score inside the model, which fixes the constant that
-        the Cox loss cannot see.
-    verbose : bool
-        Whether to show a progress bar.
-    penalty : float
-        Weight decay :math:`\lambda`: every model's objective gets :math:`\frac\lambda2 \lVert w
-        \rVert^2` added, with :math:`w` its weights of both layers, or coefficients; not biases.
-
-    Returns
-    -------
-    ScoreStack
+    ``objective`` maps scores (models, n) to one differentiable value per model; ``theta`` holds the
+    initial parameters of each model (see :func:`initial_parameters`) and
+    ``learning_rates`` one number per model. ``centre`` subtracts the mean training score inside the
+    model, which fixes the constant that the Cox loss does not determine. ``penalty`` is weight
+    decay: it adds :math:`\frac\lambda2 \lVert w \rVert^2`, with the weights :math:`w` of both
+    layers but not the biases, to every model's objective.
     """
     X = np.ascontiguousarray(X, dtype=float)
     theta = np.array(theta, dtype=float, ndmin=2)
@@ -533,9 +382,9 @@ def fit_stack(
     first = np.zeros_like(theta)
     second = np.zeros_like(theta)
     decay = penalty * network.weight_mask()
-    # By hand: torch.optim.Adam knows one learning rate per group of parameters, so it takes a stack
-    # of nine models as nine groups: 1.0 ms a step instead of 0.02 (linear) to 0.07 (networks), and
-    # another last digit.
+    # By hand: torch.optim.Adam has one learning rate per parameter group, so a stack of nine models
+    # would be nine groups: 1.0 ms a step instead of 0.02 (linear) to 0.07 (networks), and results
+    # that differ in the last digit.
     b1, b2, eps = 0.9, 0.999, 1e-8  # Adam's usual constants
     for step in tqdm(range(1, n_iter + 1), disable=not verbose, desc="training", leave=False):
         with torch.enable_grad():  # also where the caller has switched gradients off

@@ -1,4 +1,4 @@
-r"""Choosing alpha on one's own data, by repeated cross-validation with honest intervals.
+r"""Cross-fitting, and the choice of alpha by repeated cross-validation with valid intervals.
 
 The folds of one data set share training patients, so the variance of a mean over :math:`J` folds is
 more than :math:`S^2 / J`. Nadeau & Bengio (2003) propose, for a test part of :math:`n_2` and a
@@ -20,21 +20,21 @@ from tqdm import tqdm
 from drocox import _checks
 from drocox.data import SurvivalData
 
-# What loads torch is imported where it is used: tables of stored results need :func:`choose` alone,
-# and would take twice as long.
+# Modules that import torch are imported inside functions: tables of stored results need only
+# :func:`choose`, and would take twice as long.
 
 
 class Criterion(NamedTuple):
-    """What alpha is chosen by: its name in a sentence and in the table."""
+    """A measure by which alpha is chosen: its names in sentences and in the table."""
 
     words: str
-    short: str  # of the columns with its differences to plain Cox
-    sign: int  # 1 where less is better, -1 where more is
+    short: str  # prefix of the columns with differences to plain Cox
+    sign: int  # 1 if smaller is better, -1 if larger is
     better: str
     worse: str
 
     def text(self, value: float) -> str:
-        """The value as a sentence has it."""
+        """The value as printed in a sentence."""
         return f"{value:.1f} %" if self.short == "ci" else f"{value:.3f}"
 
 
@@ -44,14 +44,14 @@ CRITERIA = {
     "c_index": Criterion("c-index", "c", -1, "better", "worse"),
 }
 NOT_ADVISED = "Tuning α on fairness is not advised."
-KEPT = 0.95  # share of the plain model's c-index that an eligible candidate keeps
+KEPT = 0.95  # eligible candidates have at least this share of the plain model's c-index
 ALPHAS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.7)
 PATIENCE = 5.0  # seconds before a progress bar is shown, on a terminal
-CURVE_TIMES = 100  # at which survival curves are asked for
+CURVE_TIMES = 100  # number of times at which survival curves are evaluated
 
 
 def most_accurate(c_index: ArrayLike) -> int:
-    """Choose the candidate with the largest c-index, of equal ones the first; NaN never wins."""
+    """Position of the largest c-index, the first among equal ones; NaN is skipped."""
     c_index = np.asarray(c_index, dtype=float)
     if np.isnan(c_index).all():
         raise ValueError("c_index holds no number; pass the c-index of at least one candidate")
@@ -61,8 +61,9 @@ def most_accurate(c_index: ArrayLike) -> int:
 def choose(
     c_index: ArrayLike, imparity: ArrayLike, plain: float, *, ties: ArrayLike | None = None
 ) -> int:
-    """Choose one of several candidates by the paper's rule: of those that keep 95 % of the plain
-    model's c-index, the one with the smallest imparity.
+    """Choose a candidate by the paper's rule: smallest imparity among those with enough accuracy.
+
+    A candidate is eligible if it keeps 95 % of the plain model's c-index.
 
     Parameters
     ----------
@@ -71,13 +72,13 @@ def choose(
     plain : float
         The plain model's c-index.
     ties : array of shape (k,), optional
-        Of equal imparities the smallest of these wins; by default the larger c-index does.
+        Breaks ties in imparity, smallest first; by default the larger c-index wins.
 
     Returns
     -------
     int
-        Position of the choice; of candidates equal in all this the first. If no candidate is
-        eligible, the largest c-index wins.
+        Position of the choice, the first of equal candidates. If no candidate is eligible, the
+        largest c-index wins.
     """
     best = most_accurate(c_index)
     c_index = np.asarray(c_index, dtype=float)
@@ -92,7 +93,7 @@ def choose(
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """What :func:`choose_alpha` found.
+    """Result of :func:`choose_alpha`.
 
     Attributes
     ----------
@@ -142,7 +143,7 @@ def cross_fit(data: SurvivalData, model=None, *, folds: int = 5, seed: int = 0, 
         raise ValueError(
             f"data has {data.event.sum()} event(s), too few for folds={folds}; lower folds"
         )
-    if model is None:  # an ensemble that is not fitted has no length, nor a truth value
+    if model is None:  # not `model or ...`: an unfitted ensemble has no truth value
         model = DROCox(alpha=1.0)
     fold = assign_folds(2 * by + data.event, folds, seed)
     scores = np.empty(len(data))
@@ -154,8 +155,8 @@ def cross_fit(data: SurvivalData, model=None, *, folds: int = 5, seed: int = 0, 
     for k in tqdm(range(folds), "cross-fitting", leave=False, disable=None, delay=PATIENCE):
         part = data.subset(fold != k)
         X, X_out = scaled_features(part, data.subset(fold == k))
-        fitted = clone(model, safe=False).fit(X, part.y)  # a copy, of anything that can be fitted
-        # a recalibrated DROCox has its log-hazards on the scale of its survival curves
+        fitted = clone(model, safe=False).fit(X, part.y)  # of anything with fit and predict
+        # with recalibration the log-hazards of the survival curves are slope_ times the scores
         slope = getattr(fitted, "slope_", 1.0) if isinstance(fitted, DROCox) else 1.0
         scores[fold == k] = slope * fitted.predict(X_out)
         curves = curves and _gives_curves(fitted, X_out)
@@ -169,7 +170,7 @@ def cross_fit(data: SurvivalData, model=None, *, folds: int = 5, seed: int = 0, 
 
 
 def _gives_curves(fitted, X: np.ndarray) -> bool:
-    """Whether a model that could give survival curves does; Coxnet only if it was told before."""
+    """Whether the model returns survival curves; Coxnet does only with its baseline option."""
     try:
         fitted.predict_survival_function(X[:1])
     except ValueError:
@@ -178,7 +179,7 @@ def _gives_curves(fitted, X: np.ndarray) -> bool:
 
 
 def _survival(fitted, X: np.ndarray, times: np.ndarray) -> np.ndarray:
-    """Survival probabilities at some times, those beyond a curve's end as at its end."""
+    """Survival probabilities at the given times, constant beyond the end of a curve."""
     rows = []
     for curve in fitted.predict_survival_function(X):
         first, last = curve.domain
@@ -197,17 +198,17 @@ def choose_alpha(
     folds: int = 5,
     repeats: int = 2,
 ) -> Choice:
-    """Choose alpha by the paper's rule: of the models that keep 95 % of plain Cox's c-index, the
-    one with the smallest concordance imparity, both judged by repeated cross-validation. Plain Cox
-    is one of them. By another ``measure``, the one that is best in it.
+    """Choose alpha by the paper's rule, by repeated cross-validation, with plain Cox beside it.
 
-    This shows what tuning would do; it is no advice to do so. The smallest of several noisy
-    imparities is small by chance, and on the book's 27 data sets the rule, with the paper's
-    constant, cost accuracy and closed no gap.
+    Of the models that keep 95 % of plain Cox's c-index, plain Cox among them, the rule chooses the
+    one with the smallest concordance imparity, or the best in another ``measure``.
 
-    Only patients of one fold are compared, and each group's concordance fraction is averaged over
-    the folds before groups are compared: the mean of the folds' own imparities would mostly be
-    noise.
+    This shows what tuning would do; it is not advised. The smallest of several noisy imparities is
+    small by chance, and on the book's 27 data sets the rule, with the paper's constant, cost
+    accuracy and closed no gap.
+
+    Pairs are formed within a fold, and each group's concordance fraction is averaged over the folds
+    before groups are compared: the mean of the folds' own imparities would be mostly noise.
 
     Parameters
     ----------
@@ -219,8 +220,8 @@ def choose_alpha(
         With a parameter ``alpha``, as :class:`drocox.DROCox` with other options, which is the
         default; 1 must be the plain model.
     measure : {"ci_percent", "worst_c_index", "c_index"}
-        What to choose by: concordance imparity, in percent (the paper's rule); the c-index among
-        the patients of the group that is ranked worst; or everybody's c-index.
+        Concordance imparity in percent (the paper's rule), the smallest c-index of a group among
+        its own patients, or the c-index of all patients.
     rule : {"sharp", "paper", "definition", "cvar"}
         As in :class:`drocox.DROCox`; a ``model`` brings its own.
     folds, repeats : int
@@ -279,7 +280,7 @@ def choose_alpha(
 def _of_fold(
     scores: np.ndarray, time: np.ndarray, event: np.ndarray, codes: np.ndarray, measure: str
 ) -> tuple[float, np.ndarray]:
-    """The c-index of one fold, and what the measure needs of each group."""
+    """The c-index of one fold, and by group the values that the measure is computed from."""
     from drocox import concordance
 
     count = concordance.count(scores, time, event)
@@ -306,11 +307,11 @@ def _compare(
     test_to_training: float,
     measure: str,
 ) -> pd.DataFrame:
-    """The table, from values by fold and alpha; plain Cox is the first.
+    """The table of :func:`choose_alpha`, from values by fold and alpha, plain Cox first.
 
-    Imparity and a worst group are no means over folds, so their variance is the jackknife's, which
-    for a mean over J folds is S^2 / J. Folds share training patients: the variance is 1 + J times
-    the ratio of test to training patients as large (Nadeau and Bengio).
+    Imparity and the worst group are not means over folds, so their variance is the jackknife's,
+    which for a mean over J folds is S^2 / J. Because folds share training patients, it is
+    multiplied by 1 + J times the ratio of test to training patients (Nadeau and Bengio).
     """
     from drocox.heldout.intervals import jackknife, simultaneous
 
@@ -320,11 +321,11 @@ def _compare(
         return c_index[folds].mean(axis=0)
 
     def imparity(folds) -> np.ndarray:
-        """Of each alpha, in percent; each group's fraction is averaged over the folds before."""
+        """In percent, for each alpha; fractions of groups are averaged over folds first."""
         return 100 * np.ptp(of_groups[folds].mean(axis=0), axis=-1)
 
     def worst(folds) -> np.ndarray:
-        """Of each alpha; a fold without a pair of a group says nothing about it."""
+        """For each alpha; folds without a pair in a group are skipped for that group."""
         return np.nanmean(of_groups[folds], axis=0).min(axis=-1)
 
     estimates = {"c_index": mean_c_index, "ci_percent": imparity, "worst_c_index": worst}
@@ -349,13 +350,13 @@ def _compare(
 
 
 def _sentence(table: pd.DataFrame, alpha: float, name: str) -> str:
-    """What tuning does, and that it is not advised where fairness is what is tuned."""
+    """The effect of tuning, with the advice against tuning on fairness."""
     does = _what_tuning_does(table, alpha, name)
     return does if name == "c_index" else f"{does} {NOT_ADVISED}"
 
 
 def _what_tuning_does(table: pd.DataFrame, alpha: float, name: str) -> str:
-    """The alpha chosen beside plain Cox, or plain Cox beside the best of the others."""
+    """Comparison of the chosen alpha, or of the best alternative, with plain Cox."""
     if alpha < 1:
         return _beside_cox(table, alpha, name, ": plain Cox is as good a choice.")
     measure = CRITERIA[name]
@@ -371,12 +372,12 @@ def _what_tuning_does(table: pd.DataFrame, alpha: float, name: str) -> str:
 
 
 def _short_words(name: str) -> str:
-    """What a measure is called once its full name has been said."""
+    """Name of a measure after its full name has been mentioned."""
     return "imparity" if name == "ci_percent" else CRITERIA[name].words
 
 
 def _beside_cox(table: pd.DataFrame, alpha: float, name: str, if_noise: str) -> str:
-    """How an alpha differs from plain Cox, and whether beyond noise; else ``if_noise`` ends it."""
+    """Difference between an alpha and plain Cox; ``if_noise`` ends it if it is not beyond noise."""
     measure = CRITERIA[name]
     cox = table.iloc[0]
     row = table.loc[alpha]

@@ -87,7 +87,7 @@ def test_brier_score_of_six_patients():
     assert got == pytest.approx(0.25 * 19 / 3 / 6, abs=1e-15)
 
 
-def test_brier_times_are_fifty_points_without_the_end():
+def test_brier_times_are_fifty_points_before_the_last_time():
     times = accuracy.brier_times([3.0, 8.0], [1.0, 5.5])
     np.testing.assert_allclose(times, 3.0 + 0.05 * np.arange(50), rtol=1e-14)
     assert accuracy.brier_times([0.0, 2.0], [1.0, 5.5])[0] == 1.0
@@ -131,7 +131,7 @@ def test_auc_equals_the_pairs_or_is_refused(n, ties, scale, seed):
     assert accuracy.cumulative_auc(*arguments) == pytest.approx(expected, abs=1e-12)
 
 
-def test_auc_property_is_not_vacuous():
+def test_random_cases_with_and_without_an_auc_occur():
     outcomes = []
     for seed in range(40):
         rng, *parts = two_parts(seed, 30, 0.3, 1.0)
@@ -259,7 +259,7 @@ def test_all_metrics_equal_scikit_survival(n, ties, scale, seed, near, cut):
     assert accuracy.concordance_index(scores, time, event) == expected
 
 
-def test_prepared_metrics_judge_several_models():
+def test_prepared_metrics_evaluate_several_models():
     rng, train_time, train_event, time, event = two_parts(3, 60, 0.3, 1.0)
     learnt = (train_time, train_event)
     auc = accuracy.CumulativeAUC(*learnt, time, event)

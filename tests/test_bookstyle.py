@@ -15,7 +15,7 @@ def shell(monkeypatch):
     return shell
 
 
-def test_a_reader_is_told_and_goes_on(shell, monkeypatch, capsys):
+def test_a_failed_assert_prints_a_note_for_readers(shell, monkeypatch, capsys):
     monkeypatch.delenv("DROCOX_STRICT", raising=False)
     bookstyle.use_book_style()
     result = shell.run_cell("alpha = 0.3\nassert alpha == 0.2, 'written for 0.2'\nreached = True")
@@ -25,7 +25,7 @@ def test_a_reader_is_told_and_goes_on(shell, monkeypatch, capsys):
     assert capsys.readouterr().out == ""
 
 
-def test_the_build_stops(shell, monkeypatch, capsys):
+def test_a_failed_assert_stops_the_build(shell, monkeypatch, capsys):
     monkeypatch.setenv("DROCOX_STRICT", "1")
     bookstyle.use_book_style()
     assert isinstance(shell.run_cell("assert 1 == 2").error_in_exec, AssertionError)

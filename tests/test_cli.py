@@ -106,7 +106,7 @@ def test_version_and_help_with_an_example(capsys, monkeypatch):
         (["verify", "--protocol", "as_publish"], "did you mean 'as_published'?"),
     ],
 )
-def test_what_is_wrong_or_without_effect_is_refused(capsys, argv, expected):
+def test_wrong_or_ineffective_arguments_are_refused(capsys, argv, expected):
     assert expected in refused(capsys, *argv)
 
 
@@ -127,7 +127,7 @@ def test_a_usage_error_does_not_wait_for_slow_imports():
 
 
 @pytest.mark.slow
-def test_a_reader_who_has_had_enough_gets_no_traceback():
+def test_a_closed_pipe_gives_no_traceback():
     """As in ``drocox data | head -1``, but with a reader who is gone for certain."""
     reader, writer = os.pipe()
     os.close(reader)
@@ -137,7 +137,7 @@ def test_a_reader_who_has_had_enough_gets_no_traceback():
     assert done.returncode == 141 and done.stderr == ""
 
 
-def test_ctrl_c_says_what_is_kept(capsys, monkeypatch):
+def test_ctrl_c_reports_that_finished_runs_are_kept(capsys, monkeypatch):
     def interrupted(*args, **kwargs):
         raise KeyboardInterrupt
 
@@ -146,7 +146,7 @@ def test_ctrl_c_says_what_is_kept(capsys, monkeypatch):
     assert "what was finished is kept" in capsys.readouterr().err
 
 
-def test_an_error_of_the_program_is_not_hidden(monkeypatch):
+def test_unexpected_errors_keep_their_traceback(monkeypatch):
     def broken(*args, **kwargs):
         raise ZeroDivisionError
 
@@ -174,7 +174,7 @@ def test_a_missing_extra_is_named_with_the_command_that_installs_it(
     assert answer.endswith('; run: pip install "drocox[paper]"')
 
 
-def test_names_in_any_spelling():
+def test_names_are_accepted_in_any_case():
     method = paper._name("method", METHODS)
     assert method("cox_∩(keya)") == method("COX CAP KEYA") == "Cox_cap(Keya)"
     assert method("dro-cox-split") == "DRO-COX (SPLIT)"
@@ -305,7 +305,7 @@ def test_a_store_without_the_wanted_runs_says_so(capsys, asked, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_store_of_ones_own_is_tabulated_and_drawn(capsys, tmp_path, monkeypatch):
+def test_tables_and_figures_of_a_users_own_store(capsys, tmp_path, monkeypatch):
     invented.save(tmp_path / "mine", datasets=["seer"], methods=["Cox", "DRO-COX"], repeats=(1,))
     out = printed(capsys, "table", "seer", "age", "--out", str(tmp_path / "mine"))
     assert "mean over 1 repeats" in out and "DRO-COX" in out and "DeepSurv" not in out

@@ -1,7 +1,5 @@
 """Pair counts against loops over the pairs and scikit-survival, digit for digit."""
 
-import doctest
-
 import literal
 import numpy as np
 import pytest
@@ -50,10 +48,6 @@ def points_and_pairs(scores, time, event):
             pairs[i] += 1
             points[i] += point
     return points, pairs
-
-
-def test_examples_of_the_docstrings():
-    assert doctest.testmod(concordance).failed == 0
 
 
 # Algorithm B.1 ------------------------------------------------------------------------------
@@ -133,7 +127,7 @@ def test_ties_within_the_tolerance(scores, expected):
     assert counts.harrell_pairs.tolist() == [2, 2, 2]
 
 
-def test_algorithm_knows_no_tolerance():
+def test_algorithm_b1_compares_scores_without_tolerance():
     assert concordance.count([2e-9, 1e-9], [1, 2], [1, 0]).points.tolist() == [1.0, 1.0]
 
 
@@ -235,7 +229,7 @@ def test_two_hundred_thousand_patients():
 # Forms of input -----------------------------------------------------------------------------
 
 
-def test_prepared_risk_sets_give_the_same():
+def test_prepared_risk_sets_give_the_same_counts():
     scores, time, event = draw(3, 30)
     expected = concordance.count(scores, time, event)
     got = concordance.count(torch.from_numpy(scores), risk_sets(time, event))

@@ -109,7 +109,7 @@ def test_constructor_refuses(changes, error, message):
         make(**changes)
 
 
-def test_object_is_independent_of_what_it_was_made_of():
+def test_data_are_copied():
     X, time = pd.DataFrame({"x": [1.0, 2.0, 3.0]}), np.array([1.0, 2.0, 3.0])
     d = make(X=X, time=time)
     X.loc[0, "x"], time[0] = 9, 9
@@ -126,7 +126,7 @@ def test_defaults_repr_and_pickle():
     assert pickle.loads(pickle.dumps(d)).sha256 == d.sha256
 
 
-def test_sha256_sees_values_names_and_groups_but_not_the_bits_of_nan():
+def test_sha256_depends_on_values_names_and_groups_but_not_on_the_bits_of_nan():
     d = make()
     assert make(name="other").sha256 == d.sha256
     assert make(X=pd.DataFrame({"z": [1.0, 2.0, 3.0]})).sha256 != d.sha256
@@ -191,7 +191,7 @@ def test_from_frame_keeps_the_order_of_categories_and_nullable_columns(frame):
     assert d.X["count"].isna().tolist() == d.X["mixed"].isna().tolist() == gaps
 
 
-def test_from_frame_gives_a_loaded_data_set_back(loaded):
+def test_from_frame_reproduces_a_loaded_data_set(loaded):
     flc = loaded["flc"]
     df = flc.X.assign(days=flc.time, died=flc.event)
     again = SurvivalData.from_frame(

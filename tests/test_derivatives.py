@@ -46,7 +46,7 @@ def test_sums_of_the_losses_equal_the_kernels(n, share, seed, split):
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-def test_a_gpu_gives_the_same_answers_on_the_device_it_was_given():
+def test_a_gpu_gives_the_same_results_on_its_device():
     rng, scores, time, event = draw(5, 40, 0.5, 1.0)
     answers = dict(calls(rng, 40, time, event))
     for rule in dro.RULES:
@@ -111,7 +111,7 @@ def searched(losses, c, mass):
     weighted=st.booleans(),
     seed=seeds,
 )
-def test_the_plain_risk_equals_the_kernel(n, kind, alpha, weighted, seed):
+def test_the_risk_in_torch_operations_equals_the_kernel(n, kind, alpha, weighted, seed):
     rng = np.random.default_rng(seed)
     losses = torch.from_numpy(np.stack([draw_losses(seed + k, n, kind) for k in range(3)]))
     weights = rng.integers(0, 3, n) * 1.0 if weighted else None
@@ -169,7 +169,7 @@ def test_second_derivatives_of_penalties():
         assert gradgradcheck(lambda f, p=penalty: p(f.exp()), scores)
 
 
-def test_distances_need_not_be_kept():
+def test_penalties_without_stored_distances_are_the_same():
     rng = np.random.default_rng(4)
     X = rng.normal(size=(60, 5))
     for spread in (1e-4, 1e-2, 1.0):  # all pairs near, some, hardly any

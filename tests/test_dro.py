@@ -1,6 +1,5 @@
 """The DRO dual against a scalar search, an independent primal solver, and what must hold of it."""
 
-import doctest
 import inspect
 
 import literal
@@ -12,7 +11,6 @@ from hypothesis import strategies as st
 from torch.autograd import gradcheck
 
 import drocox
-from drocox import dro
 from drocox.solver import minimise
 
 RULES = ("paper", "definition", "sharp")
@@ -49,10 +47,6 @@ def solve(losses, alpha: float, rule: str = "paper"):
     return eta.numpy(), risk.numpy(), weights.numpy()
 
 
-def test_examples_of_the_docstrings():
-    assert doctest.testmod(dro).failed == 0
-
-
 # The constant -------------------------------------------------------------------------------
 
 
@@ -82,7 +76,7 @@ def test_constants_by_hand():
         minimise,
     ],
 )
-def test_one_default_rule(function):
+def test_the_default_rule_is_sharp_everywhere(function):
     assert inspect.signature(function).parameters["rule"].default == "sharp"
 
 
@@ -91,7 +85,7 @@ def test_one_default_rule(function):
 
 @settings(max_examples=100)
 @given(n=sizes, kind=kinds, scale=scales, alpha=alphas, rule=rules, seed=seeds)
-def test_the_minimiser_is_one(n, kind, scale, alpha, rule, seed):
+def test_optimal_eta_minimises_the_dual(n, kind, scale, alpha, rule, seed):
     losses = draw_losses(seed, n, kind, scale)
     c = literal.dual_constant(alpha, rule)
     eta, risk, _ = solve(losses, alpha, rule)
@@ -139,7 +133,7 @@ def test_three_patients_by_hand():
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_the_largest_loss_is_the_risk_of_few_patients(rule):
+def test_the_risk_of_few_patients_is_the_largest_loss(rule):
     losses = torch.tensor([1.0, 4.0, 2.0, 4.0, 3.0], dtype=torch.float64)
     assert drocox.dual_constant(0.2, rule=rule) ** 2 >= 5 - 1e-12  # n <= c^2
     eta, risk, weights = solve(losses, 0.19, rule)
@@ -148,7 +142,7 @@ def test_the_largest_loss_is_the_risk_of_few_patients(rule):
 
 
 @given(n=sizes, alpha=alphas, rule=rules, value=st.sampled_from([0.0, 1e-9, 3.7, -2.0, 1e8]))
-def test_equal_losses(n, alpha, rule, value):
+def test_the_risk_of_equal_losses_is_their_value(n, alpha, rule, value):
     eta, risk, weights = solve(np.full(n, value), alpha, rule)
     assert eta == risk == value
     assert weights == pytest.approx(np.full(n, 1 / n), abs=1e-15)
@@ -159,7 +153,7 @@ def test_equal_losses(n, alpha, rule, value):
     n=sizes, top=st.sampled_from([1.0, 1e3, 7e-5]), gaps=st.integers(1, 3), alpha=alphas,
     rule=rules, seed=seeds,
 )  # fmt: skip
-def test_losses_that_differ_by_rounding_only(n, top, gaps, alpha, rule, seed):
+def test_losses_that_differ_only_by_rounding(n, top, gaps, alpha, rule, seed):
     steps = np.random.default_rng(seed).integers(0, gaps + 1, n)
     losses = top - np.spacing(top) * steps
     _, risk, weights = solve(losses, alpha, rule)
@@ -224,7 +218,7 @@ def worst_share(losses: np.ndarray, alpha: float) -> float:
 
 @settings(max_examples=100)
 @given(n=st.integers(2, 40), kind=kinds, alpha=st.floats(0.02, 0.5), seed=seeds)
-def test_the_ladder_of_bounds(n, kind, alpha, seed):
+def test_group_risk_cvar_sharp_definition_and_paper_are_ordered(n, kind, alpha, seed):
     losses = draw_losses(seed, n, kind)
     rng = np.random.default_rng(seed)
     group = rng.permutation(n)[: rng.integers(int(np.ceil(alpha * n)), n + 1)]
@@ -234,7 +228,7 @@ def test_the_ladder_of_bounds(n, kind, alpha, seed):
     assert (np.diff(ladder) >= -1e-12).all()
 
 
-def test_above_one_half_the_printed_radius_is_too_small():
+def test_proposition_2_fails_for_alpha_above_one_half():
     # Loss 1 in a group of mass 0.8, 0 elsewhere: the group's own risk is 1.
     losses = torch.tensor([1.0] * 8 + [0.0] * 2, dtype=torch.float64)
     risks = {rule: float(drocox.dro_risk(losses, 0.8, rule=rule)) for rule in RULES}
@@ -338,7 +332,7 @@ def test_alpha_outside_its_range_is_refused(alpha):
 
 
 @pytest.mark.parametrize("alpha", NOT_A_NUMBER)
-def test_alpha_that_is_no_number_is_refused(alpha):
+def test_an_alpha_that_is_not_a_number_is_refused(alpha):
     for call in (drocox.dual_constant, *(lambda a, f=f: f([0.0, 1.0], a) for f in FUNCTIONS)):
         with pytest.raises(TypeError, match=r"alpha must be a number in \(0, 1\], got"):
             call(alpha)
@@ -388,6 +382,6 @@ def test_bad_constant_is_refused(c):
 
 
 @pytest.mark.parametrize("c", ["2", None, [2.0]])
-def test_constant_that_is_no_number_is_refused(c):
+def test_a_constant_that_is_not_a_number_is_refused(c):
     with pytest.raises(TypeError, match=r"^c must be a number"):
         drocox.optimal_eta([0.0, 1.0], c)

@@ -37,7 +37,7 @@ STRATA = np.where(X["wexp"] == 1, "worked", "not")
 INSIDE = X.drop(columns="wexp")
 
 
-def test_new_parameters_come_last_and_by_keyword():
+def test_new_parameters_are_keyword_only():
     parameters = inspect.signature(DROCox).parameters
     positional = [p.name for p in parameters.values() if p.kind == p.POSITIONAL_OR_KEYWORD]
     assert positional == [
@@ -84,7 +84,7 @@ def test_adam_and_the_certified_solver_have_one_penalised_minimum(split):
     assert best.loss_ > free.loss_  # the risk alone, without the penalty
 
 
-def test_wide_and_separated_data_have_an_answer_with_a_penalty():
+def test_a_penalty_gives_wide_and_separated_data_a_minimum():
     rng = np.random.default_rng(2)
     wide = rng.normal(size=(60, 100))
     with pytest.warns(ConvergenceWarning, match="or set a penalty"):
@@ -237,7 +237,7 @@ def test_recalibration_restores_the_brier_score_on_whas500():
     assert means == pytest.approx({"raw": 0.179, "recalibrated": 0.165, "cox": 0.159}, abs=1e-3)
 
 
-def test_recalibration_of_every_kind_and_its_limits():
+def test_recalibration_with_every_kind_of_model_and_too_few_events():
     for kind in ({"split": True}, {"hidden_units": 2, "n_iter": 30}, {"rule": "cvar"}):
         model = DROCox(0.4, recalibrate=True, **kind).fit(SCALED, Y, strata=STRATA)
         assert model.slope_ >= 0
@@ -266,7 +266,7 @@ def test_times_give_the_values_of_the_functions():
             getattr(DROCox(), name)(X, times=times)
 
 
-def test_times_need_memory_for_the_array_only():
+def test_curves_at_given_times_need_memory_for_one_array():
     rng = np.random.default_rng(0)
     n = 20_000
     features = rng.normal(size=(n, 2))
@@ -315,7 +315,7 @@ def test_summary_of_cox_regression_equals_lifelines(weighted):
         np.testing.assert_allclose(table, again, rtol=1e-6)
 
 
-def test_standard_errors_only_where_the_risk_is_a_likelihood():
+def test_standard_errors_are_given_only_for_cox_regression():
     for kind in ({"alpha": 0.5}, {"alpha": 1, "penalty": 0.1}, {"alpha": 1, "split": True}):
         assert list(DROCox(**kind).fit(X, Y).summary_) == ["coefficient", "hazard_ratio"]
     assert DROCox().fit(X.to_numpy(), Y).summary_.index.tolist() == [f"x{k}" for k in range(7)]
@@ -330,6 +330,6 @@ def test_standard_errors_only_where_the_risk_is_a_likelihood():
     assert twice["standard_error"].isna().all()
 
 
-def test_efrons_ties_are_refused_with_what_to_use_instead():
+def test_efrons_ties_are_refused_with_an_alternative():
     with pytest.raises(ValueError, match=r"ties='efron' is not offered.*CoxPHSurvivalAnalysis"):
         DROCox(ties="efron").fit(X, Y)

@@ -1,7 +1,5 @@
 """Fairness metrics against literal loops (Algorithm B.1 line by line), by hand, and their traps."""
 
-import doctest
-
 import literal
 import numpy as np
 import pandas as pd
@@ -35,10 +33,6 @@ class Patients:
         self.codes = rng.permutation(np.arange(n) % groups)
         self.second = rng.permutation(np.arange(n) % 2)
         self.codes_2d = np.column_stack([self.codes, self.second])
-
-
-def test_examples_of_the_docstrings():
-    assert doctest.testmod(fairness).failed == 0
 
 
 # Against literal loops ----------------------------------------------------------------------
@@ -87,7 +81,7 @@ def test_concordance_imparity_equals_the_algorithm(n, share, scale, groups, seed
 
 
 @given(n=sizes, share=shares, groups=groupings, seed=seeds)
-def test_several_attributes_in_one_pass_equal_singles(n, share, groups, seed):
+def test_several_attributes_equal_one_at_a_time(n, share, groups, seed):
     patients = Patients(seed, n, share, groups=groups)
     outcome = (patients.scores, patients.time, patients.event)
     attributes = {"site": patients.codes, "sex": np.where(patients.second, "m", "f")}
@@ -156,7 +150,7 @@ def test_metrics_take_any_floating_tensor():
     assert got == fairness.concordance_imparity(low.double(), *outcome)
 
 
-def test_judge_gives_sign_and_both_fractions():
+def test_judge_gives_the_signed_difference_and_both_fractions():
     codes = np.arange(40) % 2
     judge, patients = judge_of({"sex": codes, "site": np.arange(40) % 3})
     scores, outcome = patients.scores, (patients.time, patients.event)
@@ -281,7 +275,7 @@ def test_shift_and_scale_of_scores_change_fairness_but_no_ranking(
     assert fairness.concordance_imparity(ranks * factor + shift, *outcome) == before
 
 
-def test_the_trap_of_shift_and_scale():
+def test_shrinking_scores_lowers_f_i_at_the_same_c_index():
     patients = Patients(3, 40)
     scores, X, codes, codes_2d = patients.scores, patients.X, patients.codes, patients.codes_2d
     outcome = (patients.time, patients.event)
@@ -302,7 +296,7 @@ def test_the_trap_of_shift_and_scale():
 
 
 @given(n=sizes, m=st.integers(1, 9), shift=st.floats(-50, 50), seed=seeds)
-def test_centred_scores_do_not_see_the_constant(n, m, shift, seed):
+def test_centred_scores_ignore_a_constant(n, m, shift, seed):
     rng = np.random.default_rng(seed)
     train, test = rng.standard_normal(n), rng.standard_normal(m)
     got = fairness.centred(test, train)
@@ -399,7 +393,7 @@ def test_a_bad_attribute_is_named():
 
 
 @pytest.mark.parametrize("hazards", [[0.0, 0.0, 0.0, 0.0], [0.0, 1.0, 1.0, 1.0]])
-def test_ratios_of_nothing_are_refused(hazards):
+def test_log_ratios_of_zero_hazards_are_refused(hazards):
     with pytest.raises(ValueError, match="hazards"):
         fairness.intersectional(hazards, GOOD["codes_2d"], smoothing=False)
 
@@ -420,7 +414,7 @@ def test_gamma_beside_prepared_pairs_is_refused():
         fairness.individual(GOOD["hazards"], regularizers.all_pairs(GOOD["X"], 0.5), gamma=0.1)
 
 
-def test_arrays_that_cannot_be_written_give_the_same():
+def test_read_only_arrays_are_accepted():
     """As columns of pandas 3 are; torch would warn of them."""
     patients = Patients(7, 12)
     locked = patients.hazards.copy()

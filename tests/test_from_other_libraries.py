@@ -34,7 +34,7 @@ def test_the_examples_run(names, capsys):
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_an_accelerated_failure_time_model_is_ranked_like_its_expectation(names):
+def test_an_accelerated_failure_time_model_ranks_like_its_expectation(names):
     """One model as curves, and as expected lifetimes with the sign turned."""
     import drocox
 

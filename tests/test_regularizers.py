@@ -1,7 +1,5 @@
 """The five fairness penalties against literal loops, finite differences, and what must hold."""
 
-import doctest
-
 import literal
 import numpy as np
 import pytest
@@ -63,10 +61,6 @@ class Patients:
             "intersectional_keya": lambda h: literal.penalty_intersectional_keya(
                 h, self.codes_2d),
         }[name](hazards)  # fmt: skip
-
-
-def test_examples_of_the_docstrings():
-    assert doctest.testmod(regularizers).failed == 0
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -185,7 +179,7 @@ def test_opposite_patients_may_differ_by_twice_gamma(n, spacing, gamma, seed):
 
 
 @given(n=sizes, share=shares, gamma=gammas, seed=seeds)
-def test_prepared_pairs_serve_many_steps(n, share, gamma, seed):
+def test_prepared_pairs_can_be_reused(n, share, gamma, seed):
     patients = Patients(seed, n, share)
     X, time, event, codes = patients.X, patients.time, patients.event, patients.codes
     everyone = regularizers.all_pairs(X, gamma)
@@ -332,7 +326,7 @@ def test_good_input_is_not_refused():
         getattr(regularizers, function)(*(GOOD[each] for each in names))
 
 
-def test_what_only_one_penalty_refuses():
+def test_checks_of_single_penalties():
     with pytest.raises(ValueError, match=r"X has one row; .*at least two patients"):
         regularizers.individual_keya([1.0], [[1.0, 2.0]])
     with pytest.raises(ValueError, match=r"hazards holds negative values.*; pass exp\(scores\)"):
@@ -361,6 +355,6 @@ def test_no_attribute_is_refused():
         regularizers.intersectional_keya(GOOD["hazards"], np.zeros((4, 0)))
 
 
-def test_no_logarithm_of_nothing():
+def test_cells_without_hazard_are_refused_without_smoothing():
     with pytest.raises(ValueError, match="hazards"):
         regularizers.intersectional_keya(torch.zeros(4), GOOD["codes_2d"], smoothing=False)

@@ -20,7 +20,7 @@ TIMES = [3.0, 5.0, 10.0]
 
 @pytest.mark.parametrize("ties", ["breslow", "efron", "order"])
 @pytest.mark.parametrize("scale", [1.0, 1000.0])
-def test_losses_are_those_of_each_stratum_alone(ties, scale):
+def test_losses_equal_those_of_each_stratum_alone(ties, scale):
     got = drocox.cox_losses(scale * SCORES, RISK, ties=ties)
     for site in ("a", "b", "c"):
         who = SITE == site
@@ -28,7 +28,7 @@ def test_losses_are_those_of_each_stratum_alone(ties, scale):
         np.testing.assert_allclose(got[who], alone, atol=1e-9)
 
 
-def test_split_losses_and_survival_are_those_of_each_stratum_alone():
+def test_split_losses_and_survival_equal_those_of_each_stratum_alone():
     losses = drocox.split_cox_losses(SCORES, RISK, first=torch.from_numpy(FIRST))
     survival = drocox.breslow_survival(SCORES, RISK, None, SCORES, TIMES, strata=SITE)
     for site in ("a", "b", "c"):
@@ -51,7 +51,7 @@ def test_kernels_sum_within_strata():
     np.testing.assert_allclose(back, values @ at_risk)
 
 
-def test_strata_that_do_not_fit_are_refused():
+def test_strata_that_do_not_match_are_refused():
     with pytest.raises(ValueError, match="strata must hold one group label per patient"):
         drocox.risk_sets(TIME, EVENT, strata=SITE[:5])
     with pytest.raises(ValueError, match="pass strata="):

@@ -187,7 +187,7 @@ def test_linear_training_equals_the_literal_trainer(alpha):
 
 
 @pytest.mark.parametrize("name", [n for n in OBJECTIVES if "_" not in n])
-def test_models_whose_scores_spread_too_far_take_the_slow_way(name):
+def test_scores_that_spread_too_far_give_the_same_gradients(name):
     """One shift of the exponent does not serve them; their neighbours in the stack do not care."""
     ours, dense = OBJECTIVES[name]
     spread = np.array([1.0, 700.0, 0.1, 5000.0])[:, None]
@@ -206,7 +206,7 @@ def test_models_whose_scores_spread_too_far_take_the_slow_way(name):
 
 
 @pytest.mark.parametrize("sides", [0, 2])
-def test_a_model_that_takes_the_slow_way_keeps_its_own_constant(sides):
+def test_scores_that_spread_too_far_keep_the_constant_of_their_model(sides):
     constants = np.array([1.2, 2.5, 4.0])
     spread = np.array([1.0, 900.0, 3000.0])[:, None]
     scores = torch.from_numpy(spread * np.random.default_rng(3).uniform(-1, 1, (3, N)))
@@ -262,7 +262,7 @@ def test_weight_decay_is_half_the_square_of_the_weights_without_biases(hidden):
 
 
 @pytest.mark.parametrize("sides", [1, 2])
-def test_without_the_gradient_of_the_reference_sum_only_the_own_score_is_pulled(sides):
+def test_without_reference_gradient_only_the_own_score_has_one(sides):
     rng = np.random.default_rng(9)
     scores = torch.from_numpy(np.array([[1.0], [800.0]]) * rng.normal(size=(2, N)))
     scores.requires_grad_()
@@ -278,7 +278,7 @@ def test_without_the_gradient_of_the_reference_sum_only_the_own_score_is_pulled(
         np.testing.assert_allclose(slope[m], np.where(EVENT, expected, 0.0), atol=1e-8)
 
 
-def test_training_works_where_gradients_are_switched_off():
+def test_training_works_under_no_grad():
     expected = fit_stack(X, dro_objective(RISK, C), np.zeros(D), [0.01], n_iter=3).theta
     with torch.no_grad():
         got = fit_stack(X, dro_objective(RISK, C), np.zeros(D), [0.01], n_iter=3).theta
@@ -453,7 +453,7 @@ def test_progress_is_shown_on_request_only(capsys):
     assert shown.out == "" and "training" in shown.err
 
 
-def test_the_given_initial_weights_are_not_changed():
+def test_initial_weights_are_not_modified():
     theta = np.zeros((2, D))
     fit_stack(X, cox_objective(RISK), theta, [0.01, 0.01], n_iter=2)
     assert (theta == 0).all()

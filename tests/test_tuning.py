@@ -37,7 +37,7 @@ def stub(monkeypatch):
     monkeypatch.setattr("drocox.estimator.DROCox", Stub)
 
 
-def test_folds_are_even_in_every_stratum():
+def test_folds_are_balanced_in_every_stratum():
     strata = np.repeat([0, 1, 2], [50, 23, 4])
     fold = assign_folds(strata, 5, seed=3)
     for part in (slice(None), strata == 0, strata == 1, strata == 2):
@@ -47,7 +47,7 @@ def test_folds_are_even_in_every_stratum():
     assert (fold != assign_folds(strata, 5, seed=4)).any()
 
 
-def test_cross_fitting_scores_everybody_by_others():
+def test_cross_fit_scores_patients_by_models_that_have_not_seen_them():
     data, _ = simulated(n=90)
     data.X.iloc[::5, 0] = np.nan
     seen = []
@@ -67,7 +67,7 @@ def test_cross_fitting_scores_everybody_by_others():
     assert audit.table["calibration"].notna().all()
 
 
-def test_a_cox_model_is_the_default():
+def test_cross_fit_uses_cox_by_default():
     data, _ = simulated(n=120)
     found = tuning.cross_fit(data, folds=2)
     c_index = accuracy.concordance_index(found["scores"], data.time, data.event)
@@ -76,7 +76,7 @@ def test_a_cox_model_is_the_default():
         tuning.cross_fit(data, folds=99)
 
 
-def test_a_recalibrated_model_is_audited_as_it_predicts():
+def test_cross_fit_scores_of_a_recalibrated_model_are_recalibrated():
     """Expected events and risks are those of its survival curves, not of its raw scores."""
     data, _ = simulated(n=300)
     model = drocox.DROCox(alpha=0.5, rule="sharp", recalibrate=True)
@@ -92,7 +92,7 @@ def test_a_recalibrated_model_is_audited_as_it_predicts():
     np.testing.assert_allclose(curves, fitted.predict_survival_function(X_out, times=at), rtol=1e-6)
 
 
-def test_the_table_is_what_the_folds_give(stub):
+def test_the_table_equals_means_over_folds_with_nadeau_bengio_intervals(stub):
     data, _ = simulated(n=200)
     chosen = drocox.choose_alpha(data, "group", alphas=[0.5, 0.1, 1.0], folds=4, repeats=2)
     assert list(chosen.table.index) == [1.0, 0.5, 0.1]
@@ -136,17 +136,18 @@ def test_the_table_is_what_the_folds_give(stub):
         ([0.70], [np.inf], 0),
     ],
 )
-def test_the_rule_for_any_candidates(c_index, imparity, position):
+def test_the_papers_rule_on_examples(c_index, imparity, position):
     assert tuning.choose(c_index, imparity, 0.7) == position
 
 
-def test_the_rule_needs_a_number():
+def test_candidates_without_a_c_index_are_never_chosen():
+    assert most_accurate([np.nan, 0.6, 0.6]) == 1
     assert tuning.choose([0.5, 0.6], [1.0, 2.0], np.nan) == 1
     with pytest.raises(ValueError, match="c_index holds no number"):
         tuning.choose([np.nan], [1.0], 0.7)
 
 
-def test_the_rule(stub):
+def test_choose_alpha_follows_the_papers_rule(stub):
     data, _ = simulated(n=300)
     chosen = drocox.choose_alpha(data, "group", alphas=[0.9, 0.5, 0.01], folds=3, repeats=1)
     table = chosen.table
@@ -158,7 +159,7 @@ def test_the_rule(stub):
     assert f"α = {chosen.alpha:g}" in chosen.sentence
 
 
-def test_sentences():
+def test_the_sentence_reports_difference_and_noise():
     columns = ["eligible", "c_index", "ci_percent", "ci_difference", "ci_low", "ci_high"]
     rows = {1.0: [True, 0.7, 5, 0, 0, 0], 0.2: [True, 0.69, 2, -3, -5, -1]}
     table = tuning.pd.DataFrame.from_dict(rows, orient="index", columns=columns)
@@ -183,7 +184,7 @@ def test_sentences():
     assert "No difference beyond noise. Tuning" in said
 
 
-def test_plain_cox_is_chosen_where_nothing_is_better(stub, monkeypatch):
+def test_plain_cox_is_chosen_if_no_alpha_is_better(stub, monkeypatch):
     """A robust model that is worse on both criteria is no choice."""
     monkeypatch.setattr(Stub, "predict", lambda self, X: X[:, 0] - (1 - self.alpha) * X[:, 2])
     data, _ = simulated(n=300)
@@ -192,7 +193,7 @@ def test_plain_cox_is_chosen_where_nothing_is_better(stub, monkeypatch):
     assert chosen.alpha == 1.0 and "plain Cox is the choice" in chosen.sentence
 
 
-def test_models_without_a_truth_value_can_be_cross_fitted():
+def test_unfitted_ensembles_can_be_cross_fitted():
     data, _ = simulated(n=60)
     forest = RandomSurvivalForest(n_estimators=3, random_state=0)
     with pytest.raises(AttributeError):
@@ -212,7 +213,7 @@ class Plain:
         return np.asarray(X) @ self.weight
 
 
-def test_anything_that_can_be_fitted_is_cross_fitted():
+def test_any_object_with_fit_and_predict_can_be_cross_fitted():
     """A model of no library, and one whose curves would need an option that was not set."""
     data, _ = simulated(n=60)
     model = Plain()
@@ -224,14 +225,14 @@ def test_anything_that_can_be_fitted_is_cross_fitted():
     assert "survival" in tuning.cross_fit(data, coxnet, folds=2)
 
 
-def test_the_whole_with_the_estimator():
+def test_choose_alpha_with_the_default_estimator():
     data, _ = simulated(n=150)
     chosen = drocox.choose_alpha(data, "group", alphas=[0.5], folds=3, repeats=1)
     assert chosen.alpha in (0.5, 1.0)
     assert chosen.table["c_index"].between(0.5, 0.9).all()
 
 
-def test_wrong_input_is_named():
+def test_bad_input_is_refused_by_name():
     data, _ = simulated(n=60)
     with pytest.raises(ValueError, match="unknown attribute 'race'; choose one of: group, sex"):
         drocox.choose_alpha(data, "race")
@@ -258,7 +259,7 @@ def test_wrong_input_is_named():
         tuning.cross_fit(data.X)
 
 
-def test_a_forest_is_judged_by_its_own_curves():
+def test_cross_fit_returns_survival_curves_of_a_forest():
     data, _ = simulated(n=200)
     forest = RandomSurvivalForest(n_estimators=10, min_samples_leaf=15, random_state=0)
     found = tuning.cross_fit(data, forest, folds=2)
@@ -267,7 +268,7 @@ def test_a_forest_is_judged_by_its_own_curves():
     assert 0.7 < table["calibration"][0] < 1.4 and table["brier"][0] < 0.25
 
 
-def test_another_model_may_be_tuned(stub):
+def test_another_model_can_be_tuned(stub):
     data, _ = simulated(n=200)
     usual = drocox.choose_alpha(data, "group", alphas=[0.5], folds=3, repeats=1)
     mine = drocox.choose_alpha(data, "group", alphas=[0.5], model=Stub(), folds=3, repeats=1)
@@ -323,25 +324,13 @@ def one_by_one(c_index, imparity, plain, ties):
 
 
 @given(st.lists(st.tuples(few, unfairness, st.integers(0, 2)), min_size=1, max_size=6))
-def test_the_rule_equals_the_loop(candidates):
+def test_the_papers_rule_equals_a_loop(candidates):
     c_index, imparity, ties = map(list, zip(*candidates, strict=True))
     negative = [-c for c in c_index]
     assert choose(c_index, imparity, 0.7) == one_by_one(c_index, imparity, 0.7, negative)
     assert choose(c_index, imparity, 0.7, ties=ties) == one_by_one(c_index, imparity, 0.7, ties)
 
 
-def test_the_bar_itself_is_enough():
-    assert choose([0.7, KEPT * 0.7], [2.0, 1.0], 0.7) == 1
-    assert choose([0.7, np.nextafter(KEPT * 0.7, 0)], [2.0, 1.0], 0.7) == 0
-
-
-def test_missing_numbers_never_win():
-    assert choose([np.nan, 0.69, 0.70], [1.0, 3.0, np.nan], 0.7) == 1
-    assert most_accurate([np.nan, 0.6, 0.6]) == 1
-    with pytest.raises(ValueError, match="c_index holds no number"):
-        most_accurate([np.nan])
-
-
-def test_the_old_place_of_the_rule_says_where_it_is_now():
+def test_the_old_module_name_warns_with_the_new_one():
     with pytest.warns(DeprecationWarning, match="has moved to drocox.tuning.choose"):
         assert drocox.choosing.choose is choose

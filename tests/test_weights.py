@@ -96,7 +96,7 @@ def test_cvar_equals_a_linear_programme(n, kind, alpha, seed):
 
 
 @given(n=st.integers(1, 40), kind=kinds, alpha=alphas, seed=seeds)
-def test_cvar_is_the_first_rung_of_the_ladder(n, kind, alpha, seed):
+def test_cvar_is_at_most_the_sharp_risk(n, kind, alpha, seed):
     losses = torch.from_numpy(draw_losses(seed, n, kind))
     cvar = drocox.dro_risk(losses, alpha, rule="cvar")
     size = int(np.floor(alpha * n + 1e-9))
@@ -107,7 +107,7 @@ def test_cvar_is_the_first_rung_of_the_ladder(n, kind, alpha, seed):
     assert drocox.dro_risk(losses, 1.0, rule="cvar") == pytest.approx(float(losses.mean()))
 
 
-def test_cvar_does_not_see_the_order_of_tied_patients():
+def test_cvar_ignores_the_order_of_tied_patients():
     losses = torch.tensor([1.0, 3.0, 1.0, 1.0, 2.0])
     worst = drocox.worst_case_weights(losses, 0.5, rule="cvar")
     assert worst.tolist() == pytest.approx([1 / 15, 0.4, 1 / 15, 1 / 15, 0.4])
@@ -126,7 +126,7 @@ def test_stacks_of_models_share_weights():
 
 
 @pytest.mark.parametrize("ties", ["efron", "order"])
-def test_other_ties_refuse_weights(ties):
+def test_weights_are_refused_with_other_ties(ties):
     with pytest.raises(ValueError, match=f"weights need ties='breslow', not '{ties}'"):
         drocox.cox_losses([0.0, 1.0], [1, 2], [1, 1], ties=ties, weights=[1, 2])
 
@@ -161,7 +161,7 @@ def test_cvar_has_no_dual_constant():
         drocox.dual_constant(0.5, rule="cvar")
 
 
-def test_weights_may_be_a_view_back_to_front():
+def test_weights_may_have_negative_strides():
     losses = torch.tensor([0.3, 2.0, 1.0]).double()
     weights = np.array([1.0, 2.0, 3.0])
     weights.setflags(write=False)
@@ -173,7 +173,7 @@ def test_weights_may_be_a_view_back_to_front():
     assert torch.equal(got, drocox.cox_losses(losses, [1, 2, 3], [1, 1, 1], weights=[3, 2, 1]))
 
 
-def test_weights_whose_hazards_would_vanish():
+def test_weights_that_would_make_hazards_underflow():
     """exp(-400) times 1e-200 is 0 in floating-point numbers; the loss is log w all the same."""
     scores = torch.tensor([0.0, -400.0]).double()
     losses = drocox.cox_losses(scores, [1, 2], [1, 1], weights=[2.0, 1e-200])
@@ -181,7 +181,7 @@ def test_weights_whose_hazards_would_vanish():
     assert losses[0] == pytest.approx(np.log(2))
 
 
-def test_shares_are_no_counts_and_never_a_null_model():
+def test_shares_that_sum_to_one_are_refused():
     """Weights 1/n put every event's loss below the censored 0: the optimum would be no model."""
     rng = np.random.default_rng(1)
     X = rng.standard_normal((300, 2))

@@ -368,9 +368,9 @@ def test_separation_is_told_on_the_page(capsys):
     df["mark"] = df["died"]  # separates
     df.to_csv("p.csv", index=False)
     said = answer(capsys, "p.csv", *ARGUMENTS, status=0)
-    assert "Warning. Cox: coefficients run away: a combination of features separates" in said
+    assert "Warning. Cox: coefficients diverge: a combination of features separates" in said
     page = Path("p-audit.html").read_text(encoding="utf-8")
-    assert page.count("Cox: coefficients run away") == 1 and "set a penalty" in page
+    assert page.count("Cox: coefficients diverge") == 1 and "set a penalty" in page
 
 
 def test_models_fitted_here_are_not_blamed_on_the_file(capsys, monkeypatch):
