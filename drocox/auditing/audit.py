@@ -569,24 +569,14 @@ def audit(
     1     white  non-white         1.6
     """
     smallest = _checks.whole_number(smallest, "smallest", least=0)
-    if models := _by_model(scores, survival, expected):
-        shared = {"times": times, "horizon": horizon, "folds": folds, "train": train}
-        shared |= {"smallest": smallest, "familywise": familywise}
-        found = Audits({name: _audit(data, **(shared | one)) for name, one in models.items()})
-        _ = found.paired  # which refuses models that cannot be compared
-        return found
-    return _audit(
-        data,
-        scores,
-        survival=survival,
-        times=times,
-        expected=expected,
-        horizon=horizon,
-        folds=folds,
-        train=train,
-        smallest=smallest,
-        familywise=familywise,
-    )
+    options = {"times": times, "horizon": horizon, "folds": folds, "train": train}
+    options |= {"smallest": smallest, "familywise": familywise}
+    models = _by_model(scores, survival, expected)
+    if not models:
+        return _audit(data, scores, survival=survival, expected=expected, **options)
+    found = Audits({name: _audit(data, **(options | one)) for name, one in models.items()})
+    _ = found.paired  # which refuses models that cannot be compared
+    return found
 
 
 def _audit(

@@ -197,7 +197,8 @@ def _complete(df, args, kind: str):
         column(df, name, argument, () if is_outcome else (args.time, event))
     for name in args.drop:
         column(df, name, "--drop")
-    gaps = columns.missing_values(df, wanted)
+    gaps = df[list(wanted)].isna()
+    gaps = gaps.loc[:, gaps.any()]
     if gaps.empty or not gaps.any(axis=None):
         return df, f"{len(df):,} read, all of them used"
     if args.missing != "drop":
@@ -250,14 +251,10 @@ def _patients(df, args, kind: str, name: str) -> tuple["SurvivalData", dict[str,
         counts = _listed([f"{column} ({n:,})" for column, n in gaps[gaps > 0].items()])
         whose = "in the search for badly served groups" if kind else "of the training patients"
         facts["Missing values"] = f"replaced by medians {whose}: {counts}"
-    return data, facts | {"Predictions": _origin(args, kind)}, unusable
-
-
-def _origin(args, kind: str) -> str:
-    """Where the predictions come from."""
-    if not kind:
-        return "by models fitted here, each to patients other than those it scores"
-    return f"given in the file, as {kind}: {', '.join(_predicted(args, kind))}"
+    facts["Predictions"] = "by models fitted here, each to patients other than those it scores"
+    if kind:
+        facts["Predictions"] = f"given in the file, as {kind}: {', '.join(predicted)}"
+    return data, facts, unusable
 
 
 def _listed(names: list[str]) -> str:

@@ -119,12 +119,6 @@ def _as_number(text: str) -> str:
     return "correct it, or leave it empty"
 
 
-def missing_values(df, wanted: dict[str, str]) -> "pd.DataFrame":
-    """Which patients lack a value that an audit needs: a column for each that has gaps."""
-    gaps = df[list(wanted)].isna()
-    return gaps.loc[:, gaps.any()]
-
-
 def refuse_missing(gaps: "pd.DataFrame", wanted: dict[str, str]) -> None:
     """Refuse columns with gaps, naming the argument and the first patient."""
     for name in gaps:

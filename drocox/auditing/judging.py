@@ -89,7 +89,16 @@ def judge(
     """Measures of all groups, everybody first, and their differences within an attribute."""
     everybody = predictions.patients
     whole = Group(EVERYBODY, np.full(len(everybody.time), True), everybody)
-    rows, judged = _counted(everybody, kinds, hidden)
+    rows: dict[tuple[str, str], dict] = {}
+    judged: list[list[Group]] = []
+    for family in kinds:
+        groups = family.groups(everybody)
+        judged.append(_judged(groups, family, hidden))
+        for group in groups:
+            key = (family.attribute, group.label)
+            rows[key] = {"attribute": family.attribute, "group": group.label}
+            if key not in hidden:
+                rows[key] |= {"patients": len(group.alone.time), "events": group.alone.event.sum()}
     contrasts: dict[str, list[list[Contrast]]] = {}
     for name, method in tqdm(
         predictions.measures.items(), "audit", leave=False, disable=None, delay=5
@@ -111,28 +120,14 @@ def judge(
     return Judged(table, compared, imparity.reset_index(drop=True))
 
 
-def _counted(
-    everybody: HeldOut, kinds: list[Family], hidden: frozenset[tuple[str, str]]
-) -> tuple[dict[tuple[str, str], dict], list[list[Group]]]:
-    """A row for each group, with patients and events unless hidden; those with enough events.
-
-    Rows are by attribute and label, groups by family.
-    """
-    rows: dict[tuple[str, str], dict] = {}
-    judged: list[list[Group]] = []
-    for family in kinds:
-        with_enough_events = []
-        for group in family.groups(everybody):
-            key = (family.attribute, group.label)
-            rows[key] = {"attribute": family.attribute, "group": group.label}
-            if key in hidden:
-                continue
-            events = group.alone.event.sum()
-            rows[key] |= {"patients": len(group.alone.time), "events": events}
-            if events >= FEWEST_EVENTS:
-                with_enough_events.append(group)
-        judged.append(with_enough_events)
-    return rows, judged
+def _judged(groups: list[Group], family: Family, hidden: frozenset[tuple[str, str]]) -> list[Group]:
+    """The groups of a family that are shown and have enough events."""
+    judged = []
+    for group in groups:
+        shown = (family.attribute, group.label) not in hidden
+        if shown and group.alone.event.sum() >= FEWEST_EVENTS:
+            judged.append(group)
+    return judged
 
 
 def group_estimates(
@@ -142,11 +137,7 @@ def group_estimates(
     method = predictions.measures.get(name)
     if method is None:
         return {}
-    judged = []
-    for group in family.groups(predictions.patients):
-        shown = (family.attribute, group.label) not in hidden
-        if shown and group.alone.event.sum() >= FEWEST_EVENTS:
-            judged.append(group)
+    judged = _judged(family.groups(predictions.patients), family, hidden)
     return _estimates(predictions.patients, judged, family, name, method)
 
 
@@ -154,10 +145,15 @@ def _contrasts(
     estimates: dict[str, Estimate], whole: Group, family: Family, name: str, method: str
 ) -> list[Contrast]:
     """Differences of every two groups of a family; of many groups, of each and everybody."""
-    against = None
+    pairs = list(combinations(estimates.items(), 2))
     if len(family.labels) > MOST_PAIRED:
-        against = _estimate(whole.alone, whole, name, method)
-    return group_pairs(family.attribute, estimates, against)
+        everybody = _estimate(whole.alone, whole, name, method)
+        pairs = [((EVERYBODY, everybody), group) for group in estimates.items()]
+    out = []
+    for (versus, second), (group, first) in pairs:
+        names = {"attribute": family.attribute, "group": group, "versus": versus}
+        out.append(Contrast(names, first, second))
+    return out
 
 
 def _estimates(
@@ -198,20 +194,6 @@ def _estimate(
     without = np.full(len(everybody.time), value)
     without[group.members] = inside
     return Estimate(value, without)
-
-
-def group_pairs(
-    attribute: str, groups: dict[str, Estimate], everybody: Estimate | None = None
-) -> list[Contrast]:
-    """Differences of every two groups, or of each group and everybody."""
-    pairs = list(combinations(groups.items(), 2))
-    if everybody is not None:
-        pairs = [((EVERYBODY, everybody), group) for group in groups.items()]
-    out = []
-    for (versus, second), (group, first) in pairs:
-        names = {"attribute": attribute, "group": group, "versus": versus}
-        out.append(Contrast(names, first, second))
-    return out
 
 
 def differences(contrasts: dict[str, list[list[Contrast]]], familywise: bool) -> list[dict]:

@@ -90,11 +90,11 @@ def _pairs(differences: pd.DataFrame) -> list[dict]:
     for row in differences[differences["measure"].isin(BETWEEN_GROUPS)].itertuples():
         pair = (row.attribute, row.group, row.versus)
         rows.setdefault(pair, {"group": row.group, "versus": row.versus})[row.measure] = row
-    return sorted(rows.values(), key=lambda row: not _any_beyond_noise(row))
 
+    def quiet(row: dict) -> bool:
+        return not any(row[name].beyond_noise for name in BETWEEN_GROUPS if name in row)
 
-def _any_beyond_noise(row: dict) -> bool:
-    return any(row[name].beyond_noise for name in BETWEEN_GROUPS if name in row)
+    return sorted(rows.values(), key=quiet)
 
 
 def _side_by_side(audits: "Audits", model: str, versus: str) -> list[dict]:

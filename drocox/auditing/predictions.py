@@ -107,7 +107,9 @@ def predictions(
     if expected is not None:
         events = _checked_expected(expected, data)
     if scores is not None:
-        scores = checked_scores(scores)
+        scores = _checks.array(scores)
+        _refuse_gaps(scores, "scores")
+        scores = _checks.numbers(scores, "scores", 1)
         _checks.same_length(scores=scores, data=data.time)
         if log_hazards is None:
             log_hazards = scores
@@ -295,13 +297,6 @@ def _horizon(data: SurvivalData, survival, times, horizon) -> float:
     if horizon is not None and horizon > last:
         raise ValueError(f"horizon {horizon:g} is beyond the last of times, {last:g}; lower it")
     return min(usual, last) if horizon is None else horizon
-
-
-def checked_scores(scores) -> np.ndarray:
-    """Scores as numbers; a missing score raises a ValueError that names the row."""
-    scores = _checks.array(scores)
-    _refuse_gaps(scores, "scores")
-    return _checks.numbers(scores, "scores", 1)
 
 
 def _refuse_gaps(values: np.ndarray, name: str) -> None:
