@@ -17,7 +17,7 @@ import drocox
 from drocox.auditing.page import page as page_of
 from drocox.tuning import cross_fit
 
-FIGURES = ["c_index", "concordance", "uno_c", "slope", "risk_observed", "auc"]
+KNOWN_FROM_SCORES = ["c_index", "concordance", "uno_c", "slope", "risk_observed", "auc"]
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,9 @@ def test_one_model_passed_in_several_ways(model):
     at_once = drocox.audit(data, survival=np.exp(-at * np.exp(scores)), times=at)
     expected = drocox.audit(data, expected=data.time * np.exp(scores), horizon=at)
     for other in (as_curves, at_once):
-        np.testing.assert_allclose(other.table[FIGURES], as_scores.table[FIGURES], rtol=1e-6)
+        np.testing.assert_allclose(
+            other.table[KNOWN_FROM_SCORES], as_scores.table[KNOWN_FROM_SCORES], rtol=1e-6
+        )
         assert other.notes == ()
     np.testing.assert_allclose(as_curves.table["calibration"], expected.table["calibration"])
     np.testing.assert_allclose(as_curves.table["brier"], at_once.table["brier"], rtol=1e-6)
@@ -140,8 +142,8 @@ def test_what_cannot_be_judged_is_refused(model):
             drocox.audit(data, **arguments)
 
 
-def test_a_difference_is_that_of_the_figures_above_it():
-    """Times in coarse units: figures and differences count ties alike, and the sentence, too."""
+def test_a_difference_is_that_of_the_values_above_it():
+    """Times in coarse units: values and differences count ties alike, and the sentence, too."""
     df = load_rossi()
     groups = ["fin", "wexp"]
     data = drocox.SurvivalData.from_frame(df, time="week", event="arrest", groups=groups)

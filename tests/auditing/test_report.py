@@ -1,4 +1,4 @@
-"""The audit: figures against loops, intervals against theory, the page against hostile names."""
+"""The audit: measures against loops, intervals against theory, the page against hostile names."""
 
 import re
 from dataclasses import replace
@@ -38,7 +38,7 @@ def tied(seed=1, n=40):
     )
 
 
-# Figures ------------------------------------------------------------------------------------
+# Measures -----------------------------------------------------------------------------------
 
 
 def test_calibration_with_and_without_each_patient():
@@ -66,7 +66,7 @@ def test_calibration_with_and_without_each_patient():
     np.testing.assert_allclose(moved.calibration(members)[1], folds.calibration(members)[1])
 
 
-def test_the_figures_are_those_of_the_package():
+def test_measures_equal_those_of_the_package():
     data, scores = simulated(n=90)
     found = drocox.audit(data, scores)
     everybody = found.table.iloc[0]
@@ -129,8 +129,8 @@ def test_models_of_several_folds_are_not_compared():
     fold = np.arange(150) % 3
     found = drocox.audit(data, scores, folds=fold)
     moved = drocox.audit(data, scores + 10.0 * fold, folds=fold + 7)
-    figures = found.table.columns[2:]
-    np.testing.assert_allclose(moved.table[figures], found.table[figures], rtol=1e-9)
+    numbers = found.table.columns[2:]
+    np.testing.assert_allclose(moved.table[numbers], found.table[numbers], rtol=1e-9)
     assert np.allclose(moved.imparity["low"], found.imparity["low"])
     assert drocox.audit(data, scores).imparity["difference"][0] != found.imparity["difference"][0]
 
@@ -143,16 +143,6 @@ def test_the_old_name_of_imparity_warns():
 
 
 # Intervals ----------------------------------------------------------------------------------
-
-
-def test_the_jackknife_of_a_mean_is_its_standard_error():
-    x = np.random.default_rng(0).standard_normal((50, 2))
-    without = (x.sum(axis=0) - x) / 49
-    covariance, df = jackknife(without)
-    np.testing.assert_allclose(covariance, np.cov(x.T) / 50)
-    squares = (x - x.mean(axis=0)) ** 2
-    np.testing.assert_allclose(df, squares.sum(axis=0) ** 2 / (squares**2).sum(axis=0) - 1)
-    assert jackknife(np.ones((9, 1)))[1] == 1
 
 
 def test_critical_values():
