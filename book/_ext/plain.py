@@ -126,8 +126,9 @@ def numbered(text):
 def labels(root=ROOT):
     """``{label: (name as on the site, page)}`` for all that can be referred to."""
     found = {}
+    without_number = collections.Counter()  # the site counts on over pages without a number
     for page, chapter in pages(root).items():
-        counts = collections.Counter()
+        counts = collections.Counter() if chapter else without_number
         for cell in read(page).cells:
             figure = cell.metadata.get("mystnb", {}).get("figure")
             drawn = [("Fig.", figure.get("name"), None)] if figure else []
