@@ -1,14 +1,14 @@
-"""The paper's claims, judged: ``results/claims.yml`` holds words and thresholds, this the numbers.
+"""The paper's claims: ``results/claims.yml`` has words and thresholds, this module the numbers.
 
 Each claim is a number that must reach a threshold, in six views: *printed* (the published numbers,
-where known), *recovered* (our runs, by the rules that give published rows back; only where there
-are published rows), *reproduced* and *one setting* (the same runs, the paper's rule in its two
-readings), and *corrected* in both readings. Mathematics has the view *checked* alone.
+where known), *recovered* (our runs, under the rules that reproduce published rows; only where there
+are published rows), *reproduced* and *one setting* (the same runs, under the paper's rule in its
+two readings), and *corrected* in both readings. Mathematical claims have the single view *checked*.
 
-A judge is a function of the view and of the folder of the store (None: the book's) that returns a
-:class:`Count`; those that need neither are in :mod:`drocox.paper.theory`. A count is taken over
-all repeats and over every three of the ten: a verdict that recurs in fewer than 90 % of these 120
-resamples is *undecided*.
+:data:`COUNTS` maps each claim to a function of the view and of the folder of the store (None: the
+book's) that returns a :class:`Count`; claims that need no runs are in :mod:`drocox.paper.theory`. A
+count is taken over all repeats and over every three of the ten: a verdict that recurs in fewer than
+90 % of these 120 resamples is *undecided*.
 """
 
 from collections.abc import Collection, Sequence
@@ -46,7 +46,7 @@ VIEWS = {  # of our runs: protocol and selection
     "corrected": ("corrected", "stated"),
     "corrected, one setting": ("corrected", "one_setting"),
 }
-MARKS = ["recurs", "undecided", "detectable"]  # what the ledger says beside a verdict
+MARKS = ["recurs", "undecided", "detectable"]  # columns of the ledger beside the verdict
 RECURS = 0.9  # share of the resamples in which a decided verdict recurs
 SMALL = 3  # repeats in a resample
 FAIR = ["f_i", "f_g", "f_cap", "f_a", "ci_percent"]
@@ -57,19 +57,9 @@ SIGN = {metric: 1 if higher else -1 for metric, (_, higher) in METRICS.items()}
 
 
 def over_draws(values: pd.DataFrame, statistic=np.mean) -> pd.DataFrame:
-    """A statistic over all repeats, and over those of each resample.
+    """A statistic over all repeats (column 0) and over those of each resample.
 
-    Parameters
-    ----------
-    values : DataFrame
-        A column per repeat.
-    statistic : callable
-        Called with an array and ``axis``.
-
-    Returns
-    -------
-    DataFrame
-        A column per draw; the first draw, 0, is that of all repeats.
+    ``values`` has a column per repeat; ``statistic`` is called with an array and ``axis``.
     """
     if values.empty:
         return pd.DataFrame(0.0, values.index, [0])
@@ -145,17 +135,7 @@ def _rank(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def count_cases(holds: pd.DataFrame) -> Count:
-    """The number of cases that hold.
-
-    Parameters
-    ----------
-    holds : DataFrame of bool
-        Of :func:`over_draws`: a row per case.
-
-    Returns
-    -------
-    Count
-    """
+    """The number of cases (rows of :func:`over_draws`) that hold."""
     if holds.empty:
         return Count(0, 0)
     value, *resampled = holds.sum().tolist()
@@ -163,7 +143,7 @@ def count_cases(holds: pd.DataFrame) -> Count:
     return Count(value, len(holds), where, tuple(resampled))
 
 
-# The judges
+# The counts
 
 
 def best(
@@ -177,18 +157,9 @@ def best(
     theirs: Collection[str] = BASELINE,
     tune_by: str = "ci_percent",
 ) -> Count:
-    """Comparisons in which the best of some methods has a better mean than that of others.
+    """Comparisons in which the best of some methods has a better mean than the best of others.
 
-    Parameters
-    ----------
-    view, out
-        As in :func:`means`.
-    metric, pairs, models, ours, theirs, tune_by
-        As in :func:`drocox.paper.comparisons.leads`.
-
-    Returns
-    -------
-    Count
+    Arguments as in :func:`means` and :func:`drocox.paper.comparisons.leads`.
     """
     table = _of(view, out, pairs, [metric], models, tune_by)
     return count_cases((_best(table, ours) > _best(table, theirs)).droplevel("metric"))
@@ -335,7 +306,7 @@ def _two_sides_win(view: str, out: Path | None = None) -> Count:
     return count_cases(wins >= 6)._replace(where=where)
 
 
-# What some claims compare: how :func:`best` counts, and what a "not" could have detected.
+# The comparisons of some claims: arguments of :func:`best` and of :func:`_detectable`.
 _MAIN_CI: dict[str, Any] = {"metric": "ci_percent", "pairs": MAIN_PAIRS}
 _OTHER_PAIRS = [pair for pair in PAIRS if pair not in MAIN_PAIRS]
 COMPARISON_OF: dict[str, dict[str, Any]] = {
@@ -372,32 +343,13 @@ COUNTS = {
 
 
 def claims() -> dict[str, dict]:
-    """The claims file: words, thresholds and recorded verdicts.
-
-    Returns
-    -------
-    dict
-        By id, "C1" to "C20".
-    """
+    """The claims file by id, "C1" to "C20": words, thresholds and recorded verdicts."""
     written = (store.DEFAULT / "claims.yml").read_text("utf-8")
     return {claim["id"]: claim for claim in yaml.safe_load(written)}
 
 
 def verdict(claim: dict, count: Count) -> str:
-    """The verdict that a claim's thresholds give.
-
-    Parameters
-    ----------
-    claim : dict
-        Of :func:`claims`.
-    count : Count
-        Of the claim's judge.
-
-    Returns
-    -------
-    str
-        "reproduced", "partly", "not", or "unknown" where not every case is published.
-    """
+    """The verdict on a claim: "reproduced", "partly", "not", or "unknown" if unpublished."""
     if count.of < claim["of"]:
         return "unknown"
     if count.value >= claim["reproduced"]:
@@ -406,25 +358,14 @@ def verdict(claim: dict, count: Count) -> str:
 
 
 def recurrence(claim: dict, count: Count) -> float:
-    """Share of the resamples, three repeats each, that give the same verdict.
-
-    Parameters
-    ----------
-    claim, count
-        As in :func:`verdict`.
-
-    Returns
-    -------
-    float
-        NaN where there is no verdict or nothing to resample.
-    """
+    """Share of the resamples that give the same verdict; NaN without verdict or resamples."""
     word = verdict(claim, count)
     again = [verdict(claim, count._replace(value=value)) == word for value in count.resampled]
     return float(np.mean(again)) if again and word != "unknown" else np.nan
 
 
 def _detectable(name: str, view: str, out: Path | None) -> pd.Series:
-    """What the comparisons of a claim could have shown; of CI, in signed gaps."""
+    """The detectable differences of a claim's comparisons; for CI, of signed gaps."""
     wanted = {"ours": EITHER_DRO, "theirs": BASELINE} | COMPARISON_OF[name]
     metric = wanted.pop("metric")
     if metric != "ci_percent":

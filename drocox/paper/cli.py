@@ -20,7 +20,7 @@ TABLE_NAMES = [f"t{i}" for i in range(1, 18)]
 SELECTION_WORDS = {
     "stated": "the paper's rule, repeat by repeat",
     "one_setting": "the paper's rule, one setting for all repeats",
-    "recovered": "forensic, the rule that gives the published row back",
+    "recovered": "forensic, the rule that reproduces the published row",
 }
 METRIC_WORDS = {"ci_percent": "CI", "f_a": "F_A"}
 # the two blocks of a printed table: metric and its heading
@@ -36,12 +36,12 @@ verdict; below 90 % it is undecided. Detectable: difference seen with probabilit
 
 
 def _plain(name: str) -> str:
-    """A name without case and punctuation."""
+    """A name in lower case, without punctuation."""
     return "".join(filter(str.isalnum, name.lower().replace("∩", "cap")))
 
 
 def _name(kind: str, known: Iterable[str], **aliases: str) -> Callable[[str], str]:
-    """A reader of names for argparse; an unknown one is answered with the right ones."""
+    """A parser of names for argparse; its error for an unknown name lists the right ones."""
     by_spelling = {_plain(name): name for name in known} | aliases
 
     def read(text: str) -> str:
@@ -74,7 +74,7 @@ def _data(args) -> None:
 
 
 def _sweep(args) -> bool | None:
-    """Train what is missing of a protocol; interrupt and resume at will."""
+    """Train the missing runs of a protocol; interrupt and resume at will."""
     known = METHODS_BY_STORE[args.protocol]
     lacking = [name for name in args.method or () if name not in known]
     if lacking:
@@ -117,7 +117,7 @@ def _verify(args) -> bool:
     from drocox.paper.store import load_provenance
     from drocox.paper.sweep import verify_plan
 
-    # of one's own folder those protocols that are in it
+    # in a given folder: the protocols that it holds
     there = list(load_provenance(args.out)) if args.out else list(METHODS_BY_STORE)
     everything = (args.work or Path("_build/verified")) if args.all else None
     any_problem = False
@@ -251,15 +251,12 @@ def _claims(args) -> None:
 def add_commands(command: Callable[..., argparse.ArgumentParser]) -> None:
     """Add the commands of the reproduction.
 
-    Parameters
-    ----------
-    command : callable
-        Called with a name, a function of the parsed arguments, which describes itself, and an
-        example; returns the parser of the new command.
+    ``command`` is called with a name, a function of the parsed arguments, whose docstring describes
+    the command, and an example; it returns the parser of the new command.
     """
 
     def names(kind: str, known: Iterable[str], default: str) -> dict:
-        """What argparse has to know of an argument that is a name."""
+        """The keyword arguments of an argparse argument that is a name."""
         words = f"{', '.join(known)} (default: {default})"
         return {"type": _name(kind, known), "metavar": "NAME", "help": words}
 

@@ -62,7 +62,7 @@ WORDS = (CLOSER, FARTHER, MOVED, UNDECIDED)
 def long_runs(
     exhibit: str, protocol: str, selection: str, out: Path | str | None = None
 ) -> pd.DataFrame:
-    """The chosen runs of one of T2 to T17, long: the columns of :func:`chosen_runs`."""
+    """The chosen runs of one of T2 to T17 in long form: the columns of :func:`chosen_runs`."""
     rows = tables.exhibit_runs(exhibit, protocol=protocol, selection=selection, out=out)
     dataset, attribute, _ = EXHIBITS.get(exhibit, ("flc", "age", None))
     values = tables.metrics_of(rows, protocol).assign(ci_signed=rows[f"test_ci_signed_{attribute}"])
@@ -133,7 +133,7 @@ def _best_of(rows: pd.DataFrame, methods: Collection[str], goal: pd.Series) -> p
 
 
 class Interval(NamedTuple):
-    """Mean paired difference, half-width of its 95 % interval, and what could be detected."""
+    """Mean paired difference, half-width of its 95 % interval, and the detectable difference."""
 
     mean: np.ndarray
     half: np.ndarray
@@ -142,7 +142,7 @@ class Interval(NamedTuple):
 
 @cache
 def detectable_errors(repeats: int) -> float:
-    r"""The true difference, in standard errors, that is found with probability 80 %.
+    r"""The true difference, in standard errors, that is detected with probability 80 %.
 
     The :math:`\delta` for which Student's t with noncentrality :math:`\delta` lies beyond the 95 %
     quantiles with that probability.
@@ -158,25 +158,16 @@ def detectable_errors(repeats: int) -> float:
 
 
 def standard_error(values: np.ndarray, protocol: str) -> np.ndarray:
-    """Of means over the first axis, by Nadeau and Bengio."""
+    """Standard error of means over the first axis, by Nadeau and Bengio."""
     return values.std(axis=0, ddof=1) * np.sqrt(1 / len(values) + TESTED_PER_LEARNED[protocol])
 
 
 def interval(differences, protocol: str) -> Interval:
-    r"""95 % interval of mean paired differences over J repeats.
+    r"""95 % interval of mean paired differences over J repeats, the first axis.
 
     :math:`\bar d \pm t_{J-1}\, s \sqrt{1/J + n_{test}/n_{learn}}`, which allows for repeats that
-    share patients (Nadeau and Bengio, 2003). As published all repeats share one test set: there the
-    second term is left out, and the interval speaks of that test set only.
-
-    Parameters
-    ----------
-    differences : array of shape (J, ...)
-    protocol : {"as_published", "corrected"}
-
-    Returns
-    -------
-    Interval
+    share patients (Nadeau and Bengio, 2003). In the protocol as published all repeats share one
+    test set: there the second term is left out, and the interval holds for that test set only.
     """
     d = np.asarray(differences, dtype=float, order="C")
     error = standard_error(d, protocol)
@@ -232,19 +223,10 @@ def leads(
 
 
 def verdict_words(difference: np.ndarray, total: np.ndarray, bar: float) -> np.ndarray:
-    """What two t statistics say.
+    """The verdict, one of :data:`WORDS`, from two t statistics.
 
-    Parameters
-    ----------
-    difference, total : array
-        Difference and sum of two gaps, each divided by its standard error.
-    bar : float
-        Student's quantile: a statistic beyond it excludes 0.
-
-    Returns
-    -------
-    array of str
-        Of :data:`WORDS`.
+    ``difference`` and ``total`` are the difference and the sum of two gaps divided by their
+    standard errors; a statistic beyond ``bar``, Student's quantile, excludes 0.
     """
     moved = np.abs(difference) > bar
     known = np.abs(total) > bar
@@ -261,25 +243,15 @@ def compare(
     *,
     family: int | None = None,
 ) -> pd.DataFrame:
-    """Two models' signed gaps, their paired difference and sum, and a word for each comparison.
+    """Two models' signed gaps, their paired difference and sum, and a verdict for each comparison.
 
-    Parameters
-    ----------
-    theirs, ours : array of shape (repeats, comparisons)
-        Signed gaps in points, of the model compared with (Cox) and of the other one.
-    names : list of str
-        Of the comparisons.
-    protocol : {"as_published", "corrected"}
-        As published all repeats share one test set, and intervals speak of that one.
-    family : int, optional
-        Over how many comparisons intervals shall hold together; by default those given.
-
-    Returns
-    -------
-    DataFrame
-        By comparison: ``theirs`` and ``ours`` with half-widths ``_half``; ``difference`` (theirs
-        minus ours) and ``sum``, each with ``_error``, ``_p``, ``_half`` and ``_half_together``;
-        ``correlation`` of the two; the words ``alone`` and ``together``.
+    ``theirs`` (of the reference, Cox) and ``ours`` are gaps in points of shape (repeats,
+    comparisons). ``family`` is the number of comparisons over which intervals hold together, by
+    default those given. In the protocol as published all repeats share one test set, and intervals
+    hold for it only. The frame has, by comparison, ``theirs`` and ``ours`` with half-widths
+    ``_half``; ``difference`` (theirs minus ours) and ``sum``, each with ``_error``, ``_p``,
+    ``_half`` and ``_half_together``; the ``correlation`` of the two; and the verdicts ``alone`` and
+    ``together``.
     """
     theirs = np.asarray(theirs, dtype=float, order="C")
     ours = np.asarray(ours, dtype=float, order="C")
@@ -319,7 +291,7 @@ def gaps(
     family: int | None = None,
     out: Path | str | None = None,
 ) -> pd.DataFrame:
-    """DRO-COX against Cox (DeepSurv), or other methods, by signed gaps: fourteen comparisons.
+    """Compare DRO-COX with Cox (DeepSurv), or other methods, by signed gaps: fourteen comparisons.
 
     Parameters
     ----------
@@ -328,15 +300,17 @@ def gaps(
     pairs : list of (data set, attribute)
     models : sequence of {"linear", "nonlinear"}
     ours, theirs : list of str
-        Names of methods. Of several the one with the lowest mean CI stands for all, as in the
-        paper's tables.
+        Names of methods. Of several the one with the lowest mean CI is taken, as in the paper's
+        tables.
     family : int, optional
-        As in :func:`compare`.
+        Over how many comparisons intervals shall hold together; by default those given.
 
     Returns
     -------
     DataFrame
-        Of :func:`compare`.
+        By comparison: ``theirs`` and ``ours`` with half-widths ``_half``; ``difference`` (theirs
+        minus ours) and ``sum``, each with ``_error``, ``_p``, ``_half`` and ``_half_together``;
+        ``correlation`` of the two; the verdicts ``alone`` and ``together``.
     """
     runs = chosen_runs(protocol, selection, tune_by=tune_by, out=out)
     rows = compared(runs[runs["metric"] == "ci_signed"], pairs, models)
@@ -346,9 +320,9 @@ def gaps(
     return compare(of_theirs, of_ours, [*of_theirs], protocol, family=family)
 
 
-# Power: what the words would have been for effects that were fixed beforehand
+# Power: verdicts at effects fixed in advance
 
-POINT = 1.0  # the effect of which the power is told: a gap of one point that vanishes
+POINT = 1.0  # the effect at which power is computed: a gap of one point that vanishes
 DRAWS = 20_000  # simulated experiments
 
 
@@ -359,16 +333,11 @@ def _normals() -> np.ndarray:
 
 
 class Simulated:
-    """Experiments in which difference and sum scatter as estimated; effects are given.
+    r"""Simulated experiments with given effects and the errors of one row of :func:`compare`.
 
-    The mean over J repeats is normal with the standard error of Nadeau and Bengio, the variance
-    between repeats independent of it and :math:`\\chi^2_{J-1}`: what their interval assumes.
-    Errors of difference and sum are correlated as between repeats.
-
-    Parameters
-    ----------
-    row : Series
-        Of :func:`compare`.
+    The mean over J repeats is normal with the standard error of Nadeau and Bengio; the variance
+    between repeats is independent of it and :math:`\chi^2_{J-1}`, as their interval assumes. The
+    errors of difference and sum are correlated as between repeats.
     """
 
     def __init__(self, row: pd.Series):
@@ -383,77 +352,44 @@ class Simulated:
         self.bar = student.ppf(0.975, REPEATS - 1)
 
     def words(self, theirs: float, ours: float) -> np.ndarray:
-        """The word of each experiment when these are the true gaps.
-
-        Parameters
-        ----------
-        theirs, ours : float
-
-        Returns
-        -------
-        array of str
-        """
+        """The verdict of each experiment when these are the true gaps."""
         truth = np.array([theirs - ours, theirs + ours]) / self.errors
         statistics = (truth + self.noise) / self.scale
         return verdict_words(statistics[:, 0], statistics[:, 1], self.bar)
 
     def moved(self, effect: float) -> float:
-        """Probability that the interval of the difference alone excludes 0.
-
-        Parameters
-        ----------
-        effect : float
-            The true difference.
-
-        Returns
-        -------
-        float
-        """
+        """Probability that the interval of a true difference ``effect`` excludes 0."""
         statistic = (effect / self.errors[0] + self.noise[:, 0]) / self.scale[:, 0]
         return float((np.abs(statistic) > self.bar).mean())
 
     def closer(self, theirs: float, ours: float) -> float:
-        """Probability of :data:`CLOSER` when these are the true gaps.
-
-        Parameters
-        ----------
-        theirs, ours : float
-
-        Returns
-        -------
-        float
-        """
+        """Probability of :data:`CLOSER` when these are the true gaps."""
         return float((self.words(theirs, ours) == CLOSER).mean())
 
     def detectable_closing(self) -> float:
-        """The gap whose vanishing is called :data:`CLOSER` with probability 80 %.
-
-        Returns
-        -------
-        float
-        """
+        """The gap whose vanishing is called :data:`CLOSER` with probability 80 %."""
         largest = 20 * self.errors.max()
         return float(brentq(lambda gap: self.closer(gap, 0) - WANTED, 0, largest))
 
 
 def power(table: pd.DataFrame) -> pd.DataFrame:
-    """What the comparisons of a table could have shown, at effects fixed beforehand.
+    """Power of the comparisons of a table at effects fixed in advance.
 
-    The effects are never the observed ones: a gap of one point that vanishes, and Cox's gap, as
-    large as it was found, halved. All are for intervals that are looked at alone.
+    The effects are never the observed ones: a gap of one point that vanishes, and Cox's observed
+    gap halved. Each interval is considered alone.
 
     Parameters
     ----------
     table : DataFrame
-        Of :func:`compare`.
+        Of :func:`gaps`.
 
     Returns
     -------
     DataFrame
-        By comparison: ``moved_point``, the probability that a difference of one point is told from
-        0; ``closer_point`` and ``closer_half``, those of :data:`CLOSER` for both effects;
-        ``detectable``, the difference that is told from 0 with probability 80 %, and
-        ``detectable_closing``, of :class:`Simulated`, in points.
+        By comparison: ``moved_point``, the probability that a difference of one point is detected;
+        ``closer_point`` and ``closer_half``, those of :data:`CLOSER` for both effects;
+        ``detectable``, the difference that is detected with probability 80 %, and
+        ``detectable_closing``, the gap whose vanishing is, in points.
     """
     rows = {}
     for name, row in table.iterrows():

@@ -2,8 +2,8 @@
 
 Loading only encodes: rows keep the order of the original files, missing values stay NaN.
 Stacking, imputation and scaling are steps of the protocol, because that is where they can leak.
-Nothing is downloaded; ``results/sources.toml`` says which package brings which file, and its hash,
-``results/coding.toml`` how its columns are coded.
+Nothing is downloaded: ``results/sources.toml`` names the package, file and hash of each data set,
+and ``results/coding.toml`` has the coding of its columns.
 """
 
 import hashlib
@@ -44,7 +44,7 @@ def load_dataset(name: str) -> SurvivalData:
     Returns
     -------
     SurvivalData
-        A copy of one's own. Missing values are NaN: "flc" and "support" have some.
+        A copy. Missing values are NaN: "flc" and "support" have some.
     """
     name = _checks.one_of(str(name).lower(), "data set", SOURCES)
     X, time, event, groups = _read(name)  # kept in memory, and copied into the object
@@ -52,18 +52,9 @@ def load_dataset(name: str) -> SurvivalData:
 
 
 def measured(name: str, expression: str) -> np.ndarray:
-    """A measurement of a data set's file that is no feature, such as age in years.
+    """A measurement in a data set's file that is not a feature, such as age in years.
 
-    Parameters
-    ----------
-    name : {"flc", "support", "seer"}
-    expression : str
-        In the columns of the file.
-
-    Returns
-    -------
-    array of shape (n,)
-        In the row order of :func:`load_dataset`.
+    ``expression`` is in the columns of the file; rows are in the order of :func:`load_dataset`.
     """
     return _coded(_rows(name), expression).to_numpy(dtype=float)
 
@@ -99,12 +90,7 @@ def dataset_summary() -> pd.DataFrame:
 
 
 def original_seer_csv() -> bytes:
-    """Rebuild the original SEER file, byte for byte, from the package's shortened one.
-
-    Returns
-    -------
-    bytes
-    """
+    """Rebuild the original SEER file, byte for byte, from the package's shortened one."""
     rows = _rows("seer").replace(CODING["seer"]["shortened"])
     rows["Grade"] = rows.pop("differentiate") + "; " + rows["Grade"]
     rows.insert(3, "", "")  # the original has an empty fourth column

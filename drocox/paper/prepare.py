@@ -1,6 +1,6 @@
-"""From a data set to one repeat that is ready for training and judging: splits, order, scaling.
+"""From a data set to one repeat that is ready for training and evaluation: splits, order, scaling.
 
-What differs between protocols is read from :data:`drocox.paper.protocol.PROCEDURES`.
+The differences between protocols are read from :data:`drocox.paper.protocol.PROCEDURES`.
 """
 
 from dataclasses import dataclass, replace
@@ -23,14 +23,6 @@ def introsort_order(values) -> np.ndarray:
     Median of three, Hoare partition, insertion sort for runs of at most 16: NumPy's default
     ``argsort`` where it has no vector instructions. Its order of ties decides the fourth digit of
     published numbers, so it is spelt out here instead of depending on the machine.
-
-    Parameters
-    ----------
-    values : array of shape (n,)
-
-    Returns
-    -------
-    int array of shape (n,)
     """
     v = np.asarray(values, dtype=float).tolist()
     order = list(range(len(v)))
@@ -66,15 +58,7 @@ def introsort_order(values) -> np.ndarray:
 def stacked(data: SurvivalData) -> SurvivalData:
     """Impute by the medians of each intersectional group, and stack the rows group by group.
 
-    Parameters
-    ----------
-    data : SurvivalData
-        A data set of the paper, in file order.
-
-    Returns
-    -------
-    SurvivalData
-        Without missing values; first key of ``STACKED_BY`` slowest, file order inside a group.
+    The first key of ``STACKED_BY`` varies slowest; rows keep the file's order inside a group.
     """
     keys = [data.groups[name] for name in STACKED_BY[data.name]]
     cell = np.ravel_multi_index(keys, [2] * len(keys))
@@ -84,7 +68,7 @@ def stacked(data: SurvivalData) -> SurvivalData:
 
 @dataclass(frozen=True)
 class Prepared:
-    """One repeat, ready for training and judging."""
+    """One repeat, ready for training and evaluation."""
 
     procedure: Procedure
     train: SurvivalData
@@ -143,8 +127,8 @@ def prepare(
     rows = [*_split(rest, data.event, 0.2, repeat), test]
     in_first = None if n2_share is None else _split(rows[0], data.event, n2_share, repeat)[0]
 
-    # As published, every part is put in the order of an unstable sort, latest first. The Brier
-    # score then meets predictions in that order and outcomes in the order before it.
+    # As published, every part is sorted by time with an unstable sort, latest first. The Brier
+    # score then pairs predictions in that order with outcomes in the order before sorting.
     orders = [None, None, None]
     if procedure.stacked:
         orders = [introsort_order(data.time[part])[::-1] for part in rows]

@@ -1,8 +1,8 @@
 """The paper's Section 4 as data: methods, grids, procedures and the stacks of models to train.
 
 Nothing is executed here. Two protocols run the same methods on the same grids: ``as_published``
-follows the procedure that gives the published numbers back, ``corrected`` puts right what it leaks
-or misaligns:
+follows the procedure that reproduces the published numbers, ``corrected`` removes its leaks and
+misalignments:
 
 ==================  ==============================================  ===========================
 step                as_published                                    corrected
@@ -17,8 +17,8 @@ score of an MLP     with its free constant                          centred on t
 ties                by position                                     as in the paper's (3)
 ==================  ==============================================  ===========================
 
-A third set of runs, ``forensic``, is nonlinear SPLIT as published but for one thing: the logarithm
-of the reference sum in the paper's (8) passes no gradient. It exists to explain published rows.
+A third set of runs, ``forensic``, is nonlinear SPLIT as published with one change: the logarithm of
+the reference sum in the paper's (8) passes no gradient. It exists to explain published rows.
 """
 
 from collections.abc import Iterator
@@ -45,7 +45,7 @@ MAIN_SPLIT = {"n2_share": 0.5, "sides": 2}  # SPLIT in all tables but T16 and T1
 # first key slowest: how the released code stacks the rows of each data set
 STACKED_BY = ATTRIBUTES | {"flc": ("gender", "age")}
 
-# what a stored run is: the columns that identify it
+# the columns that identify a stored run
 KEYS = ["protocol", "dataset", "model", "method", "attribute", "repeat"]
 KEYS += ["learning_rate", "lam", "alpha", "n2_share", "sides"]
 
@@ -135,25 +135,13 @@ class Stack:
         return METHODS[self.method].model
 
     def grid(self) -> list[Setting]:
-        """Hyperparameters of the models.
-
-        Returns
-        -------
-        list of Setting
-            In the order in which the models are stored.
-        """
+        """Hyperparameters of the models, in the order in which they are stored."""
         lambdas = LAMBDAS if METHODS[self.method].penalty else (None,)
         alphas = ALPHAS if METHODS[self.method].robust else (None,)
         return [Setting(*values) for values in product(LEARNING_RATES, lambdas, alphas)]
 
     def keys(self) -> list[dict]:
-        """What identifies the models: the values of :data:`KEYS`.
-
-        Returns
-        -------
-        list of dict
-            In the order of the grid.
-        """
+        """The values of :data:`KEYS` that identify each model, in the order of the grid."""
         of_stack = vars(self) | {"model": self.model}
         return [{**of_stack, **setting._asdict()} for setting in self.grid()]
 
@@ -168,7 +156,7 @@ class Stack:
 
 
 def _variants(dataset: str, method: Method) -> list[dict]:
-    """What a method is trained for on a data set, besides repeats and grid."""
+    """The attributes, or the shares and sides, for which a method is trained on a data set."""
     if method.by_attribute:
         return [{"attribute": name} for name in ATTRIBUTES[dataset]]
     if method.loss != "split":

@@ -1,9 +1,9 @@
-"""From one stack of the protocol to one row per trained model: training and judging.
+"""From one stack of the protocol to one row per trained model: training and evaluation.
 
 In the repeats ``TWICE`` every model is trained twice, the second time from initial weights
-multiplied by ``1 + PERTURBATION``. ``moved`` is how far the test score of some patient moves at
-most, which says whether digits can be expected to hold elsewhere; a run whose test c-index moves by
-more than ``MOVED`` is marked ``unstable``. In the other repeats nobody knows.
+multiplied by ``1 + PERTURBATION``. ``moved`` is the largest change of a test score, which says
+whether digits can be expected to agree across platforms; a run whose test c-index changes by more
+than ``MOVED`` is marked ``unstable``. In the other repeats stability is unknown.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ TWICE = (1, 2, 3)  # repeats in which stability is measured: it costs a second t
 PERTURBATION = 1e-12  # relative change of the initial weights that a stable run does not notice
 MOVED = 1e-3  # change of the test c-index from which a run counts as unstable
 
-_prepared = lru_cache(maxsize=4)(prepare)  # of several stacks, which leave it as it is
+_prepared = lru_cache(maxsize=4)(prepare)  # shared by several stacks, which do not change it
 
 
 def _penalty(name: str | None, ready: Prepared, attribute: str):
@@ -45,7 +45,7 @@ def _penalty(name: str | None, ready: Prepared, attribute: str):
 
 
 def _objective(stack: Stack, ready: Prepared, settings: Sequence[Setting], penalty) -> Objective:
-    """What the models with these settings minimise."""
+    """The function that the models with these settings minimise."""
     method = METHODS[stack.method]
     ties = ready.procedure.ties
     if method.loss == "cox":
@@ -58,22 +58,9 @@ def _objective(stack: Stack, ready: Prepared, settings: Sequence[Setting], penal
 
 
 def fit(stack: Stack, ready: Prepared, scales=(1.0,), n_iter: int = training.N_ITER) -> ScoreStack:
-    """Train the models of a stack, once for each factor of the initial weights.
+    """Train the models of a stack by Adam, once for each factor of the initial weights.
 
-    Parameters
-    ----------
-    stack : Stack
-    ready : Prepared
-        The stack's repeat, from :func:`drocox.paper.prepare.prepare`.
-    scales : sequence of float
-        Factors of the initial weights; the models of the first factor come first.
-    n_iter : int
-        Steps of Adam.
-
-    Returns
-    -------
-    ScoreStack
-        ``len(scales)`` times the models of the stack's grid.
+    ``ready`` is the stack's repeat; the models of the first factor in ``scales`` come first.
     """
     hidden = HIDDEN[stack.model]
     start = training.initial_parameters(ready.X[0].shape[1], hidden, ready.weight_seed)
@@ -93,13 +80,7 @@ def fit(stack: Stack, ready: Prepared, scales=(1.0,), n_iter: int = training.N_I
 
 
 def columns() -> list[str]:
-    """Columns of the stored rows.
-
-    Returns
-    -------
-    list of str
-        Keys, validation metrics, test metrics, what is known of stability.
-    """
+    """Columns of the stored rows: keys, validation metrics, test metrics, stability."""
     names = sorted({name for attributes in ATTRIBUTES.values() for name in attributes})
     val = ["c_index", "f_i", "f_cap", "f_i_centred", "f_cap_centred"]
     test = ["c_index", "auc", "lpl", "ibs", "ibs_misaligned", *val[1:]]
@@ -111,7 +92,7 @@ def columns() -> list[str]:
 
 
 def run_stack(stack: Stack) -> pd.DataFrame:
-    """Train and judge the models of a stack.
+    """Train and evaluate the models of a stack.
 
     Parameters
     ----------

@@ -1,17 +1,17 @@
 """Choosing one model per method and repeat from the grid: the paper's rule, and forensic ones.
 
 The stated rule uses validation data only. Cox and DeepSurv take the learning rate with the largest
-validation c-index. Every other method keeps configurations whose validation c-index is at least
-95 % of that of the selected Cox (DeepSurv) and takes the smallest validation CI (or F_A); ties go
-to the larger c-index, then to grid order; if none is eligible, the largest c-index wins.
+validation c-index. Every other method keeps configurations whose validation c-index is at least 95
+% of that of the selected Cox (DeepSurv) and takes the smallest validation CI (or F_A); ties go to
+the larger c-index, then to grid order; if none is eligible, the largest c-index wins.
 
-The paper does not say whether this is done apart in each repeat (``"stated"``) or once for all ten,
-by the means over the repeats (``"one_setting"``); both readings are selections here.
+The paper does not say whether this is done separately in each repeat (``"stated"``) or once for all
+ten, by the means over the repeats (``"one_setting"``); both readings are selections here.
 
-The other rules exist to find out which choice gives a published row back. Two of them look at
-test data, one at the runs of the store ``forensic``. They explain published numbers; whether the
-paper's claims hold is judged without them. All rules are written down in ``results/rules.toml``,
-with those that give published rows back.
+The other rules exist to find out which choice reproduces a published row. Two of them look at test
+data, one at the runs of the store ``forensic``. They explain published numbers; whether the paper's
+claims hold is decided without them. All rules are in ``results/rules.toml``, with the rule that
+reproduces each published row.
 """
 
 import tomllib
@@ -40,12 +40,14 @@ class Rule:
     """
 
     words: str
-    metric: str = "ci_percent"  # what is minimised; "c_index": the largest wins, without a bar
-    part: str = "val"  # whose metrics decide: "val" or "test"
+    metric: str = (
+        "ci_percent"  # the metric that is minimised; "c_index": the largest wins, without a bar
+    )
+    part: str = "val"  # the part whose metrics decide: "val" or "test"
     decimals: int | None = None  # of the rounded metric; ties then go to the smaller setting
     learning_rate: float | None = None  # configurations are restricted to it
     alpha: float | None = None  # and to this
-    named: bool = False  # or to what the released instructions name for the method: NAMED
+    named: bool = False  # or to the settings in the released instructions: NAMED
     bar_learning_rate: float | None = None  # of the Cox that sets the bar; None: the best of all
     one_setting: bool = False  # one configuration for all repeats, by means over them
     forensic: bool = False  # chosen among the runs of the store "forensic"
@@ -65,20 +67,10 @@ RECOVERED = {
 
 
 def add_f_a(runs: pd.DataFrame, attribute: str) -> pd.DataFrame:
-    """Runs with F_G, CI and F_A of one attribute under their plain names.
+    """A copy of the runs with F_G, CI and F_A of one attribute in columns without its name.
 
-    Parameters
-    ----------
-    runs : DataFrame
-        Stored runs.
-    attribute : str
-        Sensitive attribute of F_G and CI.
-
-    Returns
-    -------
-    DataFrame
-        A copy with the columns ``f_g``, ``ci_percent`` and ``f_a = (f_i + f_g + f_cap) / 3`` of
-        both parts, ``val_...`` and ``test_...``.
+    Adds ``f_g``, ``ci_percent`` and ``f_a = (f_i + f_g + f_cap) / 3``, as ``val_...`` and
+    ``test_...``.
     """
     out = runs.copy()
     for part in ("val", "test"):
@@ -89,18 +81,9 @@ def add_f_a(runs: pd.DataFrame, attribute: str) -> pd.DataFrame:
 
 
 def candidates(runs: pd.DataFrame, dataset: str, attribute: str) -> pd.DataFrame:
-    """Runs that the main table of a data set and attribute chooses from.
+    """The runs, in grid order, from which the main table of a data set and attribute chooses.
 
-    Parameters
-    ----------
-    runs : DataFrame
-        Stored runs.
-    dataset, attribute : str
-
-    Returns
-    -------
-    DataFrame
-        In grid order, with the columns of :func:`add_f_a`; of SPLIT, two equal halves only.
+    They have the columns of :func:`add_f_a`; of SPLIT only two equal halves take part.
     """
     mine = (runs["dataset"] == dataset) & runs["attribute"].isin(["", attribute])
     main = runs["sides"].isna() | ((runs["sides"] == 2) & (runs["n2_share"] == 0.5))
@@ -109,16 +92,16 @@ def candidates(runs: pd.DataFrame, dataset: str, attribute: str) -> pd.DataFrame
 
 @dataclass(frozen=True)
 class _Seen:
-    """What a rule sees of some runs, sorted by repeat where it takes means over them."""
+    """The part of some runs that a rule uses, sorted by repeat if it takes means over them."""
 
     repeat: np.ndarray
     c_index: np.ndarray
-    metric: np.ndarray  # what is minimised
+    metric: np.ndarray  # the metric that is minimised
     place: np.ndarray | None  # of the setting in the grid, where it breaks ties
 
 
 def _seen(rows: pd.DataFrame, rule: Rule) -> _Seen:
-    """What a rule sees: each row, or with one setting for all repeats each setting's mean."""
+    """The values that a rule compares: each row's or, for ``one_setting``, each setting's mean."""
     repeat = rows["repeat"].to_numpy()
     c_index = rows[f"{rule.part}_c_index"].to_numpy()
     metric = rows[f"{rule.part}_{rule.metric}"].to_numpy()
@@ -151,7 +134,7 @@ def _largest_c_index(plain: pd.DataFrame, rule: Rule) -> dict[int, float]:
 
 
 def _best(seen: _Seen, plain: dict[int, float] | None, rule: Rule) -> np.ndarray:
-    """Where the best row of each repeat stands, by repeat.
+    """Position of the best row of each repeat.
 
     ``plain`` is the c-index of Cox (DeepSurv) by repeat, which sets the bar; None: the largest
     c-index is the best.
@@ -170,17 +153,17 @@ def _best(seen: _Seen, plain: dict[int, float] | None, rule: Rule) -> np.ndarray
 
 
 def select(rows: pd.DataFrame, plain: pd.DataFrame, rule: str) -> pd.DataFrame:
-    """One run per repeat of one method.
+    """Choose one run per repeat of one method.
 
     Parameters
     ----------
     rows : DataFrame
         All runs of the method, from :func:`candidates`.
     plain : DataFrame
-        Those of Cox (DeepSurv), which set the bar. A repeat that they lack is left out.
+        Those of Cox (DeepSurv), which set the bar. Repeats that they lack are left out.
     rule : str
-        One of :data:`SELECTION_RULES`. Those that read validation data give Cox and DeepSurv their
-        largest validation c-index.
+        One of :data:`SELECTION_RULES`. Under rules that use validation data, Cox and DeepSurv take
+        their largest validation c-index.
 
     Returns
     -------
@@ -191,7 +174,9 @@ def select(rows: pd.DataFrame, plain: pd.DataFrame, rule: str) -> pd.DataFrame:
     method = rows["method"].iloc[0]
     wanted = [chosen_by.learning_rate, chosen_by.alpha]
     if chosen_by.named:
-        wanted = NAMED.get(method, {}).get(rows["dataset"].iloc[0], [np.nan, np.nan])  # no run's
+        wanted = NAMED.get(method, {}).get(
+            rows["dataset"].iloc[0], [np.nan, np.nan]
+        )  # no run has it
     allowed = np.isin(rows["repeat"], plain["repeat"].unique())
     if "protocol" in rows:
         allowed &= (rows["protocol"].to_numpy() == "forensic") == chosen_by.forensic
@@ -217,21 +202,7 @@ def select(rows: pd.DataFrame, plain: pd.DataFrame, rule: str) -> pd.DataFrame:
 
 
 def rule_of(where: str, method: str, selection: str, tune_by: str = "ci_percent") -> str:
-    """The rule that a selection uses for a row of a table.
-
-    Parameters
-    ----------
-    where : str
-        Data set, or ``"n2"`` for T16 and T17.
-    method : str
-    selection : {"stated", "one_setting", "recovered"}
-    tune_by : {"ci_percent", "f_a"}
-
-    Returns
-    -------
-    str
-        Name of a rule.
-    """
+    """The rule that a selection uses for a row; ``where`` is a data set, or "n2" (T16, T17)."""
     _checks.one_of(selection, "selection", SELECTIONS)
     _checks.one_of(tune_by, "tune_by", TUNE_BY)
     rule = "one setting CI" if selection == "one_setting" else "stated CI"
@@ -241,18 +212,7 @@ def rule_of(where: str, method: str, selection: str, tune_by: str = "ci_percent"
 
 
 def plain_of(rows: pd.DataFrame, model: str) -> pd.DataFrame:
-    """Runs of Cox (DeepSurv), by which every rule judges the other methods.
-
-    Parameters
-    ----------
-    rows : DataFrame
-        Runs on one data set.
-    model : {"linear", "nonlinear"}
-
-    Returns
-    -------
-    DataFrame
-    """
+    """Runs of Cox (DeepSurv) on one data set, with which every rule compares the other methods."""
     plain = rows[rows["method"] == PLAIN[model]]
     if plain.empty:
         what = f"the store holds no runs of {PLAIN[model]} on {rows['dataset'].iloc[0]}"
@@ -261,17 +221,7 @@ def plain_of(rows: pd.DataFrame, model: str) -> pd.DataFrame:
 
 
 def by_method(rows: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame, pd.DataFrame]]:
-    """What :func:`select` takes, for each method that has runs, in the order of the paper.
-
-    Parameters
-    ----------
-    rows : DataFrame
-        From :func:`candidates`.
-
-    Returns
-    -------
-    iterator of (method, its runs, those of Cox or DeepSurv)
-    """
+    """Each method with runs, in the paper's order, with its runs and those of Cox or DeepSurv."""
     runs_of = dict(iter(rows.groupby("method", sort=False)))
     plain = {}
     for method, settings in METHODS.items():
@@ -291,19 +241,8 @@ def selected(
 ) -> pd.DataFrame:
     """The chosen run of every method and repeat, for one data set and attribute.
 
-    Parameters
-    ----------
-    runs : DataFrame
-        Stored runs; methods and repeats that are not there are left out.
-    dataset, attribute : str
-    tune_by : {"ci_percent", "f_a"}
-        Validation metric that the selection minimises.
-    selection : {"stated", "one_setting", "recovered"}
-
-    Returns
-    -------
-    DataFrame
-        Runs in the order of the paper's methods, with the columns of :func:`add_f_a`.
+    Methods are in the paper's order; those without stored runs are left out, and so are missing
+    repeats.
     """
     rows = candidates(runs, dataset, attribute)
     if rows.empty:

@@ -1,11 +1,10 @@
-"""Stores of finished runs: plain files that are whole or absent, with facts beside them.
+"""Stores of finished runs: plain files that are complete or absent, with their provenance.
 
-A folder of stores has one file ``<name>.csv.gz`` for each protocol of the paper
-(``as_published``, ``corrected``, ``forensic``) and for each study (``beyond/rivals`` and so on),
-with one row per trained model. ``provenance.json`` says of each protocol what it cost, on which
-machine and with which versions, and has the hashes of its files. While a sweep runs, every finished
-job is a file ``parts/<name>/<job>.csv`` whose first line says what it cost. Plain text throughout:
-nothing in a store can run code.
+A folder of stores has one file ``<name>.csv.gz`` for each protocol of the paper (``as_published``,
+``corrected``, ``forensic``) and for each study (``beyond/rivals`` and so on), with one row per
+trained model. ``provenance.json`` records for each protocol its cost, machine, package versions and
+the hashes of its files. While a sweep runs, every finished job is a file ``parts/<name>/<job>.csv``
+whose first line records its cost. Plain text throughout: nothing in a store can run code.
 
 The book's stores come with the package, in :data:`DEFAULT`. Runs are written there only in a source
 checkout; an installed package writes into the current folder.
@@ -46,7 +45,7 @@ class Job(Protocol):
 
     @property
     def method(self) -> str:
-        """What costs are summed by."""
+        """The method or study by which costs are summed."""
 
     def keys(self) -> list[dict]:
         """The columns that identify its rows."""
@@ -63,7 +62,7 @@ def own_folder() -> Path:
 
 
 def command(name: str, out: Path | None = None) -> str:
-    """The sweep to advise, with ``--out`` where a folder other than the default was given."""
+    """The sweep command for a store, with ``--out`` unless the folder is the default."""
     protocol, _, study = name.partition("/")
     method = ["--method", study] if study else []
     folder = [] if out is None or Path(out) == DEFAULT else ["--out", shlex.quote(str(out))]
@@ -76,7 +75,7 @@ def sha256(content: bytes) -> str:
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Write a file so that it is whole or absent, also if the process is killed meanwhile."""
+    """Write a file atomically: it is complete or absent, even if the process is killed."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(path.name + ".tmp")
     temporary.write_bytes(content)
@@ -102,7 +101,7 @@ def lines(rows: pd.DataFrame, keys: Sequence[str]) -> list[str]:
 
 
 def job_lines(jobs: Iterable[Job]) -> tuple[list[str], pd.DataFrame]:
-    """What should be stored: the columns of the keys, and every key with the number of its job."""
+    """The key columns, and every key that should be stored with the number of its job."""
     keys = [key | {"_job": i} for i, job in enumerate(jobs) for key in job.keys()]
     wanted = pd.DataFrame(keys)
     columns = [name for name in wanted if name != "_job"]
@@ -111,7 +110,7 @@ def job_lines(jobs: Iterable[Job]) -> tuple[list[str], pd.DataFrame]:
 
 @dataclass(frozen=True)
 class Store:
-    """One store: a file in a folder, its parts while it is unfinished, and its facts."""
+    """One store: a file in a folder, its parts while it is unfinished, and its provenance."""
 
     folder: Path
     name: str  # "corrected", "beyond/rivals"
@@ -128,7 +127,7 @@ class Store:
 
     @property
     def protocol(self) -> str:
-        """The record in ``provenance.json``."""
+        """The name of its record in ``provenance.json``."""
         return self.name.partition("/")[0]
 
     def _damaged(self, path: Path) -> DamagedError:
@@ -136,12 +135,12 @@ class Store:
         return DamagedError(f"{path} is truncated or was edited; {advice}")
 
     def is_finished(self) -> bool:
-        """Whether the file of all rows is there and recorded."""
+        """Whether the file of all rows exists and is recorded."""
         record = load_provenance(self.folder).get(self.protocol, {"sha256": {}})
         return self.name in record["sha256"] and self.file.exists()
 
     def read(self) -> pd.DataFrame:
-        """All rows of a finished store; a damaged file is refused by name."""
+        """All rows of a finished store; a damaged file raises a DamagedError with its name."""
         digest = load_provenance(self.folder)[self.protocol]["sha256"][self.name]
         rows = _read(self.file, self.file.stat().st_mtime_ns, digest)
         if rows is None:
@@ -149,14 +148,14 @@ class Store:
         return rows.copy()
 
     def save_part(self, job: Job, rows: pd.DataFrame, **spent: float | None) -> None:
-        """Store the rows of a finished job, and what it cost: ``cpu``, ``wall`` (s), ``peak``."""
+        """Store the rows of a finished job and its cost: ``cpu``, ``wall`` (s), ``peak`` (GB)."""
         body = to_csv(rows)
         header = {"rows": len(rows), "sha256": sha256(body), "method": job.method, **spent}
         content = b"# " + json.dumps(header).encode() + b"\n" + body
         _write(self.parts / f"{job.name}.csv", content)
 
     def load_part(self, job_name: str) -> Part:
-        """Header and rows of a finished job; a damaged file is refused by name."""
+        """Header and rows of a finished job; a damaged file raises a DamagedError with its name."""
         path = self.parts / f"{job_name}.csv"
         first, _, body = path.read_bytes().partition(b"\n")
         try:
@@ -177,10 +176,10 @@ class Store:
         return sorted(names, key=lambda name: place.get(name, len(place)))
 
     def finish(self, jobs: Sequence[Job], facts: dict) -> None:
-        """Join finished rows and parts into one file in the order of the jobs, and describe it.
+        """Join finished rows and parts into one file in the order of the jobs, and record it.
 
-        Rows of a part replace those that the file had of this job. Costs are added to those that
-        are recorded.
+        Rows of a part replace the file's rows of the same job. Costs are added to the recorded
+        ones.
         """
         columns, wanted = job_lines(jobs)
         place = dict(zip(wanted["line"], wanted["job"], strict=True))
@@ -204,7 +203,7 @@ class Store:
     def _describe(
         self, rows: int, digest: str, spent: pd.DataFrame, facts: dict, extended: bool
     ) -> None:
-        """Write what is known of a finished store into ``provenance.json``."""
+        """Record a finished store in ``provenance.json``."""
         known = load_provenance(self.folder)
         record = known.get(self.protocol, {})
         others = {n: h for n, h in record.get("sha256", {}).items() if n != self.name}
@@ -234,7 +233,7 @@ class Store:
 
 @lru_cache(maxsize=16)
 def _read(file: Path, changed: int, digest: str) -> pd.DataFrame | None:
-    """Rows of a file, kept in memory until it changes (when: ``changed``); None if damaged."""
+    """Rows of a file, cached until its modification time ``changed`` differs; None if damaged."""
     try:
         content = gzip.decompress(file.read_bytes())
     except (OSError, EOFError, zlib.error):
@@ -243,18 +242,7 @@ def _read(file: Path, changed: int, digest: str) -> pd.DataFrame | None:
 
 
 def load_provenance(out: Path | None = None) -> dict:
-    """What is known about the finished protocols in a folder.
-
-    Parameters
-    ----------
-    out : path, optional
-        Folder of the stores, by default the book's.
-
-    Returns
-    -------
-    dict
-        One record per protocol with finished files; empty if there is none.
-    """
+    """The records of the finished protocols in a folder, by default the book's; {} without any."""
     path = Path(out or DEFAULT) / "provenance.json"
     if not path.exists():
         return {}
@@ -270,18 +258,9 @@ def load_provenance(out: Path | None = None) -> dict:
 
 
 def stores_of(protocol: str, out: Path | None = None) -> list[Store]:
-    """The stores of a protocol in a folder, those of unfinished sweeps after the others.
+    """The stores of a protocol in a folder: one, or for "beyond" one per study.
 
-    Parameters
-    ----------
-    protocol : {"as_published", "corrected", "forensic", "beyond"}
-    out : path, optional
-        Folder of the stores, by default the book's, where nothing may be unfinished.
-
-    Returns
-    -------
-    list of Store
-        One for a protocol of the paper, one for each study of the last.
+    Unfinished ones come last; the book's folder, the default, has none.
     """
     folder = Path(out or DEFAULT)
     names = list(load_provenance(folder).get(protocol, {"sha256": {}})["sha256"])
@@ -292,7 +271,7 @@ def stores_of(protocol: str, out: Path | None = None) -> list[Store]:
 
 
 def is_finished(protocol: str, out: Path | None = None) -> bool:
-    """Whether a folder holds a whole protocol: its files and what is known about them."""
+    """Whether a folder holds a complete protocol, with its record."""
     stores = stores_of(protocol, out)
     return bool(stores) and all(store.is_finished() for store in stores)
 
@@ -300,23 +279,22 @@ def is_finished(protocol: str, out: Path | None = None) -> bool:
 def load_runs(protocol: str = "as_published", *, out: Path | None = None) -> pd.DataFrame:
     """Load stored runs: one row per trained model.
 
-    A damaged file is refused. Whether today's code still gives these rows is what
-    ``drocox verify`` finds out, by training again.
+    A damaged file is refused. Whether today's code still gives these rows is checked by ``drocox
+    verify``, which trains again.
 
     Parameters
     ----------
     protocol : {"as_published", "corrected", "forensic", "beyond"}
         The last is all studies, one after the other.
     out : path, optional
-        Folder of the stores, by default the book's, which must hold the whole protocol. Where a
-        sweep into a folder that is given is not finished, or was restricted to some data sets,
-        methods or repeats, the rows that are there are returned.
+        Folder of the stores, by default the book's, which must hold the whole protocol. If a sweep
+        into another folder is unfinished, or was restricted to some data sets, methods or repeats,
+        the rows that exist are returned.
 
     Returns
     -------
     DataFrame
-        Keys, ``val_...`` and ``test_...`` metrics, ``moved`` and ``unstable``; the caller's own
-        copy.
+        Keys, ``val_...`` and ``test_...`` metrics, ``moved`` and ``unstable``, as a copy.
     """
     _checks.one_of(protocol, "protocol", KNOWN)
     frames = []
@@ -335,23 +313,12 @@ def load_runs(protocol: str = "as_published", *, out: Path | None = None) -> pd.
 
 
 def absent(name: str, folder: Path) -> StoreError:
-    """The error for a store that is not there, with the command that makes it."""
+    """The error for a missing store, with the command that creates it."""
     what = f"{folder} holds no finished {name!r} runs"
     return StoreError(f"{what}; run: {command(name, folder)}")
 
 
 def rows_of(runs: pd.DataFrame, job: Job) -> pd.DataFrame:
-    """Rows of one stack or job of a study, in the order in which they are stored.
-
-    Parameters
-    ----------
-    runs : DataFrame
-    job : Stack, or a job of a study
-
-    Returns
-    -------
-    DataFrame
-        Without rows if the job is not stored.
-    """
+    """Rows of one stack or job of a study, in the order in which they are stored; maybe none."""
     keys = pd.Series({k: v for k, v in vars(job).items() if v is not None})
     return runs[(runs[keys.index] == keys).all(axis=1)].reset_index(drop=True)

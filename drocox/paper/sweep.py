@@ -1,7 +1,7 @@
-"""Training what a store lacks, and verifying it by training again.
+"""Training the runs that a store lacks, and verifying a store by training again.
 
-Jobs go to worker processes through joblib: loky on one machine, a dask cluster with an address.
-Every job is computed on one thread, whose CPU time is what its facts count. This process alone
+Jobs go to worker processes through joblib: loky on one machine, or a dask cluster with an address.
+Every job is computed on one thread, whose CPU time is recorded as its cost. Only this process
 writes. A finished job is on disk before the next is taken, so an interrupted sweep loses the jobs
 in flight and nothing else.
 """
@@ -43,7 +43,7 @@ PATIENTS = {"flc": 5.0, "support": 5.8, "seer": 2.6}  # in a training part, in t
 
 @dataclass(frozen=True)
 class Plan:
-    """What a store should hold, and how to make it."""
+    """The jobs of a store, and how to run them."""
 
     store: Store
     jobs: Sequence[Job]
@@ -63,20 +63,10 @@ def stack_cost(stack: Stack) -> float:
 
 
 def plan(protocol: str, out: Path | None = None) -> Plan:
-    """The stacks of a protocol of the paper.
+    """The stacks of a protocol of the paper, and its store in ``out`` (by default the book's).
 
     The sample for verification has every method once, on the smallest data set and in the first
     repeat, in which the stability of every run was measured.
-
-    Parameters
-    ----------
-    protocol : {"as_published", "corrected", "forensic"}
-    out : path, optional
-        Folder of the store, by default the book's.
-
-    Returns
-    -------
-    Plan
     """
     _checks.one_of(protocol, "protocol", PROCEDURES)
     sample: dict[str, Stack] = {}
@@ -87,7 +77,7 @@ def plan(protocol: str, out: Path | None = None) -> Plan:
 
 
 def _peak_gb() -> float | None:
-    """Most memory that this process has used, where the system tells."""
+    """Peak memory of this process in GB, or None on Windows."""
     try:
         import resource
     except ImportError:  # Windows
@@ -134,9 +124,9 @@ def facts() -> dict:
 
 @contextmanager
 def only_writer(out: Path) -> Iterator[None]:
-    """Hold the lock of a folder of stores, or refuse.
+    """Hold the lock of a folder of stores, or raise a StoreError.
 
-    The system ends the lock however the process ends.
+    The system releases the lock however the process ends.
     """
     lock = FileLock(out / ".lock", timeout=0)
     try:
@@ -152,7 +142,7 @@ def only_writer(out: Path) -> Iterator[None]:
 
 
 def _stored_rows(of: Store) -> pd.DataFrame:
-    """Rows that need no training: finished ones and those of parts; damaged parts are named."""
+    """Rows that need no training: finished ones and those of parts; damaged parts are reported."""
     frames = [of.read()] if of.is_finished() else []
     for name in of.part_names():
         try:
@@ -163,7 +153,7 @@ def _stored_rows(of: Store) -> pd.DataFrame:
 
 
 def missing(jobs: Sequence[Job], rows: pd.DataFrame) -> list[Job]:
-    """Jobs of which some row is not stored."""
+    """Jobs with a row that is not stored."""
     columns, wanted = store.job_lines(jobs)
     absent = wanted.loc[~wanted["line"].isin(store.lines(rows, columns)), "job"]
     return [jobs[i] for i in absent.unique()]
@@ -172,7 +162,7 @@ def missing(jobs: Sequence[Job], rows: pd.DataFrame) -> list[Job]:
 def _results(
     what: Plan, todo: Sequence[Job], jobs: int, scheduler: str | None, progress: bool
 ) -> Iterator[tuple[Job, pd.DataFrame, dict]]:
-    """Run jobs in parallel with a progress bar; each comes as soon as it is finished."""
+    """Run jobs in parallel with a progress bar; each is yielded as soon as it is finished."""
     todo = sorted(todo, key=what.cost, reverse=True)  # so that no worker ends long after others
     total = sum(map(what.cost, todo))
     bar = tqdm(total=total, disable=not progress, smoothing=0.05, bar_format=BAR)
@@ -195,26 +185,11 @@ def train_missing(
     scheduler: str | None = None,
     progress: bool = True,
 ) -> int:
-    """Run the jobs of a plan that the store lacks, and keep their rows.
+    """Run the jobs of a plan, or ``some`` of them, that the store lacks; return how many models.
 
-    When no job is missing any more, the parts are joined into one file.
-
-    Parameters
-    ----------
-    what : Plan
-    some : sequence of jobs, optional
-        Those to run now, by default all.
-    jobs : int
-        Number of worker processes; -1: one per core.
-    scheduler : str, optional
-        Address of a dask scheduler to use instead; its workers decide how many jobs run at once.
-    progress : bool
-        Whether to show a progress bar.
-
-    Returns
-    -------
-    int
-        Number of models trained, or of jobs of a study.
+    When no job is missing any more, the parts are joined into one file. ``jobs`` is the number of
+    worker processes, -1 for one per core; with the address of a dask ``scheduler`` its workers
+    decide how many jobs run at once.
     """
     of = what.store
     with only_writer(of.folder):
@@ -272,7 +247,7 @@ def sweep(
 
 
 def writable(out: Path | None) -> Path:
-    """The folder to write to; the default of an installed package is named."""
+    """The folder to write to; an installed package prints its default."""
     if out is None and (out := store.own_folder()) != store.DEFAULT:
         print(f"writing to {out}/; read it with --out {out}", file=sys.stderr)
     return Path(out)
@@ -282,18 +257,10 @@ def writable(out: Path | None) -> Path:
 
 
 def apart(stored: pd.DataFrame, new: pd.DataFrame) -> pd.DataFrame:
-    """How far recomputed rows are from stored ones, column by column.
+    """Differences between stored and recomputed rows in the same order, column by column.
 
-    Parameters
-    ----------
-    stored, new : DataFrame
-        The same number of rows, in the same order.
-
-    Returns
-    -------
-    DataFrame
-        Absolute differences, relative where values exceed 1; infinity where words differ or one
-        value is missing. Without ``moved``, which is noise.
+    Absolute, but relative where values exceed 1; infinite where words differ or one value is
+    missing. ``moved`` is left out, because it is noise.
     """
     columns = [name for name in dict.fromkeys([*stored, *new]) if name != "moved"]
     a = stored.reset_index(drop=True).reindex(columns=columns)
@@ -325,20 +292,10 @@ def stability(stored: pd.DataFrame, new: pd.DataFrame) -> np.ndarray:
 
 
 def differences(stored: pd.DataFrame, new: pd.DataFrame) -> list[str]:
-    """What differs by more than 1e-6 between stored and recomputed rows of one stack.
+    """Columns of one stack that differ by more than 1e-6 between stored and recomputed rows.
 
     Only stable rows are compared, see :func:`stability`: the c-index of another run may be stable,
     but its digits depend on the platform.
-
-    Parameters
-    ----------
-    stored, new : DataFrame
-        Rows of the same stack; values above 1 are compared by relative difference.
-
-    Returns
-    -------
-    list of str
-        One line per column that differs.
     """
     if len(stored) != len(new):
         return [f"{len(stored)} rows stored, {len(new)} computed"]
@@ -371,14 +328,14 @@ def _completeness(what: Plan, runs: pd.DataFrame) -> list[str]:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What training again has shown of a store."""
+    """The result of training a store again."""
 
     lines: list[str]  # how many rows were compared, and how well they agree
     problems: list[str]  # damage, missing rows, stable rows that differ
 
 
 def _counted(label: str, gaps: pd.DataFrame) -> str:
-    """How many rows agree, and which metrics differ by how much at most."""
+    """How many rows agree, and the largest difference of each metric that does not."""
     agree = int((gaps.max(axis=1) <= NEAR).sum())
     worst = gaps.max().sort_values(ascending=False)
     text = f"{label}: {agree} of {len(gaps)} rows agree to {NEAR:g}, largest difference "
@@ -390,12 +347,14 @@ def _counted(label: str, gaps: pd.DataFrame) -> str:
 
 
 def _summary(how: np.ndarray, gaps: pd.DataFrame) -> list[str]:
-    """Agreement of recomputed rows by what is known of their stability."""
+    """Agreement of recomputed rows, by their stability."""
     lines = []
     if (how == "stable").any():
         lines.append(_counted("stable", gaps[how == "stable"]))
     if (how == "unstable").any():
-        lines.append(f"unstable: {(how == 'unstable').sum()} rows, whose digits nobody promises")
+        lines.append(
+            f"unstable: {(how == 'unstable').sum()} rows, whose digits may differ between platforms"
+        )
     if (how == "unknown").any():
         lines.append(_counted("stability not measured", gaps[how == "unknown"]))
     return lines
@@ -411,23 +370,10 @@ def verify_plan(
 ) -> Verdict:
     """Train a fixed sample of a store again, or all of it, and compare.
 
-    Rows that are stable, see :func:`stability`, have to agree to 1e-6. Of the others, those of the
-    sample have to agree to 1e-3 if their stability was not measured and this is the kind of machine
-    that made the store; more is reported and is no problem.
-
-    Parameters
-    ----------
-    what : Plan
-    jobs : int
-        Number of worker processes; -1: one per core.
-    progress : bool
-        Whether to show a progress bar.
-    everything : path, optional
-        Train all jobs again, into this folder; what is there already is not trained a second time.
-
-    Returns
-    -------
-    Verdict
+    Rows that are stable, see :func:`stability`, have to agree to 1e-6. Rows of the sample whose
+    stability was not measured have to agree to 1e-3 on the kind of machine that made the store;
+    other differences are reported without being a problem. With a folder
+    ``everything`` all jobs are trained into it, except those that are there already.
     """
     of = what.store
     try:

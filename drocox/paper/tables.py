@@ -1,9 +1,9 @@
 """The paper's tables from the stored runs, beside the published numbers.
 
-Tables are long frames (model, method, metric, mean, std, paper_mean, paper_std): means and
-standard deviations (``ddof=0``, as published) over the ten repeats of the selected models.
-:func:`show` lays one out as the paper does, and :func:`fidelity_table` says how near each rule of
-selection comes to the published rows. The published numbers are in ``results/published``.
+Tables are long frames (model, method, metric, mean, std, paper_mean, paper_std): means and standard
+deviations (``ddof=0``, as published) over the ten repeats of the selected models. :func:`show` lays
+one out as the paper does, and :func:`fidelity_table` measures how close each rule of selection
+comes to the published rows. The published numbers are in ``results/published``.
 """
 
 import html
@@ -82,7 +82,7 @@ def published_figure() -> pd.DataFrame:
 
 
 def published_table(exhibit: str) -> pd.DataFrame:
-    """The published cells of one exhibit; none if its numbers are not known."""
+    """The published cells of one exhibit; empty if its numbers are not known."""
     cells = published()
     return cells[cells["table"] == EXHIBIT_OF.get(exhibit)].copy()
 
@@ -120,9 +120,10 @@ def main_runs(
     selection: str = "stated",
     out: Folder = None,
 ) -> pd.DataFrame:
-    """The runs behind a main table: the chosen one of every method and repeat.
+    """The runs behind a main table: the chosen one of every method and repeat, in wide form.
 
-    F_G, CI and F_A of the attribute are under plain names.
+    F_G, CI and F_A of the attribute are ``test_f_g``, ``test_ci_percent`` and ``test_f_a``;
+    :func:`drocox.paper.comparisons.chosen_runs` has all seven pairs in long form.
     """
     runs = _runs_of(protocol, out, forensic=selection == "recovered")
     return choice.selected(runs, dataset, attribute, tune_by=tune_by, selection=selection)
@@ -217,7 +218,7 @@ def main_table(
         Under ``as_published`` the metric ``ibs`` is the misaligned one.
     selection : {"stated", "one_setting", "recovered"}
         The paper's rule on validation data, applied repeat by repeat or once for all of them, or
-        (forensic) the rule that gives the published row back: see :mod:`drocox.paper.selection`.
+        (forensic) the rule that reproduces the published row: see :mod:`drocox.paper.selection`.
         The last takes nonlinear SPLIT from the store ``forensic``, and leaves it out without that.
     out : path, optional
         Folder of the store, by default the book's. Of an unfinished store the table has what is
@@ -332,11 +333,11 @@ def dataset_table() -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["dataset", "quantity", "ours", "paper"])
 
 
-# How near each rule of selection comes to the published numbers
+# How close each rule of selection comes to the published numbers
 
 
 def _published_rows(runs: pd.DataFrame) -> Iterator[tuple]:
-    """The 62 published rows, as far as there are runs: as :func:`_split_rows` yields them.
+    """The 62 published rows that have runs, in the form of :func:`_split_rows`.
 
     The second label is the data set in T2 to T4.
     """
@@ -461,7 +462,7 @@ def show(table: pd.DataFrame, caption: str = "test scores", distances: bool = Tr
         Displayed as HTML by a notebook.
     """
     marked = table.assign(best=best_by(table), win=wins(table))
-    # what the book is about comes first
+    # the metrics that the book is about come first
     metrics = dict.fromkeys(["ci_percent", "f_a", *METRICS])
     order = [metric for metric in metrics if metric in set(table["metric"])]
     twice = table.groupby("method")["model"].nunique().max() > 1  # T16: the same shares in both
@@ -487,7 +488,7 @@ def written(method: str) -> str:
 
 
 def _heading(metric: str) -> str:
-    """Name of a metric, and an arrow to where it is better."""
+    """Name of a metric, with an arrow in the direction that is better."""
     name, higher_is_better = METRICS[metric]
     return f"{name} {'↑' if higher_is_better else '↓'}"
 

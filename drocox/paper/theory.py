@@ -1,7 +1,7 @@
 """The claims that need no runs: Table 1, the theory and the metrics, each computed anew.
 
-Judges look at the real data, at losses of Cox models of them, and at losses that are drawn. They
-take the arguments of those of :mod:`drocox.paper.claims`, and need none of them.
+The functions use the real data, the losses of Cox models fitted to them, and random losses. Like
+those of :mod:`drocox.paper.claims` they accept a view and a folder, and ignore both.
 """
 
 from functools import cache
@@ -20,7 +20,7 @@ from drocox.paper.protocol import ATTRIBUTES
 
 
 class Count(NamedTuple):
-    """What a judge found: a number, out of how many it could look at, and where it holds."""
+    """The number behind a claim, out of how many cases, and where it holds."""
 
     value: float
     of: int
@@ -29,12 +29,7 @@ class Count(NamedTuple):
 
 
 def table_one(*_) -> Count:
-    """Cells of Table 1 that equal the printed digits.
-
-    Returns
-    -------
-    Count
-    """
+    """Cells of Table 1 that equal the printed digits."""
     t = tables.dataset_table().query("quantity != 'sensitive attributes'")
     others = t[t["ours"] != t["paper"]]
     where = ", ".join(others["dataset"] + " " + others["quantity"])
@@ -60,11 +55,7 @@ def _some_losses() -> list[torch.Tensor]:
 def bound_holds(*_) -> Count:
     """2 if the ball of Proposition 2 holds every group of probability alpha in (0, 1); 1 if some.
 
-    One group of mass alpha has all the loss: the risk over the ball must reach 1.
-
-    Returns
-    -------
-    Count
+    A group of mass alpha has all the loss: the risk over the ball must reach 1.
     """
     held = []
     for percent in range(1, 100):
@@ -78,11 +69,7 @@ def dual_equals_primal(*_) -> Count:
     """2 if the printed dual constant gives the primal value, 1 if it only bounds it.
 
     The worst-case distribution of the definition's constant lies in the ball and its expected loss
-    equals the dual value, so both are the primal value; the printed constant is held against it.
-
-    Returns
-    -------
-    Count
+    equals the dual value, so both are the primal value; the printed constant is compared with it.
     """
     excess = []
     for losses in _some_losses():
@@ -99,12 +86,7 @@ def dual_equals_primal(*_) -> Count:
 
 
 def convex_and_blind(*_) -> Count:
-    """2 if the dual objective is convex in eta and losses below its minimiser have no influence.
-
-    Returns
-    -------
-    Count
-    """
+    """2 if the dual objective is convex in eta and losses below its minimiser have no influence."""
     convex = blind = True
     for losses in _some_losses():
         for alpha in (0.1, 0.3, 0.5):
@@ -126,10 +108,6 @@ def lipschitz(*_) -> Count:
     """2 if F_I = 0 exactly when the hazard is gamma-Lipschitz between test patients, on real data.
 
     Hazards are scaled up and down around the factor at which their largest slope is gamma.
-
-    Returns
-    -------
-    Count
     """
     forward = backward = True
     for dataset in ATTRIBUTES:
@@ -147,12 +125,7 @@ def lipschitz(*_) -> Count:
 
 
 def shrinking_fools(*_) -> Count:
-    """Data sets on which halved scores lower F_I and F_G, keep the c-index and move the IBS.
-
-    Returns
-    -------
-    Count
-    """
+    """Data sets on which halved scores lower F_I and F_G, keep the c-index and change the IBS."""
     fooled = []
     for dataset, attributes in ATTRIBUTES.items():
         ready, train, test = _cox(dataset)
