@@ -1,11 +1,11 @@
-"""Sphinx extension: run the chapters whose outputs are not known, on all cores; refresh twins.
+"""Sphinx extension: execute the chapters whose outputs are unknown, on all cores; refresh twins.
 
 Jupyter Book keeps outputs in a cache that looks only at a chapter's own cells: a change in the
 package, in stored results or in NumPy would leave old numbers on the pages. So the folder of the
-cache is named after all of these. Launch and download buttons give the executed twin.
+cache is named after a hash of all of these. Launch and download buttons lead to the executed twin.
 
-With ``DROCOX_OUTPUTS=twins`` the pages show the outputs of the twins. Tests of pages do so: that
-these are today's outputs is checked by nbval, and a chapter is run once in `make test`.
+With ``DROCOX_OUTPUTS=twins`` the pages show the outputs of the twins. Tests of pages use this: that
+these are today's outputs is checked by nbval, so that `make test` executes a chapter only once.
 """
 
 import hashlib
@@ -56,9 +56,9 @@ KERNEL_ENVIRONMENT = {
 
 
 def kernel_environment():
-    """What kernels inherit, for the build here and for nbval in ``book/conftest.py``.
+    """Environment variables of kernels, for the build here and for nbval in ``book/conftest.py``.
 
-    Their IPython has a profile of its own: a reader's start-up files change nothing in the book.
+    Their IPython has its own profile, so that a reader's start-up files change nothing in the book.
     """
     profile = ROOT / "_build" / ".ipython" / "profile_default"
     profile.mkdir(parents=True, exist_ok=True)
@@ -69,7 +69,7 @@ def kernel_environment():
 
 
 def digest_of(files):
-    """A hash of files and of where they are."""
+    """A hash of files and their paths."""
     digest = hashlib.sha256()
     for file in sorted(files):
         digest.update(f"{file} {hashlib.sha256(file.read_bytes()).hexdigest()}\n".encode())
@@ -77,7 +77,7 @@ def digest_of(files):
 
 
 def cache_key(package=ROOT / "drocox"):
-    """Hash of everything that decides the outputs, except the cells themselves."""
+    """Hash of everything that determines the outputs, except the cells themselves."""
     files = [
         file
         for file in package.rglob("*")
@@ -113,7 +113,7 @@ def choose_cache(app, config):
 
 
 def merge_streams(notebook):
-    """Join neighbouring pieces of what a cell printed: where it was cut depends on timing."""
+    """Join consecutive pieces of printed output: where they were cut depends on timing."""
     for cell in twins.code_cells(notebook):
         merged = []
         for output in cell.outputs:
@@ -135,7 +135,7 @@ def execute(source, timeout):
 
 
 def executed(source, cache):
-    """A chapter with the outputs that a cache has, or None."""
+    """A chapter with its outputs from a cache, or None."""
     try:
         return cache.merge_match_into_notebook(twins.read(source))[1]
     except KeyError:
@@ -154,9 +154,9 @@ def with_outputs_of_twin(source):
 
 
 def fill_cache(app):
-    """On builder-inited. Run the chapters that the cache does not know, on all cores.
+    """On builder-inited. Execute the chapters that are not in the cache, on all cores.
 
-    A chapter that fails stays out of the cache: the build runs it again and says what is wrong.
+    A chapter that fails stays out of the cache: the build executes it again and reports the error.
     """
     cache = get_cache(app.config.nb_execution_cache_path)
 
@@ -213,7 +213,7 @@ def refresh_twins(app, exception):
 
 
 def forget_faulty_pages(app, exception):
-    """On build-finished. Else a second build would not read the faulty page again, and pass."""
+    """On build-finished. Make the next build read faulty pages again; else it would pass."""
     if app._warncount:
         Path(app.doctreedir, "environment.pickle").unlink(missing_ok=True)
 

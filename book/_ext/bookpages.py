@@ -1,10 +1,10 @@
-"""Sphinx extension: what a page says about itself, and what readers get with its parts.
+"""Sphinx extension: descriptions, ids, tables as CSV and other additions to the HTML of pages.
 
-Each page gets a description for search engines and previews, made from its first paragraph, and ids
-that are its only ones. Chapters of the method show where in its diagram they are. Wide tables are
-marked for the style sheet. Computed tables come as CSV, too. A number stays on the line of its
-percent sign. What assistive programs stumble over is taken out of the HTML. The search knows Greek
-letters by name and lists chapters in their order. The footer tells version and licences.
+Each page gets a description for search engines and previews, made from its first paragraph, and
+unique ids. Chapters of the method show their place in its diagram. Wide tables are marked for the
+style sheet. Computed tables can be downloaded as CSV. A number stays on the line of its percent
+sign. HTML that hinders assistive programs is mended. The search knows Greek letters by name and
+lists chapters in their order. The footer has version and licences.
 """
 
 import csv
@@ -100,7 +100,7 @@ def readable(tex):
 
 
 def description(doctree):
-    """The first sentences of the first paragraph that stands in no box; empty if there is none."""
+    """The first sentences of the first paragraph outside of boxes; empty if there is none."""
     paragraphs = doctree.findall(nodes.paragraph)
     first = next((p for p in paragraphs if isinstance(p.parent, nodes.section)), None)
     if first is None:
@@ -172,7 +172,7 @@ def mark(app, doctree, docname):
 
 
 def keep_together(doctree):
-    """No line ends between a number and its percent sign, or around a plus-minus."""
+    """Use no-break spaces between a number and its percent sign, and around a plus-minus."""
     for text in list(doctree.findall(nodes.Text)):
         if isinstance(text.parent, CODE):
             continue
@@ -183,7 +183,7 @@ def keep_together(doctree):
 
 
 def unwrap_numbers(doctree):
-    """A formula's number has parentheses of its own: "((20.3))" becomes "(20.3)"."""
+    """Remove doubled parentheses of equation numbers: "((20.3))" becomes "(20.3)"."""
     for link in list(doctree.findall(nodes.reference)):
         place = link.parent.index(link)
         around = link.parent[max(0, place - 1) : place + 2]
@@ -197,7 +197,7 @@ def unwrap_numbers(doctree):
 
 
 def rows_of(table):
-    """The cells of an HTML table as text; what spans several stands in each of them.
+    """The cells of an HTML table as text; a cell that spans several is repeated.
 
     A cell that is shown with few digits may have more of them in ``data-csv``.
     """
@@ -236,10 +236,9 @@ def offer(table, file, up):
 
 
 def mend(app, pagename, templatename, context, doctree):
-    """On html-page-context. What tools for accessibility find in HTML that others write.
+    """On html-page-context. Mend HTML of other packages that accessibility checkers complain about.
 
-    A heading of a table's column without text is an empty cell. A list of references has the roles
-    of a list without being one.
+    A column heading without text becomes an empty cell. A list of references loses its roles.
     """
     if doctree is None:
         return
@@ -258,7 +257,7 @@ def locate(doctree, docname):
 
 
 def number_ids(doctree):
-    """Exercises and proofs come with ids such as "exercise-content", each with the same."""
+    """Make the ids of exercises and proofs unique; all come as "exercise-content" or the like."""
     seen = set()
     for node in doctree.findall(nodes.Element):
         for place, name in enumerate(node.get("ids", ())):
@@ -271,7 +270,7 @@ def number_ids(doctree):
 
 
 def laid_out(table):
-    """A computed table with its columns of long cells marked, and how many pixels it may need."""
+    """A computed table with its columns of long cells marked, and the pixels it may need."""
     soup = BeautifulSoup(table, "html.parser")
     columns = defaultdict(list)  # counted from the right: on the left a label may span rows
     for row in soup.select("tr"):
@@ -311,7 +310,7 @@ if (document.documentElement.dataset.theme === "auto")
 
 
 def finish(app, error):
-    """On build-finished. An icon script of 1.5 MB goes; a map of the site for search engines.
+    """On build-finished. Remove an icon script of 1.5 MB; write a site map for search engines.
 
     The theme draws its icons with a font; the script is for icons that pages would add.
     """

@@ -104,7 +104,7 @@ def all_executed():
 
 
 def fetched(text):
-    """Markdown with its references replaced by what they stand for, as Markdown or HTML."""
+    """Markdown with its references replaced by their targets, as Markdown or HTML."""
     fetch = {"glue:text": number, "formula": formula, "figure": figure, "explore": explorable}
     return REFERENCE.sub(lambda found: fetch[found[1]](*found[2].split(" :: ")), text)
 
@@ -149,12 +149,12 @@ def explorable(kind):
 
 
 def described(cell):
-    """The words that describe a cell's picture."""
+    """The alternative text of a cell's picture."""
     return html.escape(cell.metadata.get("mystnb", {}).get("image", {}).get("alt", ""))
 
 
 def shown(cell):
-    """What an executed cell shows, as HTML."""
+    """The output of an executed cell, as HTML."""
     parts = []
     for output in cell.outputs:
         data = output.get("data", {})
@@ -191,7 +191,7 @@ def one_block(text):
 
 
 def unlinked(text):
-    """Markdown whose links are only their words."""
+    """Markdown in which links are replaced by their text."""
     return re.sub(r"(?<!!)\[([^][]*)\]\([^()\s]*\)", r"\1", text)
 
 
@@ -335,7 +335,7 @@ def page_of(text):
 
 
 def head():
-    """The six patients, which every sheet has."""
+    """The table of the six patients, which every sheet has."""
     return f'<div class="head">{page_of(source("sheets/head.md"))}</div>'
 
 
@@ -358,7 +358,7 @@ def cells_as_html(cells):
 
 
 def is_verdict(output):
-    """Whether an output is what a check says."""
+    """Whether an output is the verdict of a check."""
     return VERDICT.match(output.get("data", {}).get("text/plain", "")) is not None
 
 
@@ -376,20 +376,20 @@ def problem(found, solved):
 
 
 def with_solution(asked, answer):
-    """A problem and below it the answer."""
+    """A problem followed by its answer."""
     asked = f'<div class="asked">{asked}</div>'
     return f'<section class="problem">{asked}<div class="solution">{answer}</div></section>'
 
 
 def with_room(asked, points):
-    """A problem with lines for its answer; the first stay with it, others may go on overleaf."""
+    """A problem with lines for its answer; the first stay on its page, others may go overleaf."""
     first, *others = room(points)
     kept = f'<div class="asked">{asked}{first}</div>'
     return f'<section class="problem">{kept}{"".join(others)}</section>'
 
 
 def room(points):
-    """Lines for an answer, in blocks that are not torn apart."""
+    """Lines for an answer, in blocks without page breaks."""
     count = round(LINES * points)
     blocks = [min(LINES, count - start) for start in range(0, count, LINES)]
     return [f'<div class="room">{"<p></p>" * lines}</div>' for lines in blocks]
@@ -411,7 +411,7 @@ def right_answer(words):
 
 
 def three_digits(value):
-    """A number as it stands in an answer: whole, or with three digits."""
+    """A number as written in an answer: whole, or with three digits."""
     whole = abs(value - round(value)) < 1e-9
     return (f"{value:.0f}" if whole else f"{value:#.3g}").replace("-", "−")
 
@@ -523,8 +523,8 @@ if not verdict:
 def student(page):
     """The student's edition of a chapter, which nbgrader grades.
 
-    Without solutions and outputs. A graded cell follows each stub, a cell for an answer in words
-    each exercise without one, and one for code before it where code is asked for.
+    It has no solutions and no outputs. A graded cell follows each stub. Exercises without a stub
+    get a cell for an answer in words, preceded by one for code if code is asked for.
     """
     text = SOLUTION.sub("", page.read_text(encoding="utf8"))
     values = plain.values(twins.load(page.with_suffix(".ipynb")))
@@ -598,13 +598,13 @@ def notebook(cells, name, folder):
 
 
 def marked(kind, name, **flags):
-    """The metadata by which nbgrader knows a cell."""
+    """The nbgrader metadata of a cell."""
     known = {"grade": False, "solution": False, "locked": False, "task": False}
     return known | {"schema_version": 3, "grade_id": f"{kind}-{name}"} | flags
 
 
 def answer_cells(label, points, in_code):
-    """Places for an answer that is marked by hand: for code if that is asked for, and for words."""
+    """Cells for an answer that is graded by hand: for code if code is asked for, and for words."""
     words = nbformat.v4.new_markdown_cell("*Type your answer here.*")
     words.metadata["nbgrader"] = marked("answer", label, grade=True, solution=True, points=points)
     if not in_code:
@@ -615,7 +615,7 @@ def answer_cells(label, points, in_code):
 
 
 def graded(stub, points):
-    """Mark a stub as the student's; the cells that grade it."""
+    """Mark a stub as the student's, and return the cells that grade it."""
     tests = []
     for call in ast.walk(ast.parse(stub.source)):
         if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "check":
@@ -670,7 +670,7 @@ def write(site):
 
 
 def pack(target, files, root):
-    """Files as a zip, whose bytes depend on them alone."""
+    """Files as a zip, whose bytes depend only on them."""
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
         for file in sorted(files):
             if file.is_file():
@@ -680,7 +680,7 @@ def pack(target, files, root):
 
 
 def finish(app, error):
-    """On build-finished, when the twins are those of this build."""
+    """On build-finished, after the twins were refreshed."""
     if error is None and app.builder.name == "html":
         for cached in (executed_page, exercises, with_exercises):
             cached.cache_clear()

@@ -1,14 +1,15 @@
 """Sphinx extension: exercises and quizzes that can be answered in the page.
 
-A stub, that is a code cell with the tag ``stub``, calls ``check("name", answer)``. Where that
-answer is numbers or letters, the page gets a field after the cell. The directive
+A stub, that is a code cell with the tag ``stub``, calls ``check("name", answer)``. If that answer
+is numbers or letters, the page gets a field after the cell. The directive
 
     ```{quiz} dual
     ```
 
-shows the quiz of a chapter. Both put into the page the very cases by which
-:func:`drocox.exercises.check` judges, as JSON in a script element, and ``exercises.js`` makes a
-form of it. Without scripts there is no form: the stub and the questions stay as they are.
+shows the quiz of a chapter. Both put into the page the cases by which
+:func:`drocox.exercises.check` grades, as JSON in a script element, from which ``exercises.js``
+makes a form. Without scripts there is no form, and the stub and the questions are shown as they
+are.
 """
 
 import json
@@ -33,33 +34,13 @@ class Field(nodes.raw):
 
 
 def page_data(name):
-    """All that the page's script needs for a form.
-
-    Parameters
-    ----------
-    name : str
-        An exercise whose answer is numbers or letters, or a question of a quiz.
-
-    Returns
-    -------
-    dict
-    """
+    """The data of a form: an exercise answered by numbers or letters, or a question of a quiz."""
     hints = exercises.hints(name) if name in exercises.names() else []
     return exercises.question(name).data() | {"name": name, "hints": hints}
 
 
 def field_html(data):
-    """The HTML from which the page's script makes a form.
-
-    Parameters
-    ----------
-    data : dict
-        As :func:`page_data` returns it.
-
-    Returns
-    -------
-    str
-    """
+    """The HTML of a form, from :func:`page_data`, which the page's script completes."""
     text = json.dumps(data, ensure_ascii=False).replace("</", "<\\/")
     return f'<div class="answer"><script type="application/json">{text}</script></div>'
 
@@ -95,13 +76,13 @@ class Quiz(SphinxDirective):
         return [box]
 
     def parse(self, text, node):
-        """Put Markdown into a node."""
+        """Parse Markdown into a node."""
         source, line = self.get_source_info()
         self.state.nested_parse(StringList([text], source), line, node)
 
 
 def note_sources(env):
-    """A page with fields is read again when an exercise changes."""
+    """Make pages with fields depend on the exercises."""
     for path in sorted(SOURCES.iterdir()):
         if path.suffix in {".py", ".toml"}:
             env.note_dependency(str(path))
@@ -120,20 +101,20 @@ def add_fields(app, doctree):
 
 
 def add_script(app, pagename, templatename, context, doctree):
-    """On html-page-context. Script and style, where there is a field."""
+    """On html-page-context. Add script and style to pages with a field."""
     if doctree is not None and next(iter(doctree.findall(Field)), None) is not None:
         app.add_js_file("exercises.js", loading_method="defer")
         app.add_css_file("exercises.css")
 
 
 def write_field(translator, node):
-    """In HTML as it is; elsewhere nothing."""
+    """Write the HTML of a field unchanged."""
     translator.body.append(node.astext())
     raise nodes.SkipNode
 
 
 def leave_out(translator, node):
-    """Pages that are no HTML have no forms."""
+    """Write nothing: output other than HTML has no forms."""
     raise nodes.SkipNode
 
 

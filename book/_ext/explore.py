@@ -1,4 +1,4 @@
-"""Sphinx extension: a page with explorables gets their scripts and their style, other pages none.
+"""Sphinx extension: add scripts and style of explorables to the pages that have one.
 
 An explorable is a ``figure`` with the name of its script in ``data-explore``; it is made by
 ``drocox.explorables`` and its scripts are in ``book/_static/explore``.
@@ -24,7 +24,7 @@ def tags(markup, folder):
 
 
 def equip(app, pagename, templatename, context, doctree):
-    """On html-page-context. Files added here are those of this page alone."""
+    """On html-page-context. Files added here are added to this page only."""
     needed = scripts(context.get("body") or "")
     for name in needed:
         app.add_js_file(name, loading_method="defer")

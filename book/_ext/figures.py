@@ -1,8 +1,8 @@
-"""Sphinx extension: figures as large and small screens show them.
+"""Sphinx extension: figures on large and small screens.
 
 A figure of about five inches can be read on a phone as it is. A wider one keeps a width at which
-its letters can be read, and scrolls under the thumb. The size of every figure stands in the page,
-so that nothing moves when it arrives.
+its letters can be read, and scrolls sideways. The size of every figure is in the HTML, so that the
+layout does not shift when it is loaded.
 """
 
 import re
@@ -16,7 +16,7 @@ FIGURE = re.compile(r'<img (?=[^>]*src="[^"]*_images/([^"/]+\.svg)")')
 
 
 def size(svg):
-    """Width and height in points of an SVG that tells them, otherwise zeros."""
+    """Width and height of an SVG in points, or zeros if it does not have them."""
     sizes = [re.search(rf'<svg[^>]*\s{side}="([\d.]+)pt"', svg) for side in ("width", "height")]
     return tuple(float(found[1]) if found else 0.0 for found in sizes)
 
@@ -38,7 +38,7 @@ def frame(app, doctree, docname):
 
 
 def tell_sizes(app, pagename, templatename, context, doctree):
-    """On html-page-context. Width and height of figures: browsers keep a place for them."""
+    """On html-page-context. Write width and height of figures: browsers reserve the space."""
     if doctree is None:
         return
     files = {name: Path(app.srcdir, uri) for uri, name in app.builder.images.items()}

@@ -1,9 +1,9 @@
-r"""Sphinx extension: formulas are set while the book is built; pages need no script for them.
+"""Sphinx extension: formulas are typeset during the build; pages need no script for them.
 
-KaTeX, a file beside the book, turns TeX into HTML, and into MathML for those who listen. It runs in
+KaTeX, a file beside the book, turns TeX into HTML, and into MathML for screen readers. It runs in
 the JavaScript engine of the package ``mini-racer``. Slides use the same function.
 
-A formula that KaTeX does not know is a warning that names the chapter, hence an error of the build.
+A formula that KaTeX cannot parse is a warning that names the chapter, hence an error of the build.
 """
 
 import html
@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 
 
 class FormulaError(ValueError):
-    """TeX that KaTeX does not understand; the message says where it stopped."""
+    """TeX that KaTeX cannot parse; the message says where it stopped."""
 
 
 @cache
@@ -38,7 +38,7 @@ def engine() -> MiniRacer:
 
 @cache
 def typeset(tex: str, display: bool = False, mathml: bool = False) -> str:
-    """HTML of a formula, in a line of text or as a display; or MathML, which needs no style."""
+    """HTML of an inline formula or of a display; or MathML, which needs no style."""
     options = {"displayMode": display, "throwOnError": True, "strict": "ignore"}
     if mathml:
         options["output"] = "mathml"
@@ -50,7 +50,7 @@ def typeset(tex: str, display: bool = False, mathml: bool = False) -> str:
 
 
 def aligned(tex: str) -> str:
-    """TeX of a display as Sphinx means it: several paragraphs or lines stand below each other."""
+    """TeX of a display as Sphinx means it: paragraphs and lines are set below each other."""
     parts = [part for part in tex.split("\n\n") if part.strip()]
     lines = [
         rf"\begin{{aligned}}{part}\end{{aligned}}" if r"\\" in part else part for part in parts
@@ -69,7 +69,7 @@ def _typeset(node: nodes.Element, tex: str, display: bool = False) -> str:
 
 
 def hold(app, doctree, docname):
-    """On doctree-resolved. What touches a formula in a line belongs to it.
+    """On doctree-resolved. Keep characters that touch an inline formula on its line.
 
     Browsers break a line between a formula and the comma after it, or the bracket before it.
     """
@@ -89,14 +89,14 @@ def hold(app, doctree, docname):
 
 
 def visit_inline(translator, node):
-    """A formula in a line."""
+    """Write an inline formula."""
     start = translator.starttag(node, "span", "", CLASS="math notranslate nohighlight")
     translator.body.append(start + _typeset(node, node.astext()) + "</span>")
     raise nodes.SkipNode
 
 
 def visit_display(translator, node):
-    """A formula of its own, with its number."""
+    """Write a displayed formula with its number."""
     body = translator.body
     body.append(translator.starttag(node, "div", CLASS="math notranslate nohighlight"))
     if node["number"]:
@@ -110,7 +110,7 @@ def visit_display(translator, node):
 
 
 def load_fonts(app, pagename, templatename, context, doctree):
-    """On html-page-context. Fonts of formulas are fetched at once, not when the style asks."""
+    """On html-page-context. Preload the fonts of formulas."""
     if 'class="katex"' not in context.get("body", ""):
         return
     for name in NEEDED:

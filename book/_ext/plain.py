@@ -1,9 +1,9 @@
 """Chapters as plain Markdown, for notebooks outside the site.
 
-JupyterLab, Colab and a repository's page know nothing of MyST. Here its directives and roles become
-what they do know: numbers stand where ``glue`` would put them, boxes are quotes, exercises and
-solutions headings, theorems, formulas and figures carry the numbers that the site gives them, and
-references and citations are links. What has no translation is an error, so that nothing is left.
+JupyterLab, Colab and a repository's page do not know MyST. Here its directives and roles are
+translated: glued values become text, boxes become quotes, exercises and solutions headings,
+theorems, formulas and figures carry their numbers on the site, and references and citations become
+links. Markup without a translation raises an error, so that none is left.
 """
 
 import collections
@@ -38,7 +38,7 @@ LEFT = re.compile(r"^\s*[`:]{3,}\s*\{|\{[a-z][\w:.-]*\}`|\]\{\.|^\([\w-]+\)=|^%"
 
 
 class Untranslated(ValueError):
-    """Markup of the book that has no plain form here."""
+    """Markup of the book that has no translation here."""
 
 
 @functools.lru_cache
@@ -63,13 +63,13 @@ def parsed(text):
 
 
 def read(source):
-    """A page as a notebook of the caller's own, read as the build does it."""
+    """A page as a notebook (a copy), read as in the build."""
     return copy.deepcopy(parsed(source.read_text(encoding="utf8")))
 
 
 @functools.lru_cache
 def pages(root=ROOT):
-    """The pages of the table of contents with their chapter numbers, which are "" for some."""
+    """The pages of the table of contents with their chapter numbers, "" for unnumbered ones."""
     toc = yaml.safe_load((root / "_toc.yml").read_text(encoding="utf8"))
     found = {root / f"{toc['root']}.md": ""}
     chapter = 0
@@ -94,20 +94,20 @@ class Directive:
 
 
 def directive(token):
-    """The directive that a block is, or None."""
+    """The directive in a block, or None."""
     fenced = token.type in {"fence", "colon_fence"} and token.info.strip().startswith("{")
     return Directive(token) if fenced else None
 
 
 def blocks(text):
-    """Blocks that are no running text: directives, code, formulas, targets, comments, HTML."""
+    """Blocks other than running text: directives, code, formulas, targets, comments, HTML."""
     kinds = {"fence", "colon_fence", "code_block", "math_block", "math_block_label", "amsmath"}
     kinds |= {"myst_target", "myst_line_comment", "attrs_block", "html_block"}
     return [token for token in parser().parse(text) if token.type in kinds]
 
 
 def numbered(text):
-    """What a text has labelled, in order: kind, label, and its name if it has no number."""
+    """The labelled elements of a text in order: kind, label, and name if there is no number."""
     for token in blocks(text):
         box = directive(token)
         if token.type == "math_block_label":
@@ -124,7 +124,7 @@ def numbered(text):
 
 @functools.lru_cache
 def labels(root=ROOT):
-    """``{label: (name as on the site, page)}`` for all that can be referred to."""
+    """``{label: (name as on the site, page)}`` for everything that can be referred to."""
     found = {}
     without_number = collections.Counter()  # the site counts on over pages without a number
     for page, chapter in pages(root).items():
@@ -171,7 +171,7 @@ def citations(root=ROOT):
 
 
 def values(notebook):
-    """What the cells of an executed notebook have glued: ``{name: {kind of content: content}}``."""
+    """The glued values of an executed notebook: ``{name: {kind of content: content}}``."""
     found = {}
     for cell in notebook.cells:
         for output in cell.get("outputs", []):
@@ -183,7 +183,7 @@ def values(notebook):
 
 
 class Page:
-    """Translates the Markdown of one page, with the values that its code has glued."""
+    """Translator of the Markdown of one page, with the values that its code has glued."""
 
     def __init__(self, source, values, root=ROOT):
         self.source = source
@@ -261,7 +261,7 @@ class Page:
         return re.sub(r'(<td class="[^"]*win[^"]*")', rf"\1{mark}", table).strip()
 
     def picture(self, box):
-        """Picture and caption; one that a cell has glued stands below that cell already."""
+        """Picture and caption; a picture that a cell has glued is below that cell already."""
         caption = self.caption(box.options.get("name"), box.body)
         if box.name == "glue:figure":
             return caption
@@ -294,13 +294,13 @@ class Page:
         raise Untranslated(f"{self.source.name}: no plain form of the role {{{name}}}")
 
     def label(self, label):
-        """Name and page of what has a label."""
+        """Name and page of a labelled element."""
         if label not in labels(self.root):
             raise Untranslated(f"{self.source.name}: nothing in the book has the label {label!r}")
         return labels(self.root)[label]
 
     def value(self, name):
-        """What the code has glued under a name."""
+        """The value that the code has glued under a name."""
         if name not in self.values:
             raise Untranslated(f"{self.source.name}: no cell glues {name!r}")
         return self.values[name]
@@ -373,21 +373,8 @@ def cells(notebook, source, values, root=ROOT):
     """The cells of a page in plain Markdown, those with code unchanged.
 
     Exercises begin cells of their own. The heading of a solution is a cell, too, and JupyterLab
-    shows what is below it, up to the next heading, folded. Code that the site folds or leaves out
-    is folded as well. A figure's caption follows its cell.
-
-    Parameters
-    ----------
-    notebook : notebook
-        Cells of the page, or some of them, as `read` gives them.
-    source : Path
-        The page.
-    values : dict
-        What its code has glued, see `values`.
-
-    Returns
-    -------
-    list of cells
+    folds everything below it, up to the next heading. Code that the site folds or leaves out is
+    folded as well. A figure's caption follows its cell. ``values`` are those of :func:`values`.
     """
     done = []
     for cell in notebook.cells:

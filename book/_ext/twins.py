@@ -73,7 +73,7 @@ def outputs(source):
 
 
 def skeleton(source, outputs, root=ROOT):
-    """The twin of a chapter with these outputs, from which it takes the numbers of its text."""
+    """The twin of a chapter with these outputs, from which the numbers in its text are taken."""
     twin = read(source)
     for cell, cell_outputs in zip(code_cells(twin), outputs, strict=True):
         cell.outputs = cell_outputs
@@ -119,8 +119,8 @@ def without_figures(outputs):
 def refresh(source, executed):
     """Write the twin of an executed chapter if text, code or outputs have changed; return whether.
 
-    A twin of another platform keeps its figures where all that the cells print is the same: else
-    building an unchanged book would change files.
+    A twin of another platform keeps its figures if everything printed by the cells is the same:
+    otherwise building an unchanged book would change files.
     """
     path = source.with_suffix(".ipynb")
     new = skeleton(source, [cell.outputs for cell in code_cells(executed)])
@@ -160,7 +160,7 @@ def problem(source, path=None):
 
 
 def orphans():
-    """Notebooks that no chapter has."""
+    """Notebooks without a chapter."""
     known = {chapter.with_suffix(".ipynb") for chapter in chapters()}
     found = sorted((ROOT / "book").rglob("*.ipynb"))
     return [path for path in found if path not in known and ".ipynb_checkpoints" not in path.parts]

@@ -4,8 +4,8 @@
 >>> check("kaplan-meier-steps", ...)
 ○ kaplan-meier-steps: no answer yet
 
-A check says what is wrong with an answer and never gives the right one away. What it returns is
-true if the answer is right.
+A check explains what is wrong with an answer and never gives the right one away. Its result is true
+if the answer is right.
 """
 
 from drocox.exercises._core import check, hint, hints, names, question
@@ -14,7 +14,7 @@ __all__ = ["QuizQuestion", "check", "hint", "hints", "names", "question", "quiz"
 
 
 def __getattr__(name: str):
-    """Quizzes when they are first asked for: they need torch, most checks do not."""
+    """Load the quizzes when they are first used: they need torch, most checks do not."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from drocox.exercises import quizzes

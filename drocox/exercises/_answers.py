@@ -1,13 +1,13 @@
 """Answers that are data: numbers, or a choice among letters.
 
 Such an exercise is a list of cases in order. A case has a sentence and, for every number of the
-answer, values that count as that number, each with a tolerance. The first case that fits gives the
-verdict. The same list, as JSON, is what the built page judges by
-(``book/_static/exercises.js``), so that page and notebook say the same.
+answer, the values that match it, each with a tolerance. The first case that matches gives the
+verdict. The built page grades by the same list, as JSON (``book/_static/exercises.js``), so that
+page and notebook give the same verdicts.
 
-Numbers are asked to three significant digits. With ``u`` one unit in the third digit of the right
-value, an answer within ``u`` of it is right, also if it was cut off rather than rounded. The right
-value rounded to fewer digits is "right, but give three digits".
+Numbers are asked for with three significant digits. With ``u`` one unit in the third digit of the
+right value, an answer within ``u`` of it is right, even if it was truncated rather than rounded.
+The right value rounded to fewer digits is "right, but give three digits".
 """
 
 from collections.abc import Mapping, Sequence
@@ -40,17 +40,17 @@ Value = tuple[float, float]
 
 @dataclass(frozen=True)
 class Case:
-    """A sentence, and the answers to which it is said.
+    """A sentence, and the answers to which it applies.
 
-    ``numbers`` has an entry for every number of an answer: the values that fit, or None if any
-    number does.
+    ``numbers`` has an entry for every number of an answer: the matching values, or None for any
+    number.
     """
 
     says: str
     numbers: tuple[tuple[Value, ...] | None, ...]
 
     def fits(self, answer: Sequence[float]) -> bool:
-        """Whether the case is about this answer."""
+        """Whether the case matches this answer."""
         return all(
             values is None or any(abs(given - value) <= off for value, off in values)
             for given, values in zip(answer, self.numbers, strict=True)
@@ -70,7 +70,7 @@ class Question:
 
     @property
     def expected(self) -> str:
-        """What kind of answer is asked for, in words."""
+        """The kind of answer that is asked for, in words."""
         if self.kind == "one":
             return f"expected one of the letters {', '.join(self.labels)}"
         if self.letters:
@@ -78,7 +78,7 @@ class Question:
         return f"expected {len(self.labels)} numbers" if self.labels else "expected a number"
 
     def judge(self, answer: object) -> str | None:
-        """What is wrong with an answer; None if nothing is."""
+        """An explanation of what is wrong with an answer; None if nothing is."""
         numbers = self._read_letters(answer) if self.letters else self._read_numbers(answer)
         if isinstance(numbers, str):
             return numbers
@@ -88,7 +88,7 @@ class Question:
         return None if says == RIGHT else says
 
     def _read_numbers(self, answer: object) -> Sequence[float] | str:
-        """The numbers of an answer, or what is said of one that has not as many."""
+        """The numbers of an answer, or a message if their number is wrong."""
         if isinstance(answer, str):
             return f"{self.expected}, got text"
         try:
@@ -105,7 +105,7 @@ class Question:
         return f"{self.expected}, got an array of shape {numbers.shape}{comma}"
 
     def _read_letters(self, answer: object) -> Sequence[float] | str:
-        """1 for each letter taken, 0 for the others; for a choice of one, its place."""
+        """1 for each chosen letter, 0 for the others; for a choice of one, its position."""
         if not isinstance(answer, str):
             return f"{self.expected}, got {type(answer).__name__}"
         taken = set(answer.lower()) - set(" ,()")
@@ -118,7 +118,7 @@ class Question:
         return [float(self.labels.index(taken.pop()))]
 
     def data(self) -> dict:
-        """All that the page needs to judge an answer, as plain lists and mappings."""
+        """The data with which the page grades an answer, as plain lists and mappings."""
         return {
             "kind": self.kind,
             "labels": self.labels,
@@ -140,13 +140,13 @@ def unit(value: float, digits: int) -> float:
 
 
 def near(value: float, digits: int | None) -> Value:
-    """A value and its tolerance, given how many digits are asked for; None: the value itself."""
+    """A value and its tolerance for the number of digits that is asked for; None: exact."""
     off = EXACT if digits is None else 1.001 * unit(value, digits)
     return float(value), off
 
 
 def rounded(value: float, digits: int) -> list[Value]:
-    """What rounding to some significant digits may give: up or down if it is halfway."""
+    """The possible results of rounding to some significant digits: up or down if it is halfway."""
     step = unit(value, digits)
     below = floor(value / step)
     multiples = [below * step, (below + 1) * step]
@@ -154,7 +154,7 @@ def rounded(value: float, digits: int) -> list[Value]:
 
 
 def _or_rounded(values: Sequence[float], digits: int | None, fewer: Sequence[int]):
-    """For each of some values what is near it, or it rounded to fewer digits."""
+    """For each value, the value with its tolerance or rounded to fewer digits."""
     numbers = []
     for value in values:
         fits = [near(value, digits)]
@@ -173,13 +173,13 @@ def numbers_question(
     digits: int | None = DIGITS,
     otherwise: str = UNKNOWN + HELP,
 ) -> Question:
-    """A question for a number or some numbers, with mistakes that are known as a whole.
+    """A question for one or several numbers, whose known mistakes concern the whole answer.
 
-    Two digits of the right answer come before the mistakes: three digits will tell which it was.
-    One digit says so little that a mistake comes first.
+    The right answer with two digits is tested before the mistakes, because three digits will
+    distinguish them. With one digit a mistake is tested first.
 
-    ``mistakes`` gives what to say of each value that a known mistake leads to, ``labels`` name
-    several numbers, and ``digits`` is None for whole numbers.
+    ``mistakes`` maps an explanation to the value of each known mistake, ``labels`` name several
+    numbers, and ``digits`` is None for whole numbers.
     """
     right = np.atleast_1d(np.asarray(right, float))
     wrong = {says: np.atleast_1d(np.asarray(value, float)) for says, value in mistakes.items()}
@@ -199,10 +199,10 @@ def parts_question(
     digits: int | None = DIGITS,
     kind: str = "numbers",
 ) -> Question:
-    """A question for some numbers that are judged one by one: the first wrong one is told.
+    """A question for several numbers that are graded one by one: the first wrong one is explained.
 
-    ``parts`` has for each label the right value and what to say of known mistakes. With the kind
-    "several" the numbers are 0 or 1, and labels are ticked.
+    ``parts`` has for each label the right value and the explanations of known mistakes. With the
+    kind "several" the numbers are 0 or 1, and labels are ticked.
     """
     right = [value for value, _ in parts.values()]
     exact = _or_rounded(right, digits, [])
@@ -223,7 +223,7 @@ def parts_question(
 
 
 def letters_question(right: str, wrong: Mapping[str, str]) -> Question:
-    """A choice of some letters, such as "ad"; the first that is taken or left wrongly is told."""
+    """A choice of several letters, such as "ad"; the first wrong one is explained."""
     truth = [float(letter in right) for letter in wrong]
     cases = [Case(RIGHT, _or_rounded(truth, None, []))]
     for place, says in reversed(list(enumerate(wrong.values()))):
@@ -234,7 +234,7 @@ def letters_question(right: str, wrong: Mapping[str, str]) -> Question:
 
 
 def choice_question(right: str, shows: Mapping[str, str]) -> Question:
-    """A choice of one letter; ``shows`` has what to say of every other one."""
+    """A choice of one letter; ``shows`` has the explanation of every wrong one."""
     letters = tuple(sorted({right, *shows}))
     cases = []
     for place, letter in enumerate(letters):

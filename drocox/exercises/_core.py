@@ -1,7 +1,8 @@
-"""How an answer is judged: against the right one and against known mistakes.
+"""Grading: an answer is compared with the right one and with known mistakes.
 
-A judge is a function of an answer that returns what is wrong with it, or None. The modules beside
-this one hold the judges, a module for some chapters, each registered by :func:`exercise`.
+A grader is a function of an answer that returns an explanation of what is wrong, or None. The
+modules beside this one hold the graders, each module for some chapters, registered by
+:func:`exercise`.
 """
 
 import importlib
@@ -32,7 +33,7 @@ QUIZ = "quiz-"  # how the names of quiz questions begin
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a check says; true if the answer is right."""
+    """The result of a check; true if the answer is right."""
 
     right: bool
     text: str
@@ -50,7 +51,7 @@ _questions: dict[str, Question] = {}
 
 
 def exercise(name: str) -> Callable[[Judge], Judge]:
-    """Register a judge under the name that the book uses; ``hints.toml`` has its hints."""
+    """Register a grader under the name that the book uses; ``hints.toml`` has its hints."""
 
     def register(judge: Judge) -> Judge:
         if name in _judges:
@@ -89,19 +90,10 @@ def _load(name: str) -> None:
 
 
 def check(name: str, answer: object = ...) -> Verdict:
-    """Judge an answer.
+    """Grade an answer: a number, an array or a function, as the exercise asks.
 
-    Parameters
-    ----------
-    name : str
-        The exercise, as the book names it.
-    answer : object
-        A number, an array or a function, as the exercise asks; ``...`` if there is none yet.
-
-    Returns
-    -------
-    Verdict
-        True if right; shown as one line that says what is wrong, if something is.
+    The answer ``...`` means that there is none yet. The result is true if the answer is right; it
+    is shown as one line that explains what is wrong, if anything.
     """
     _load(name)
     judge = _judges[name]
@@ -114,20 +106,7 @@ def check(name: str, answer: object = ...) -> Verdict:
 
 
 def hint(name: str, number: int = 1) -> Verdict:
-    """A hint; a larger number tells more.
-
-    Parameters
-    ----------
-    name : str
-        The exercise.
-    number : int
-        1 is the gentlest.
-
-    Returns
-    -------
-    Verdict
-        Shown as the hint.
-    """
+    """A hint for an exercise; number 1 is the gentlest, larger numbers give away more."""
     known = hints(name)
     if not 1 <= number <= len(known):
         raise ValueError(f"number is {number}; {name!r} has hints 1 to {len(known)}")
@@ -136,7 +115,7 @@ def hint(name: str, number: int = 1) -> Verdict:
 
 
 def difference(answer: object, right: object, atol: float) -> str | None:
-    """How what a function returned differs from what it should return."""
+    """How the value returned by a function differs from the right one."""
     right = np.asarray(right, float)
     try:
         answer = np.asarray(answer, float)
@@ -153,9 +132,10 @@ def difference(answer: object, right: object, atol: float) -> str | None:
 
 
 def judged_function(answer, cases: Sequence[tuple], right, mistakes, *, atol=1e-6) -> str | None:
-    """What is wrong with a function, found by calling it with the arguments of each case.
+    """An explanation of what is wrong with a function, found by calling it on each case.
 
-    A function that agrees with one of the ``mistakes`` on all cases is told what that mistake is.
+    If a function agrees with one of the ``mistakes`` on all cases, the explanation is that
+    mistake's.
     """
     if not callable(answer):
         return f"expected a function, got {type(answer).__name__}; pass it without calling it"
@@ -171,7 +151,7 @@ def judged_function(answer, cases: Sequence[tuple], right, mistakes, *, atol=1e-
         given.append(value)
 
     def differences(function):
-        """The cases in which the answer is not this function, and how it differs."""
+        """The cases in which the answer differs from this function, and how."""
         told = [
             (case, difference(value, function(*case), atol))
             for case, value in zip(cases, given, strict=True)
@@ -196,9 +176,9 @@ def asks(name: str, question: Question) -> None:
 
 
 def question(name: str) -> Question | None:
-    """The cases by which a page judges an exercise.
+    """The cases by which a page grades an exercise.
 
-    None if the answer is a function, which only a notebook can judge.
+    None if the answer is a function, which only a notebook can grade.
     """
     _load(name)
     return _questions.get(name)
@@ -211,7 +191,7 @@ def hints(name: str) -> list[str]:
 
 
 class FunctionExercise:
-    """An exercise whose answer is a function: the right one, and the mistakes that are known.
+    """An exercise whose answer is a function: the right one, and known mistakes.
 
     Calling the exercise calls the right function.
     """
@@ -227,11 +207,11 @@ class FunctionExercise:
         return self.right(*arguments, **options)
 
     def judge(self, answer: object) -> str | None:
-        """What is wrong with an answer; None if nothing is."""
+        """An explanation of what is wrong with an answer; None if nothing is."""
         return judged_function(answer, self.cases, self.right, self.mistakes, atol=self.atol)
 
     def mistake(self, text: str) -> Callable[[Callable], Callable]:
-        """Register a function that a reader may have written instead, and what to say of it."""
+        """Register a wrong function that a reader may have written, with its explanation."""
 
         def register(function: Callable) -> Callable:
             self.mistakes[text] = function

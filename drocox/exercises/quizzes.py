@@ -1,9 +1,10 @@
 """A short quiz for every chapter of parts I and II.
 
 The questions are in ``quiz_foundations.toml`` and ``quiz_method.toml``, a table for each chapter. A
-question has a text in Markdown, and then either choices by letter, the right letter, and what each
-other choice shows; or the name of a number of :func:`numbers`, and what is said of numbers that
-known mistakes give. :func:`drocox.exercises.check` judges both under names such as "quiz-dual-1".
+question has a text in Markdown, and then either choices by letter, the right letter, and an
+explanation of every other choice; or the name of a number of :func:`numbers`, and explanations of
+numbers that result from known mistakes. :func:`drocox.exercises.check` grades both under names such
+as "quiz-dual-1".
 
 >>> from drocox.exercises import quiz
 >>> [question.name for question in quiz("dual")]
@@ -39,7 +40,7 @@ class QuizQuestion:
 
     @property
     def question(self) -> Question:
-        """How an answer is judged."""
+        """The cases by which an answer is graded."""
         if self.choices:
             return choice_question(self.right, self.shows)
         known = numbers()
@@ -63,7 +64,7 @@ def _kaplan_meier(time, event, at) -> float:
 
 
 def _penalty_gradient(hazards) -> np.ndarray:
-    """Derivatives of I (Keya) without any excuse, in the scores."""
+    """Derivatives of the penalty I (Keya) with gamma = 0 with respect to the scores."""
     scores = torch.tensor(np.log(hazards), requires_grad=True)
     penalty = regularizers.individual_keya(scores.exp(), np.eye(len(hazards)), 0.0)
     return torch.autograd.grad(penalty, scores)[0].numpy()
@@ -71,7 +72,7 @@ def _penalty_gradient(hazards) -> np.ndarray:
 
 @cache
 def numbers() -> Mapping[str, float]:
-    """The numbers of the quizzes, right and wrong ones, computed."""
+    """The computed numbers of the quizzes: right answers, and the results of known mistakes."""
     e_dies = EVENT.copy()
     e_dies[4] = True
     stayed = np.arange(6) != 1

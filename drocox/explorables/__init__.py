@@ -1,8 +1,8 @@
-"""Explorables: pictures of the chapters that readers change with a slider, a choice or a button.
+"""Explorables: figures of the chapters that readers change with a slider, a choice or a button.
 
-Python computes the data and draws one plain figure, which shows on paper, in notebooks and wherever
-no script runs. On a page of the book a script of ``book/_static/explore`` puts the explorable in
-its place and draws every state from the data.
+Python computes the data and draws one static figure, which is shown on paper, in notebooks and
+wherever no script runs. On a page of the book a script of ``book/_static/explore`` replaces it by
+the explorable and draws every state from the data.
 """
 
 from drocox.explorables.ball import ball_slider

@@ -1,4 +1,4 @@
-r"""Who is next, by a model with one coefficient theta to move, and the sum of the losses beside it.
+r"""Who dies next under a model with one coefficient theta to move, and the sum of the losses.
 
 With scores :math:`f_i = \theta x_i` the bars of a death and its loss are
 
@@ -45,9 +45,9 @@ def who_is_next(
     *,
     theta: float = float(np.log(2)),
 ) -> Explorable:
-    """Four deaths and who might have died, with theta to move; the sum of the losses beside them.
+    """Four deaths with the patients at risk, theta to move, and the sum of the losses.
 
-    ``x`` is the one feature; ``theta`` is what is shown first.
+    ``x`` is the one feature; ``theta`` is the initial value.
     """
     best = best_theta(time, event, x)
 

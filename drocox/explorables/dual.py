@@ -37,7 +37,7 @@ def water_level(
 ) -> Explorable:
     """Losses as bars, the largest first, and the dual's threshold as a water level to move.
 
-    ``alpha`` and ``eta`` are what is shown first.
+    ``alpha`` and ``eta`` are the initial values.
     """
     order = np.argsort(-losses, kind="stable")
     losses = losses[order]

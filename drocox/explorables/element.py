@@ -1,4 +1,4 @@
-"""The HTML of an explorable: its data as JSON, and plain pictures for where no script runs."""
+"""The HTML of an explorable: its data as JSON, and static figures for when no script runs."""
 
 import html
 import io
@@ -23,7 +23,7 @@ STYLE = {
 
 
 class Explorable:
-    """HTML of an explorable, with a sentence in its place where only text is shown."""
+    """HTML of an explorable, with a sentence instead where only text is shown."""
 
     def __init__(self, markup: str, description: str) -> None:
         self.markup = markup
@@ -39,7 +39,7 @@ class Explorable:
 def element(
     kind: str, name: str, *, title: str, alt: str, pictures: Sequence[str], data: Mapping
 ) -> Explorable:
-    """An explorable that ``book/_static/explore/<kind>.js`` works, with the id ``explore-<name>``.
+    """An explorable run by ``book/_static/explore/<kind>.js``, with the id ``explore-<name>``.
 
     The pictures, from :func:`picture`, are shown until the script replaces them. Equal input gives
     equal bytes.
@@ -56,9 +56,10 @@ def element(
 
 
 def picture(draw: Callable[[Figure], None], width: float = 3.6, height: float = 3.1) -> str:
-    """What ``draw`` puts on an empty figure of this size in inches, as an inline SVG.
+    """The figure that ``draw`` draws, of this size in inches, as an inline SVG.
 
-    Black follows the colour of the page's text, so that the picture can be read on a dark ground.
+    Black becomes the colour of the page's text, so that the picture is readable on a dark
+    background.
     """
     with matplotlib.style.context(["default", STYLE]):
         figure = Figure(figsize=(width, height), layout="constrained", facecolor="none")
@@ -82,7 +83,7 @@ def picture(draw: Callable[[Figure], None], width: float = 3.6, height: float = 
 
 
 def rounded(values: np.ndarray | Sequence, digits: int = 6) -> list:
-    """Nested lists of numbers with so many significant digits."""
+    """Nested lists of numbers, rounded to ``digits`` significant digits."""
     return [
         rounded(value, digits) if np.ndim(value) else float(f"{value:.{digits}g}")
         for value in values

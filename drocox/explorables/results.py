@@ -48,7 +48,7 @@ def cells(table: pd.DataFrame, metric: str, *, printed: bool) -> np.ndarray:
 
 
 def limits(rows: list[np.ndarray]) -> tuple[float, float]:
-    """What an axis spans that all views share; means far from all others do not count."""
+    """Axis limits shared by all views; means far from all others are ignored."""
     mean, std = np.array(rows).reshape(-1, 2).T
     distance = np.abs(mean - np.median(mean))
     near = distance <= 8 * np.median(distance) + 1e-9
@@ -59,10 +59,10 @@ def limits(rows: list[np.ndarray]) -> tuple[float, float]:
 
 
 class Gathered:
-    """Means and deviations of all exhibits, views and metrics, and what their axes span.
+    """Means and deviations of all exhibits, views and metrics, and the limits of their axes.
 
     ``main_tables`` has two tables of :func:`drocox.paper.tables.main_table` for each exhibit, under
-    "reproduced" and "corrected"; ``titles`` says what the exhibits are called.
+    "reproduced" and "corrected"; ``titles`` has the names of the exhibits.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class Gathered:
 def results_browser(
     gathered: Gathered, *, exhibit: str = "t2", metric: str = "ci_percent", view: str = "corrected"
 ) -> Explorable:
-    """The main tables as ranked dots; exhibit, metric and view are what is shown first."""
+    """The main tables as ranked dots; exhibit, metric and view are the initial choices."""
     methods = list(protocol.METHODS)
     values = gathered.values
 

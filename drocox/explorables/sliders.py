@@ -1,6 +1,6 @@
 """Curves or bars that Python has computed for every position of one or two sliders.
 
-For what cannot be computed in a page, such as models trained on real data.
+For states that a page cannot compute, such as models trained on real data.
 """
 
 from collections.abc import Collection, Mapping, Sequence

@@ -48,9 +48,9 @@ def by_year(time: np.ndarray, weights: np.ndarray) -> np.ndarray:
 def state(
     losses: np.ndarray, alpha: float, time: np.ndarray, event: np.ndarray, old: np.ndarray
 ) -> dict:
-    """The adversary's threshold and weights, and everything that the page says about them.
+    """The adversary's threshold and weights, and all numbers that the page shows about them.
 
-    ``old`` is the percentage of all weight that patients over 65 get; ``early`` and ``bars`` are
+    ``old`` is the percentage of all weight on patients over 65; ``early`` and ``bars`` are
     percentages of the deaths' weight: on the earliest tenth of the deaths, and by year and age.
     """
     tensor = torch.tensor(losses)
@@ -72,7 +72,7 @@ def state(
 
 
 def dots(axes: Axes, x: np.ndarray, y: np.ndarray, size: float, colour: str) -> None:
-    """Dots as the round ends of lines without length: one path, an eighth of a scatter's bytes."""
+    """Dots as round caps of lines of length 0: one path, an eighth of a scatter's bytes."""
     points = np.repeat(np.column_stack([x, y]), 2, axis=0)
     codes = np.tile([Path.MOVETO, Path.LINETO], len(x))
     ink = {"edgecolor": colour, "alpha": 0.7, "linewidth": size, "capstyle": "round"}
@@ -82,9 +82,9 @@ def dots(axes: Axes, x: np.ndarray, y: np.ndarray, size: float, colour: str) -> 
 def who_gets_the_weight(
     losses: np.ndarray, time: np.ndarray, event: np.ndarray, old: np.ndarray
 ) -> Explorable:
-    """Losses of all deaths and who has weight, with alpha to move and training to switch on.
+    """Losses and weights of all deaths, with alpha to move and training to switch on.
 
-    ``losses`` are those of :func:`losses_by_alpha`, times are in years, ``old`` is over 65.
+    ``losses`` are those of :func:`losses_by_alpha`, times are in years, ``old`` marks age over 65.
     """
     before = [state(losses[COX], alpha, time, event, old) for alpha in ALPHAS]
     after = [state(row, alpha, time, event, old) for row, alpha in zip(losses, ALPHAS, strict=True)]
