@@ -65,7 +65,7 @@ def test_every_page_of_the_contents_exists_and_no_page_is_forgotten():
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS, ids=name)
-def test_twin_is_in_step(chapter):
+def test_twin_is_up_to_date(chapter):
     assert twins.problem(chapter) == ""
 
 
@@ -257,7 +257,7 @@ def test_no_text_is_folded_with_a_solution_that_is_not_its_own(chapter):
         ("{glue:text}`nothing`", "'nothing'"),
     ],
 )
-def test_what_has_no_plain_form_is_an_error(text, what):
+def test_markup_without_a_translation_is_an_error(text, what):
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell(text)])
     with pytest.raises(plain.Untranslated, match=re.escape(what)):
         plain.cells(notebook, CHAPTERS[0], {})
@@ -285,7 +285,7 @@ def code_cell(notebook, index):
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS, ids=name)
-def test_twin_tells_nothing_about_the_machine(chapter):
+def test_twins_do_not_reveal_the_machine(chapter):
     text = chapter.with_suffix(".ipynb").read_text(encoding="utf8")
     assert not PERSONAL.search(text)
     assert str(ROOT) not in text
@@ -438,7 +438,7 @@ def test_a_computed_table_comes_as_csv(small_site):
     assert rows == [",a,a", '"x, y",-1,2', '"x, y",3,4.01']
 
 
-def test_what_is_mended_in_a_page(small_site):
+def test_accessibility_of_a_page_is_mended(small_site):
     page = (small_site / "alpha.html").read_text(encoding="utf8")
     assert "95\N{NO-BREAK SPACE}% and 1\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}2" in page
     assert '>95</span> <span class="pre">%<' in page  # code stays as it is
@@ -539,7 +539,7 @@ def shown(svg):
     return nbformat.v4.new_output("display_data", data={twins.SVG: svg})
 
 
-def test_what_a_cell_prints_in_pieces_is_one_text():
+def test_output_printed_in_pieces_is_joined():
     cell = nbformat.v4.new_code_cell("", outputs=[stream("2.12 "), stream("and"), shown("<svg/>")])
     cell.outputs += [stream("b"), stream("c", "stderr")]
     bookbuild.merge_streams(nbformat.v4.new_notebook(cells=[cell]))

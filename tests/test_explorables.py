@@ -236,7 +236,7 @@ def test_a_plain_figure_shows_without_scripts(show, name):
 
 @pytest.mark.parametrize("name", sorted(EXPLORABLES))
 @pytest.mark.parametrize("width", [360, 1280])
-def test_everything_has_a_name_and_fits(show, name, width):
+def test_every_control_is_named_and_fits_the_screen(show, name, width):
     page = show(EXPLORABLES[name](), width=width).page
     if page.locator("input[type=radio]").count():  # a guess comes first
         page.locator("input[type=radio]").first.check()

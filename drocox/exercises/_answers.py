@@ -77,7 +77,7 @@ class Question:
             return 'expected letters in one string such as "ab"'
         return f"expected {len(self.labels)} numbers" if self.labels else "expected a number"
 
-    def judge(self, answer: object) -> str | None:
+    def grade(self, answer: object) -> str | None:
         """An explanation of what is wrong with an answer; None if nothing is."""
         numbers = self._read_letters(answer) if self.letters else self._read_numbers(answer)
         if isinstance(numbers, str):

@@ -45,28 +45,28 @@ class Verdict:
         return self.text
 
 
-Judge = Callable[[object], str | None]
-_judges: dict[str, Judge] = {}
+Grader = Callable[[object], str | None]
+_graders: dict[str, Grader] = {}
 _questions: dict[str, Question] = {}
 
 
-def exercise(name: str) -> Callable[[Judge], Judge]:
+def exercise(name: str) -> Callable[[Grader], Grader]:
     """Register a grader under the name that the book uses; ``hints.toml`` has its hints."""
 
-    def register(judge: Judge) -> Judge:
-        if name in _judges:
+    def register(grader: Grader) -> Grader:
+        if name in _graders:
             raise ValueError(f"two exercises are called {name!r}")
-        _judges[name] = judge
-        return judge
+        _graders[name] = grader
+        return grader
 
     return register
 
 
 @cache
-def _all() -> Mapping[str, Judge]:
+def _all() -> Mapping[str, Grader]:
     for module in MODULES:
         importlib.import_module(f"drocox.exercises.{module}")
-    return _judges
+    return _graders
 
 
 @cache
@@ -82,10 +82,10 @@ def names() -> list[str]:
 def _load(name: str) -> None:
     """Import modules until one has an exercise of this name."""
     for module in MODULES:
-        if name in _judges:
+        if name in _graders:
             return
         importlib.import_module(f"drocox.exercises.{module}")
-    if name not in _judges:
+    if name not in _graders:
         raise ValueError(f"no exercise is called {name!r}; drocox.exercises.names() lists them")
 
 
@@ -96,11 +96,11 @@ def check(name: str, answer: object = ...) -> Verdict:
     is shown as one line that explains what is wrong, if anything.
     """
     _load(name)
-    judge = _judges[name]
+    grader = _graders[name]
     if answer is ... or answer is None:
         says = NO_ANSWER
     else:
-        says = judge(answer) or RIGHT
+        says = grader(answer) or RIGHT
     mark = MARKS.get(says, CROSS)
     return Verdict(says == RIGHT, f"{mark} {name}: {says}")
 
@@ -131,7 +131,7 @@ def difference(answer: object, right: object, atol: float) -> str | None:
     return UNKNOWN + HELP
 
 
-def judged_function(answer, cases: Sequence[tuple], right, mistakes, *, atol=1e-6) -> str | None:
+def graded_function(answer, cases: Sequence[tuple], right, mistakes, *, atol=1e-6) -> str | None:
     """An explanation of what is wrong with a function, found by calling it on each case.
 
     If a function agrees with one of the ``mistakes`` on all cases, the explanation is that
@@ -171,7 +171,7 @@ def judged_function(answer, cases: Sequence[tuple], right, mistakes, *, atol=1e-
 
 def asks(name: str, question: Question) -> None:
     """Register an exercise whose answer is data."""
-    exercise(name)(question.judge)
+    exercise(name)(question.grade)
     _questions[name] = question
 
 
@@ -201,14 +201,14 @@ class FunctionExercise:
         self.right = right
         self.atol = atol
         self.mistakes: dict[str, Callable] = {}
-        exercise(name)(self.judge)
+        exercise(name)(self.grade)
 
     def __call__(self, *arguments, **options):
         return self.right(*arguments, **options)
 
-    def judge(self, answer: object) -> str | None:
+    def grade(self, answer: object) -> str | None:
         """An explanation of what is wrong with an answer; None if nothing is."""
-        return judged_function(answer, self.cases, self.right, self.mistakes, atol=self.atol)
+        return graded_function(answer, self.cases, self.right, self.mistakes, atol=self.atol)
 
     def mistake(self, text: str) -> Callable[[Callable], Callable]:
         """Register a wrong function that a reader may have written, with its explanation."""

@@ -26,7 +26,7 @@ asks(
 
 @asks_function("optimum-bound", [(1.0, 0.5, 1.0), (2.0, 0.2, 3.0), (0.5, 1.0, 1.5)])
 def lower_bound(F, decrement, M, *, scale=1.0):
-    """F less ω(λM)/M², or nothing at all from λM = 1 on."""
+    """F minus ω(λM)/M², or −∞ from λM = 1 on."""
     s = decrement * M
     if s >= 1:
         return -np.inf
@@ -166,7 +166,7 @@ _codes = np.array([0, 1, 0, 1, 1, 2, 0])
 
 @asks_function("groups-regret", [(_common, _own, _d, _codes)])
 def regret(common, own, event, codes):
-    """What each group loses by the common model, per death."""
+    """Regret of each group under the common model, per death."""
     return np.bincount(codes, common - own) / np.bincount(codes, event)
 
 

@@ -34,7 +34,7 @@ asks("curves-weights", _month_six())
 
 
 def _observed_over_expected(hazards, at_risk, time, event, members):
-    """Events of the members, by what hazards and a baseline lead to expect; who fills risk sets."""
+    """Observed over expected events of the members, with hazards ``at_risk`` in the risk sets."""
     jumps = event / (at_risk * (time >= time[:, None])).sum(axis=1)
     expected = hazards * (jumps * (time <= time[:, None])).sum(axis=1)
     return event[members].sum() / expected[members].sum()
@@ -80,14 +80,14 @@ def _noticed() -> Question:
     six = SurvivalData.from_frame(SIX, time="time", event="event", groups=["group"])
     metrics = {"c-index": "c_index", "AUC": "auc", "LPL": "lpl", "IBS": "ibs"}
 
-    def judge(scores):
+    def metrics_of(scores):
         values = evaluate(six, six, scores, scores, "group")
         return np.array([values[metric] for metric in metrics.values()])
 
-    before = judge(SCORES)
+    before = metrics_of(SCORES)
     noticed = np.zeros(4)
     for changed in (SCORES + 5, 2 * SCORES, SCORES**3):
-        noticed += np.abs(judge(changed) - before) > 1e-9
+        noticed += np.abs(metrics_of(changed) - before) > 1e-9
     order = dict.fromkeys((1, 2, 3), "does any of the three change who has the higher score?")
     moved = "what does moving do to a ratio of hazards, and to the baseline beside it?"
     lpl = {3: moved, 0: "it is made of ratios of hazards, not of ranks"}

@@ -128,13 +128,13 @@ def _fold_cases():
 
 
 def _losses_in_company(scores, event, company):
-    """Minus the log of a patient's share in a company, row by row; 0 for the censored."""
+    """Minus the log of a patient's share of the hazards in each row; 0 for the censored."""
     return event * (np.log(company @ np.exp(scores)) - scores)
 
 
 @asks_function("split-folds", _fold_cases())
 def fold_losses(scores, time, event, fold):
-    """Compared are those of other folds who are at risk, and the patient."""
+    """The comparison is with the patients at risk in other folds, and the patient."""
     others = (fold != fold[:, None]) & (time >= time[:, None])
     return _losses_in_company(scores, event, others + np.eye(len(fold)))
 

@@ -110,7 +110,7 @@ asks(
 
 @asks_function("dual-weights", [(LOSSES, 0.4), (OTHERS, 0.9), (OTHERS, -0.5)])
 def dual_weights(losses, eta):
-    """Weights in proportion to what is above the threshold."""
+    """Weights proportional to the excess over the threshold."""
     return _share(_over(losses, eta))
 
 
@@ -205,7 +205,7 @@ asks(
 
 @asks_function("who-effective-size", [(_share(OTHERS),), (_share(LOSSES),), (np.full(5, 0.2),)])
 def effective_size(q):
-    """How many patients of equal weight there would have to be."""
+    """The effective number of patients: as many of equal weight."""
     return 1 / np.sum(q**2)
 
 

@@ -80,7 +80,7 @@ def test_a_ball_covers_groups_of_the_protected_share_and_no_smaller_ones(rule, a
         assert (worst > 1 - 1e-5) == (size == covered)
 
 
-def test_labels_are_turned_round_and_equal_shares_are_equal_balls():
+def test_nominal_alpha_inverts_the_protected_share():
     for share in (0.006, 0.1, 0.5, 0.9):
         for rule in ("paper", "definition", "sharp", "cvar"):
             assert protected_share(nominal_alpha(share, rule), rule) == pytest.approx(share)
@@ -264,7 +264,7 @@ def test_cvar_beyond_the_share_of_events_is_fitted_as_cox():
     assert np.abs(methods.fit(part, "CVaR", 0.5 * event.mean(), "g") - cox).max() > 1e-3
 
 
-def test_what_does_not_depend_on_the_attribute_is_fitted_once():
+def test_fits_that_do_not_depend_on_the_attribute_are_shared():
     X, time, event = patients()
     part = part_of(X, time, event, np.arange(40) % 2)
     part.data.groups["h"] = (np.arange(40) < 20).astype(int)
@@ -343,7 +343,7 @@ def censoring_curve(time, event, at):
     return share
 
 
-def test_the_weighted_gap_is_that_of_a_loop_over_pairs_and_so_without_a_patient():
+def test_the_weighted_gap_and_its_jackknife_equal_a_loop_over_pairs():
     held_out, codes = scored_patients(n=60)
     found = weighted_gap(held_out, codes)
     assert found.value == pytest.approx(literal_weighted_gap(held_out, codes))
@@ -353,7 +353,7 @@ def test_the_weighted_gap_is_that_of_a_loop_over_pairs_and_so_without_a_patient(
 
 
 @pytest.mark.slow
-def test_censoring_makes_a_gap_that_weights_take_away():
+def test_weights_remove_a_gap_that_is_due_to_censoring():
     rng = np.random.default_rng(0)
     n = 12_000
     codes = np.arange(n) % 2
@@ -369,7 +369,7 @@ def test_censoring_makes_a_gap_that_weights_take_away():
     assert abs(weighted_gap(early, codes).value) < 0.5 * abs(plain)
 
 
-def test_figures_of_repeats_are_averaged_and_compared_on_the_same_patients():
+def test_metrics_of_repeats_are_averaged_and_compared_on_the_same_patients():
     held_out, codes = scored_patients()
     other, _ = scored_patients(seed=1)
     other = replace(held_out, scores=other.scores)
@@ -453,7 +453,7 @@ def test_studies_are_swept_resumed_and_verified(tiny, tmp_path, monkeypatch):
     assert run.verify(out=tmp_path, jobs=1)[0].startswith("rivals: seer-2: value")
 
 
-def test_jobs_have_names_of_their_own():
+def test_jobs_have_unique_names():
     for name in STUDIES:
         jobs = run.jobs_of(name)
         assert len({job.name for job in jobs}) == len(jobs)
@@ -500,7 +500,7 @@ def test_a_broken_rival_is_found(monkeypatch):
     assert any(problem.startswith("seer-ridge Cox: c: ") for problem in problems)
 
 
-def test_a_row_that_says_nothing_of_its_stability_is_compared(tiny):
+def test_rows_without_stability_are_compared(tiny):
     rows = run.run_job(run.Job("rivals", "invented"))
     assert (rows["moved"] == 0).all() and list(rows)[:2] == ["study", "job"]
     assert "dataset" not in rows
@@ -514,19 +514,27 @@ def test_losses_of_the_tests_are_those_of_the_package():
     )
 
 
-def test_no_floor_imports_the_one_above():
-    """Only the command line and the door to the package are for all of them."""
-    for_all = ("cli.py", "__init__.py")
+def test_imports_go_one_way():
+    """Library, reproduction, studies, notebooks; only ``__init__`` and ``cli`` look upward."""
+    upward_too = ("cli.py", "__init__.py")
     package = Path(store.__file__).parents[1]
-    library = [file for file in package.glob("*.py") if file.name not in for_all]
-    paper = [file for file in (package / "paper").glob("*.py") if file.name not in for_all]
+    notebooks = "exercises|explorables|bookstyle"
+    library = [
+        file
+        for file in package.glob("*.py")
+        if file.name not in upward_too and file.stem not in notebooks.split("|")
+    ]
+    paper = [file for file in (package / "paper").glob("*.py") if file.name not in upward_too]
     beyond = list((package / "beyond").glob("*.py"))
-    chapters = "paper|beyond|chapters"
-    above = {chapters: library, "beyond|chapters": paper, "chapters": beyond}
-    for floor, files in above.items():
+    importers = {
+        f"paper|beyond|{notebooks}": library,
+        f"beyond|{notebooks}": paper,
+        notebooks: beyond,
+    }
+    for above, files in importers.items():
         upward = re.compile(
-            rf"^\s*(from|import) drocox\.({floor})\b|from drocox import .*\b({floor})\b"
-            rf"|[\"']drocox\.({floor})\b",  # nor by a string
+            rf"^\s*(from|import) drocox\.({above})\b|from drocox import .*\b({above})\b"
+            rf"|[\"']drocox\.({above})\b",  # nor by a string
             re.MULTILINE,
         )
         assert len(files) > 4

@@ -31,7 +31,7 @@ def test_one_effect_per_data_set(runs):
     assert (evidence.effects(runs, "c_diff", learning.COX)["se"] == 0.01).all()
 
 
-def test_what_is_not_certified_is_left_out(runs):
+def test_uncertified_models_are_left_out(runs):
     rows = runs.copy()
     bad = (rows["dataset"] == "zinc") & (rows["method"] == "DRO-COX")
     rows.loc[bad, "certificate"] = 1e-3
@@ -88,7 +88,7 @@ def test_tables_have_every_model(runs):
     assert set(attributes.index.get_level_values(0)) == {"sex", "age"}  # too few know race
 
 
-def test_share(runs):
+def test_share_of_the_gap_that_closes(runs):
     assert evidence.share_of_gap(runs).value == pytest.approx(0.2)
 
 

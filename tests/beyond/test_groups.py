@@ -45,7 +45,7 @@ def _without_derivatives(function, d):
 
 
 @pytest.mark.parametrize("family", list(groups.TOLD_FAMILIES))
-def test_groups_are_few_large_and_told_for_anybody(patients, family):
+def test_groups_are_few_large_and_recognised_among_other_patients(patients, family):
     half = patients.subset(slice(0, 300))
     found = described.found_groups(half, family)
     masks = np.array([group(patients) for group in found.values()])
@@ -117,7 +117,7 @@ def test_regret_is_the_minimum_of_the_literal_maximum(few):
     assert np.allclose(coef, point, atol=1e-4)
 
 
-def test_everybody_decides_what_groups_cannot_see(few):
+def test_the_loss_of_everybody_determines_what_groups_leave_open(few):
     drawn, _ = few
     side = drawn.X[:, 0] > 0
     X = np.column_stack([drawn.X[:, 1], side])
@@ -168,7 +168,7 @@ def test_a_loss_is_the_risk_set_and_at_most_the_range_of_scores(few):
         assert np.abs(apart).max() <= np.ptp(f)
 
 
-def test_likelihood_of_a_group_and_without_each_patient(few):
+def test_likelihood_of_a_group_and_its_jackknife(few):
     drawn, members = few
     rng = np.random.default_rng(1)
     f = 0.3 * rng.standard_normal(50)
@@ -216,7 +216,7 @@ def test_planted_patients_are_what_the_design_says():
 
 
 @pytest.mark.parametrize("design", list(groups.DESIGNS))
-def test_censoring_leaves_the_share_of_deaths_that_is_asked_for(design):
+def test_the_censoring_rate_gives_the_wanted_share_of_deaths(design):
     n = 40_000
     minority = np.arange(n) < 0.2 * n
     for events in (0.8, 0.45, 0.15):
@@ -256,7 +256,7 @@ def test_cvar_is_left_out_where_it_is_cox(patients):
 
 
 @pytest.mark.slow
-def test_each_share_of_seen_deaths_is_a_job_with_one_yardstick():
+def test_each_share_of_observed_deaths_is_a_job_with_the_same_test_patients():
     names = {"-".join(map(str, job.values())) for job in censoring.jobs()}
     assert len(names) == len(censoring.jobs())
     tables = {seen: censoring.rows("other-early", seen, 1) for seen in (1.0, 0.3)}
@@ -270,7 +270,7 @@ def test_each_share_of_seen_deaths_is_a_job_with_one_yardstick():
 
 
 @pytest.mark.slow
-def test_jobs_have_names_of_their_own_and_rows_repeat():
+def test_jobs_have_unique_names_and_rows_are_reproducible():
     names = {"-".join(map(str, job.values())) for job in groups.jobs()}
     assert len(names) == len(groups.jobs())
     job = {"design": "other-early", "share": 0.2, "n": 300, "marker": 1.0, "draw": 1}

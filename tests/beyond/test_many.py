@@ -61,7 +61,7 @@ def literal_half(patients, rows_a, rows_b, drop=None):
     return out
 
 
-def test_against_literal_loops():
+def test_metrics_equal_literal_loops():
     patients = controls.invented(120, 0.3, seed=5)
     sex_only = dataclasses.replace(patients, attributes={"sex": patients.attributes["sex"]})
     row = many.study(sex_only, BOTH, splits=[0]).iloc[-1]
@@ -85,7 +85,7 @@ def test_against_literal_loops():
     assert row["closing_se"] == pytest.approx(errors[1], rel=1e-6)
 
 
-def test_columns(rows):
+def test_columns_of_the_study(rows):
     first = ["method", "alpha", "rule", "penalty", "patients", "events", "features", "attribute"]
     then = ["c", "c_se", "c_diff", "c_diff_se", "gap", "closing", "closing_se", "guard"]
     then += ["guard_se", "worst_own", "worst_own_diff", "worst_own_diff_se", "ibs", "slope"]
@@ -100,7 +100,7 @@ def test_columns(rows):
     assert tuned.between(0.1, 0.5).all()
 
 
-def test_closing_and_guard(rows):
+def test_joint_closing_and_guard_are_means_over_attributes(rows):
     both = rows.groupby("method", sort=False)[["closing", "guard"]].mean()
     joint = rows.groupby("method", sort=False)[["joint_closing", "joint_guard"]].mean()
     np.testing.assert_allclose(both, joint)
@@ -121,14 +121,14 @@ def test_variance_is_the_mean_of_the_splits(patients):
         np.testing.assert_allclose(two[f"{name}_se"] ** 2, variances, rtol=1e-9, atol=1e-15)
 
 
-def test_order_of_rows_means_nothing(patients):
+def test_the_order_of_rows_has_no_influence(patients):
     shuffled = patients.subset(np.random.default_rng(1).permutation(len(patients))).in_order()
     np.testing.assert_array_equal(shuffled.data.time, patients.data.time)
     again = many.study(shuffled, BOTH, splits=[0])
     pd.testing.assert_frame_equal(again, many.study(patients, BOTH, splits=[0]))
 
 
-def test_other_outcomes_of_b_change_nothing_that_a_decides(patients):
+def test_outcomes_of_b_do_not_influence_what_is_learned_on_a(patients):
     rows_a, rows_b = next(cohorts.halves(patients.data.event, 0))
     data = patients.data
     time, event = data.time.copy(), data.event.copy()
@@ -150,7 +150,7 @@ def test_other_outcomes_of_b_change_nothing_that_a_decides(patients):
         np.testing.assert_array_equal(before.models[setting].coef, after.models[setting].coef)
 
 
-def test_halves_are_even(patients):
+def test_halves_are_stratified_by_event(patients):
     event = patients.data.event
     for split in range(many.SPLITS):
         (a, b), (b_again, a_again) = cohorts.halves(event, split)
@@ -224,7 +224,7 @@ def test_pairs_by_matrix():
         np.testing.assert_allclose(moves[:, k], gap.without - gap.value, atol=1e-9)
 
 
-def test_labels_as_they_are_give_the_study(patients, rows):
+def test_unpermuted_labels_give_the_results_of_the_study(patients, rows):
     order = np.arange(len(patients))
     labels = controls.permuted(patients, order[:, None], splits=[0, 1]).iloc[0]
     study = rows[(rows["method"] == "DRO-COX") & (rows["rule"] == "sharp")].iloc[0]
@@ -233,7 +233,7 @@ def test_labels_as_they_are_give_the_study(patients, rows):
 
 
 @pytest.mark.slow
-def test_errors_without_groups(patients):
+def test_permuted_labels_are_rarely_significant(patients):
     rng = np.random.default_rng(0)
     orders = np.column_stack([rng.permutation(len(patients)) for _ in range(200)])
     rows = controls.permuted(patients, orders)

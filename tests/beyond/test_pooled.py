@@ -38,7 +38,7 @@ def literal_loglik(effect, se, tau2):
     return out - 0.5 * np.log(w.sum())
 
 
-def test_published_numbers():
+def test_a_published_meta_analysis_is_reproduced():
     effect, se = bcg()
     result = pooled.pool(effect, se)
     assert result.mean == pytest.approx(-0.7145, abs=5e-5)
@@ -48,7 +48,7 @@ def test_published_numbers():
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_literal_maximum(seed):
+def test_tau2_is_the_maximum_of_the_literal_likelihood(seed):
     rng = np.random.default_rng(seed)
     k = int(rng.integers(3, 30))
     se = rng.uniform(0.1, 2.0, k)
@@ -159,6 +159,6 @@ def test_share_closed():
 @pytest.mark.parametrize(
     ("effect", "se"), [([1, 2], [1, 1]), ([1, 2, 3], [1, 0, 1]), ([1, np.nan, 3], [1, 1, 1])]
 )
-def test_refuses(effect, se):
+def test_bad_input_is_refused(effect, se):
     with pytest.raises(ValueError, match="effect and se"):
         pooled.pool(effect, se)

@@ -141,7 +141,7 @@ def test_groups_of_an_attribute_must_be_large_enough():
         survset.eligible(data, "height")
 
 
-def test_what_cannot_be_loaded_is_said(monkeypatch, tmp_path):
+def test_data_sets_that_cannot_be_loaded_raise_clear_errors(monkeypatch, tmp_path):
     with pytest.raises(ValueError, match="data set"):
         survset.load("cancers")
     with pytest.raises(ValueError, match="vary in time"):

@@ -1,7 +1,7 @@
 """Every check of an exercise passes the right answer and tells a reader what a mistake is.
 
 The answers, in ``answers/``, are plain code as a reader would write it. They share nothing with the
-judges: neither the right ones nor the mistakes.
+graders: neither the right ones nor the mistakes.
 """
 
 import re
@@ -81,7 +81,7 @@ def test_every_right_answer_may_be_rounded(name):
 
 
 @pytest.mark.parametrize("name", ANSWERS)
-def test_each_mistake_is_told_what_it_is(name):
+def test_each_known_mistake_is_explained(name):
     for verdict, (_, fragment) in zip(verdicts(name), ANSWERS[name][1], strict=True):
         assert not verdict
         assert fragment in verdict.text
@@ -152,7 +152,7 @@ def test_every_stub_says_how_many_digits_are_asked_for():
         ("cox-loss-gradient", lambda f, t, e: f, "for the input"),
     ],
 )
-def test_odd_answers(name, answer, said):
+def test_odd_answers_get_a_clear_message(name, answer, said):
     assert said in repr(check(name, answer))
 
 

@@ -204,7 +204,7 @@ def test_expressions_have_their_value(page, text):
 @pytest.mark.parametrize(
     "text", ["", "soon", "1 2", "1,2,3", "log 4", "(1", "1)", "2 +", "constructor"]
 )
-def test_what_is_no_number_is_text(page, text):
+def test_answers_that_are_not_numbers_are_text(page, text):
     (told,) = page.evaluate(ANSWER, ["log-rank-six", [[text]]])
     assert told == (said("log-rank-six", "soon") if text else said("log-rank-six", ...))
 

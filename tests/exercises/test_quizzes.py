@@ -59,7 +59,7 @@ def test_every_chapter_of_parts_one_and_two_has_one():
 
 
 @pytest.mark.parametrize("asked", CHOICES, ids=ids(CHOICES))
-def test_a_choice_is_told_what_it_shows(asked):
+def test_every_choice_is_explained(asked):
     assert len(asked.choices) >= 3
     assert set(asked.shows) == set(asked.choices) - {asked.right}
     for letter in asked.choices:

@@ -37,7 +37,7 @@ def ledger():
     return claims.ledger()
 
 
-def test_every_claim_has_a_judge_and_a_chapter():
+def test_every_claim_is_counted_and_has_a_chapter():
     assert list(claims.claims()) == [f"C{i}" for i in range(1, 21)]
     assert set(claims.claims()) == set(claims.COUNTS)
     for claim in claims.claims().values():
@@ -62,7 +62,7 @@ def test_verdicts_are_the_recorded_ones(ledger, name):
         (6, 6, "unknown"),
     ],
 )
-def test_thresholds(value, of, expected):
+def test_verdicts_follow_the_thresholds(value, of, expected):
     assert claims.verdict(claims.claims()["C5"], claims.Count(value, of)) == expected
 
 
@@ -154,7 +154,7 @@ def test_recurrence_by_hand():
     assert np.isnan(claims.recurrence(claim, count._replace(resampled=())))
 
 
-def test_a_not_says_what_could_have_been_detected(ledger):
+def test_a_claim_that_is_not_reproduced_states_what_was_detectable(ledger):
     rows = ledger[(ledger["verdict"] == "not") & ledger["id"].isin(claims.COMPARISON_OF)]
     assert len(rows) and rows["detectable"].str.fullmatch(r"[\d.e-]+ to [\d.e-]+").all()
     others = ledger.drop(index=rows.index)
@@ -162,7 +162,7 @@ def test_a_not_says_what_could_have_been_detected(ledger):
     assert set(others[others["verdict"] == "not"]["id"]) <= {"C12", "C15"}  # no two methods there
 
 
-def test_judges_can_say_no(monkeypatch, no_memory):
+def test_no_fairness_claim_holds_for_unfair_runs(monkeypatch, no_memory):
     """With all DRO runs made less fair than the baselines, no fairness claim survives."""
     real = tables.exhibit_runs
 
@@ -235,7 +235,7 @@ def test_alpha_trades_from_a_correlation_of_one_half_on(monkeypatch, rho, expect
     assert claims.COUNTS["C15"]("corrected").value == expected
 
 
-def test_judges_read_the_store_they_are_given(monkeypatch, no_memory, tmp_path):
+def test_counts_read_the_given_store(monkeypatch, no_memory, tmp_path):
     runs = invented.runs(repeats=(1, 2))
     asked = []
 

@@ -68,7 +68,7 @@ def test_against_literal_t_tests():
         assert longer.loc[name, "sum_p"] == pytest.approx(2 * stats.t.sf(abs(statistic), 9))
 
 
-def test_words_by_hand():
+def test_verdict_words_by_hand():
     difference = np.array([3.0, -3.0, 3.0, -3.0, 3.0, -3.0, 1.0, 1.0])
     total = np.array([3.0, -3.0, -3.0, 3.0, 1.0, -1.0, 3.0, 1.0])
     expected = 2 * [comparisons.CLOSER] + 2 * [comparisons.FARTHER] + 2 * [comparisons.MOVED]
@@ -76,7 +76,7 @@ def test_words_by_hand():
     assert comparisons.verdict_words(difference, total, 2.0).tolist() == expected
 
 
-def test_support_by_age():
+def test_gaps_of_support_by_age():
     """The one firm shift, from the table's runs by plain formulas."""
     runs = tables.main_runs("support", "age", protocol="corrected")
     gap = runs.pivot(index="repeat", columns="method", values="test_ci_signed_age")
@@ -116,7 +116,7 @@ def test_chosen_runs_are_those_of_the_tables(selection, tune_by):
         np.testing.assert_allclose(found, table["mean"])
 
 
-def test_the_fairest_of_several_stands_for_all():
+def test_of_several_methods_the_fairest_is_compared():
     runs = tables.main_runs("seer", "race", protocol="corrected")
     wide = runs.pivot(index="repeat", columns="method", values="test_ci_signed_race")
     linear_baselines = [name for name in comparisons.BASELINE if name.startswith("Cox")]
@@ -130,14 +130,14 @@ def test_the_fairest_of_several_stands_for_all():
 
 
 @pytest.mark.parametrize("gaps", [(0.0, 0.0), (3.0, 3.0), (3.0, -3.0), (9.0, -9.0)])
-def test_models_that_are_as_unequal_as_each_other(gaps):
+def test_equal_gaps_are_told_apart_in_at_most_five_percent(gaps):
     """Neither is closer to equal: said in at most 5 %, up to binomial error."""
     rate = rates(*gaps)
     at_most = 0.05 + 3 * np.sqrt(0.05 * 0.95 / 4000)
     assert rate[comparisons.CLOSER] + rate[comparisons.FARTHER] < at_most
 
 
-def test_a_gap_that_changes_its_side_is_not_called_closing():
+def test_a_gap_that_changes_sign_is_not_called_closer():
     rate = rates(3.0, -3.0)
     assert rate[comparisons.MOVED] > 0.9
 
@@ -148,7 +148,7 @@ def test_a_gap_that_closes_is_found():
     assert rates(0.0, 6.0)[comparisons.FARTHER] > 0.9
 
 
-def test_a_family_is_wrong_together_in_five_percent():
+def test_simultaneous_intervals_err_in_at_most_five_percent_of_tables():
     """Fourteen comparisons without an effect: one of them moves in at most 5 % of tables."""
     values = repeats(3.0, 3.0, 14 * 1000)
     names = [str(i) for i in range(14 * 1000)]
@@ -220,6 +220,6 @@ def test_leads_by_hand():
         assert row["half"] == pytest.approx(half)
 
 
-def test_folded_leads_are_refused():
+def test_leads_in_absolute_imparity_are_refused():
     with pytest.raises(ValueError, match=r"comparisons\.gaps"):
         comparisons.leads("ci_percent")

@@ -24,7 +24,7 @@ def fidelity():
     return tables.fidelity_table()
 
 
-def test_every_published_row_is_held_against_every_rule_that_applies(fidelity):
+def test_every_published_row_is_compared_with_every_rule_that_applies(fidelity):
     rows = fidelity.groupby(["exhibit", "model", "method"])["rule"].nunique()
     assert len(rows) == 62
     # baselines have no named alpha, and only nonlinear SPLIT was trained without a gradient
@@ -34,7 +34,7 @@ def test_every_published_row_is_held_against_every_rule_that_applies(fidelity):
     assert cells["recovered"].sum() == 558 and cells["distance"].notna().all()
 
 
-def test_recovered_rules_are_what_the_principle_gives(fidelity):
+def test_recovered_rules_follow_from_the_principle(fidelity):
     """The paper's rule, in either reading, if within 1 SD; else the nearest, test data last."""
     found = {}
     for (_, where, model, method), part in fidelity.groupby(
@@ -61,7 +61,7 @@ def test_matched_rows_stay_matched(fidelity, exhibit, method):
     assert row.loc[row["recovered"], "distance"].item() < 0.15
 
 
-def test_every_row_comes_back(fidelity):
+def test_every_published_row_is_reproduced(fidelity):
     """All 62 within 1 SD on average, and more than nine tenths of the 558 cells."""
     recovered = fidelity[fidelity["recovered"]]
     assert len(recovered) == 62 and (recovered["distance"] <= 1).all()
@@ -78,13 +78,13 @@ def test_the_ten_rows_of_nonlinear_split_need_the_missing_gradient(fidelity):
     assert fidelity[~deep]["rule"].ne("no gradient").all()
 
 
-def test_the_points_of_the_figure_come_back():
+def test_the_points_of_the_figure_are_reproduced():
     points = pd.concat([tables.alpha_table(d) for d in ATTRIBUTES]).dropna(subset="paper_mean")
     assert len(points) == 90
     assert ((points["mean"] - points["paper_mean"]).abs() <= points["paper_std"]).all()
 
 
-def test_two_rows_come_back_with_test_data_only():
+def test_two_rows_are_reproduced_only_with_test_data():
     """The default selection everywhere is the stated rule, and it reads validation columns only."""
     by_test = {name for name, rule in selection.SELECTION_RULES.items() if rule.part == "test"}
     assert by_test == {"test CI", "test F_A"}

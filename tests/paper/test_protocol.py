@@ -306,7 +306,7 @@ def test_other_patients_can_be_prepared():
     assert len(halved.train) + len(halved.val) + len(halved.test) == len(fewer)
 
 
-def test_corrected_features_know_nothing_of_test_rows(monkeypatch):
+def test_corrected_features_do_not_depend_on_test_rows(monkeypatch):
     data, before = drocox.load_dataset("flc"), prepare("corrected", "flc", 1)
     published = prepare("as_published", "flc", 1)
     changed = data.X.copy()

@@ -165,7 +165,7 @@ def test_cox_takes_the_largest_validation_c_index(runs):
 
 
 @pytest.mark.parametrize("how", ["stated", "one_setting"])
-def test_test_data_decide_nothing_in_the_papers_rule(runs, how):
+def test_the_papers_rule_ignores_test_data(runs, how):
     moved = runs.copy()
     columns = [c for c in runs if c.startswith("test_")]
     moved[columns] = np.random.default_rng(1).permutation(moved[columns].to_numpy())
@@ -195,7 +195,7 @@ def test_unknown_names_are_listed(runs):
             make()
 
 
-def test_an_incomplete_store_gives_what_is_there(tmp_path):
+def test_an_incomplete_store_gives_tables_of_its_runs(tmp_path):
     invented.save(tmp_path, datasets=["seer"], methods=["Cox", "DRO-COX"], repeats=(1, 3))
     table = tables.main_table("seer", "race", out=tmp_path)
     assert table["method"].unique().tolist() == ["Cox", "DRO-COX"]
@@ -218,7 +218,7 @@ def test_an_incomplete_store_gives_what_is_there(tmp_path):
         tables.alpha_table("flc", out=tmp_path)
 
 
-def test_what_cox_lacks_is_left_out_or_refused(tmp_path):
+def test_repeats_without_cox_are_left_out_or_refused(tmp_path):
     invented.save(tmp_path, datasets=["seer"], methods=["DRO-COX"], repeats=(1, 2, 3))
     with pytest.raises(ValueError, match="no runs of Cox on seer"):
         tables.main_table("seer", "race", out=tmp_path)
@@ -229,7 +229,7 @@ def test_what_cox_lacks_is_left_out_or_refused(tmp_path):
 
 
 @pytest.mark.slow
-def test_what_a_caller_edits_changes_no_later_table(stored):
+def test_editing_a_result_changes_no_later_table(stored):
     """Frames are the caller's own."""
     makers = [
         tables.published,
@@ -393,7 +393,7 @@ def test_tuned_by_f_a_the_recovered_rules_follow(runs, method):
     assert chosen.loc[chosen["method"] == method, "alpha"].tolist() == expected
 
 
-def test_runs_without_the_gradient_are_for_one_rule_alone(stored, runs, forensic):
+def test_forensic_runs_are_used_by_one_rule_only(stored, runs, forensic):
     deep = "Deep DRO-COX (SPLIT)"
     for selected, source in (("recovered", forensic), ("stated", runs)):
         for exhibit in ("t3", "t16"):

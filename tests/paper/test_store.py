@@ -67,7 +67,7 @@ def test_the_sample_has_every_method_with_rows_to_compare(protocol, runs):
         assert (store.rows_of(runs, stack)["moved"] <= sweep.HELD).any(), stack
 
 
-def test_facts_say_what_it_cost(protocol):
+def test_provenance_records_the_cost(protocol):
     record = store.load_provenance()[protocol]
     assert record["rows"] == MODELS[protocol]
     assert {"command", "cores", "machine", "packages", "data", "wall_minutes"} <= set(record)
@@ -101,7 +101,7 @@ def test_advice_repeats_folder_and_study():
 
 
 @pytest.mark.parametrize("text", ['{"corrected": {"rows"', "[]", '{"corrected": {"sha256": "0"}}'])
-def test_damaged_facts_are_named_with_the_fix(tmp_path, text):
+def test_damaged_provenance_is_named_with_the_fix(tmp_path, text):
     path = tmp_path / "provenance.json"
     path.write_text(text)
     for read in (store.load_provenance, lambda out: store.load_runs("corrected", out=out)):

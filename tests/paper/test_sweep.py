@@ -68,7 +68,7 @@ def test_a_dask_cluster_gives_the_same_rows(undisturbed, tmp_path):
     assert bodies(tmp_path) == bodies(undisturbed)
 
 
-def test_an_unfinished_store_gives_what_is_there(undisturbed, monkeypatch):
+def test_an_unfinished_store_returns_its_finished_rows(undisturbed, monkeypatch):
     runs = store.load_runs("as_published", out=undisturbed)
     assert len(runs) == 21 and set(runs["method"]) == set(SMALL["methods"])
     stack = Stack("as_published", "seer", "Cox_G(Keya)", 1, "race")
@@ -100,7 +100,7 @@ def test_a_folder_that_cannot_be_written_to_is_named(tmp_path):
         sweep.sweep("as_published", **SMALL, out=out, progress=False)
 
 
-def test_a_process_that_is_killed_lets_go_of_its_lock(tmp_path):
+def test_a_killed_process_releases_its_lock(tmp_path):
     code = "import sys, pathlib, time; from drocox.paper.sweep import only_writer\n"
     code += "with only_writer(pathlib.Path(sys.argv[1])): print('held', flush=True); time.sleep(99)"
     printed = tmp_path / "printed"
@@ -270,7 +270,7 @@ def test_differences_are_those_beyond_a_millionth(gap, apart, size):
 
 
 @pytest.mark.parametrize("moved", [1.1e-9, np.nan])
-def test_differences_are_those_of_runs_that_hold_their_digits(moved):
+def test_only_stable_runs_are_compared(moved):
     """Not of one that moved, were its c-index stable, nor of one that was not measured."""
     rows = pd.DataFrame({"a": [1.0, 2.0], "moved": [0.0, moved], "unstable": [0, 0]})
     assert sweep.differences(rows, rows.assign(a=[1.0 + 1e-8, 5.0])) == []
@@ -279,7 +279,7 @@ def test_differences_are_those_of_runs_that_hold_their_digits(moved):
     assert "no row is stable" in sweep.differences(rows, rows.assign(moved=1e-8))[0]
 
 
-def test_differences_know_words_infinity_and_absent_columns():
+def test_differences_in_words_infinities_and_absent_columns_are_found():
     rows = pd.DataFrame({"a": [np.inf, np.nan], "b": ["x", None], "moved": [0.0, 0.0]})
     assert sweep.differences(rows, rows) == []
     assert sweep.differences(rows, rows.assign(a=[1.0, np.nan])) == ["a: inf apart"]
@@ -288,7 +288,7 @@ def test_differences_know_words_infinity_and_absent_columns():
     assert sweep.differences(rows, rows.drop(columns="a")) == ["a: inf apart"]
 
 
-def test_the_dearest_stacks_come_first():
+def test_the_most_expensive_stacks_come_first():
     order = sorted(stacks("corrected", repeats=(1,)), key=sweep.stack_cost, reverse=True)
     assert order[0].method == "DeepSurv_I(Keya)"
     assert order[-1].method == "Cox"

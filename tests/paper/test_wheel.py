@@ -72,7 +72,7 @@ def test_the_wheel_has_all_code_and_data(wheel):
     assert wanted == {name for name in names if name.startswith("drocox/")}
 
 
-def test_what_runs_is_the_wheel(installed, tmp_path):
+def test_the_installed_wheel_is_what_runs(installed, tmp_path):
     code = "import drocox.paper.store as s; print(s.DEFAULT, s.own_folder())"
     done = fresh.run("-c", code, folder=tmp_path, PYTHONPATH=str(installed))
     assert done.stdout.split() == [str(installed / "drocox" / "paper" / "results"), "results"]
@@ -91,7 +91,7 @@ def test_a_table_of_the_stored_runs(drocox):
     assert done.stdout.count("\n") == 1 + 16 * 9
 
 
-def test_a_table_of_runs_of_ones_own(drocox, tmp_path):
+def test_a_table_of_the_users_own_runs(drocox, tmp_path):
     invented.save(tmp_path / "mine", datasets=("seer",))
     done = drocox("table", "seer", "race", "--csv", "--out", "mine")
     assert done.returncode == 0, done.stderr
