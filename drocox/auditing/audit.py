@@ -66,7 +66,7 @@ class Audit:
         interval (``..._low``, ``..._high``).
     differences : DataFrame
         A row for each pair of groups of an attribute and each ``measure``: the signed
-        ``difference``, ``group`` less ``versus``, with an interval that holds for all attributes
+        ``difference``, ``group`` minus ``versus``, with an interval that holds for all attributes
         at once (``low``, ``high``), or for the attribute's pairs where ``familywise`` is false,
         and ``beyond_noise``, whether it excludes 0. In percentage points for c-index,
         concordance, Uno's c and AUC; as they are for the others. Of more than six groups each is
@@ -145,7 +145,7 @@ class Audit:
         return table
 
     def compare(self, other: "Audit") -> pd.DataFrame:
-        """Differences of two models on the same patients, this one less the other.
+        """Differences of two models on the same patients, this one minus the other.
 
         Parameters
         ----------

@@ -77,7 +77,7 @@ def add_audit(command: Callable) -> None:
         "--risk",
         action="append",
         metavar="COLUMN",
-        help="risks of an event up to --horizon (1 less survival), instead of scores",
+        help="risks of an event up to --horizon (1 minus survival), instead of scores",
     )
     add("--horizon", type=float, metavar="TIME", help="time up to which risks are judged")
     add("--fold", metavar="COLUMN", help="which model scored each patient: others are not compared")

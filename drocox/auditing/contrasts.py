@@ -31,7 +31,7 @@ from drocox.heldout.intervals import jackknife, simultaneous
 
 
 class Contrast(NamedTuple):
-    """A difference, the first value less the second, and what its row says beside its numbers."""
+    """A difference, the first value minus the second, and what its row says beside its numbers."""
 
     names: dict
     first: Estimate

@@ -99,7 +99,7 @@ def find_slices(patients: HeldOut, X: pd.DataFrame) -> pd.DataFrame:
 
 
 def _less_like_scores(patients: HeldOut, members: np.ndarray, tenth: np.ndarray) -> Estimate:
-    """Concordance of the members less that of others, who are weighted to have their scores.
+    """Concordance of the members minus that of others, who are weighted to have their scores.
 
     The weight of a tenth of the scores is the share of the members' pairs that it has.
     """

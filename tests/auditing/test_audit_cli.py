@@ -536,7 +536,7 @@ def test_two_models_of_one_file(capsys, argument):
     said = answer(capsys, "p.csv", *both, status=0)
     assert "b against a: c-index 0." in said and "a: By sex," in said and "b: By sex," in said
     page = Path("p-audit.html").read_text(encoding="utf-8")
-    assert "<h2>a and b, side by side</h2>" in page and "b less a" in page
+    assert "<h2>a and b, side by side</h2>" in page and "b minus a" in page
     assert f"given in the file, as {argument[2:]}: a, b" in page
     twice = [*ARGUMENTS, *horizon, argument, "a", argument, "a"]
     assert f"{argument} names a column twice; name two" in answer(capsys, "p.csv", *twice)

@@ -50,7 +50,7 @@ def pages(tmp_path_factory):
 def test_small_differences_have_enough_digits(pages):
     """Two models that hardly differ: an interval of 0.0 to 0.0 says nothing."""
     text = BeautifulSoup((pages / "models.html").read_text(encoding="utf-8"), "html.parser").text
-    assert "second less first" in text
+    assert "second minus first" in text
     for nothing in ("0.0 to 0.0)", "0.00 to 0.00", "−0.0 ", "−0.00 "):
         assert nothing not in text.replace("\n", " "), nothing
 

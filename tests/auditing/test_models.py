@@ -41,7 +41,7 @@ def test_scores_of_two_models_side_by_side(given, tmp_path):
     titles = [title.get_text() for title in soup.select("h2")]
     assert titles[:3] == ["good and bad, side by side", "good", "bad"]
     heads = [cell.get_text() for cell in soup.select_one("table").select("th")]
-    assert heads == ["Group", "Measure", "good", "bad", "bad less good"]
+    assert heads == ["Group", "Measure", "good", "bad", "bad minus good"]
     told = json.loads(both.to_json(tmp_path / "p.json"))
     assert len(told["paired"]) == len(paired) and list(told["models"]) == ["good", "bad"]
     assert both.table["model"].value_counts().to_dict() == {"good": 9, "bad": 9}
