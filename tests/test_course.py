@@ -41,16 +41,18 @@ def numbers_of_the_six():
     """Every number with three digits that decks and sheets may say of the six patients."""
     time, event, x = (SIX[name].to_numpy() for name in ("time", "event", "x"))
     found = []
-    for died in (event, event | (SIX.index == "E")):  # also if E had died
+    for died in (event, event | (SIX.index == "E"), event | (SIX.index == "B")):
         steps = [1 - (died & (time == t)).sum() / (time >= t).sum() for t in time[died]]
         found += [*np.cumprod(steps)]
     for theta in (np.log(2), 0.0, -np.log(2)):
         losses = drocox.cox_losses(torch.tensor(theta * x), time, event).numpy()
         found += [*losses, losses.sum(), losses.mean()]
+    riskier = np.log(2) * (x + (SIX.index == "D"))  # D's hazard doubled
+    found += [*drocox.cox_losses(torch.tensor(riskier), time, event).numpy()]
     losses = drocox.cox_losses(torch.tensor(np.log(2) * x), time, event)
     by_group = losses.numpy()[:, None] * (SIX[["group"]].to_numpy() == ["a", "b"])
     found += [*by_group.sum(axis=0) / 3, losses.sort().values[-2:].mean()]
-    for alpha in (0.3, 0.4, 0.5):
+    for alpha in (0.3, 0.35, 0.4, 0.5):
         found += [*drocox.worst_case_weights(losses, alpha).numpy()]
         found += [drocox.dro_risk(losses, alpha)]
         found += [drocox.optimal_eta(losses, drocox.dual_constant(alpha))]

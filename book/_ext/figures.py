@@ -11,7 +11,7 @@ from pathlib import Path
 from docutils import nodes
 
 WIDE = 380  # points. Narrower pictures can be read on a phone when they are made to fit it
-READABLE = 0.675  # letters of 10 points, the smallest in our figures, are then 9 pixels high
+READABLE = 0.68  # letters of 10 points, the smallest in our figures, are then 9 pixels high
 FIGURE = re.compile(r'<img (?=[^>]*src="[^"]*_images/([^"/]+\.svg)")')
 
 
