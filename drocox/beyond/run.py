@@ -106,6 +106,7 @@ def sweep(
     scheduler: str | None = None,
     out: Path | None = None,
     progress: bool = True,
+    dry_run: bool = False,
     methods: Sequence[str] | None = None,
     datasets: Sequence[str] | None = None,
     repeats: Sequence[int] | None = None,
@@ -122,7 +123,7 @@ def sweep(
     if not any(wanted.values()):
         raise ValueError("beyond has none of these datasets, methods and repeats together")
     folder = writable(out)
-    how = {"jobs": jobs, "scheduler": scheduler, "progress": progress}
+    how = {"jobs": jobs, "scheduler": scheduler, "progress": progress, "dry_run": dry_run}
     return sum(
         train_missing(plan(name, folder), some, **how) for name, some in wanted.items() if some
     )

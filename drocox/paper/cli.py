@@ -86,15 +86,19 @@ def _sweep(args) -> bool | None:
         _drop(args, "the workers of the cluster decide how many stacks run at once", "jobs")
     parts = {"datasets": args.dataset, "methods": args.method, "repeats": args.repeats}
     how = parts | {"jobs": args.jobs or -1, "scheduler": args.scheduler, "out": args.out}
+    how["dry_run"] = args.dry_run
     if args.protocol == "beyond":
         from drocox.beyond import run
 
-        print(f"did {run.sweep(**how)} jobs; nothing of this is missing now")
-        return
-    from drocox.paper import sweep
+        count = f"{run.sweep(**how)} jobs"
+    else:
+        from drocox.paper import sweep
 
-    trained = sweep.sweep(args.protocol, **how)
-    print(f"trained {trained} models; nothing of this is missing now")
+        count = f"{sweep.sweep(args.protocol, **how)} models"
+    if args.dry_run:
+        print(f"missing: {count}, which the same command without --dry-run would train")
+    else:
+        print(f"trained: {count}; nothing of this is missing now")
 
 
 def _plans(protocol: str, out: Path | None) -> list:
@@ -277,6 +281,7 @@ def add_commands(command: Callable[..., argparse.ArgumentParser]) -> None:
         **names("method", [*METHODS, *STUDIES], f"all; last {len(STUDIES)} with beyond"),
     )
     add("--repeats", nargs="+", choices=REPEATS, help="from 1 to 10 (default: all)", **number)
+    add("--dry-run", action="store_true", help="only count what is missing")
     add("--jobs", help="worker processes (default: one per core)", **number)
     add("--scheduler", metavar="ADDRESS", help="dask scheduler, e.g. tcp://host:8786")
     add("--out", **store)

@@ -151,6 +151,7 @@ class Store:
         """Store the rows of a finished job and its cost: ``cpu``, ``wall`` (s), ``peak`` (GB)."""
         body = to_csv(rows)
         header = {"rows": len(rows), "sha256": sha256(body), "method": job.method, **spent}
+        header["job"] = vars(job)
         content = b"# " + json.dumps(header).encode() + b"\n" + body
         _write(self.parts / f"{job.name}.csv", content)
 
@@ -175,28 +176,33 @@ class Store:
         place = {stack.name: i for i, stack in enumerate(stacks(self.name))}
         return sorted(names, key=lambda name: place.get(name, len(place)))
 
-    def finish(self, jobs: Sequence[Job], facts: dict) -> None:
-        """Join finished rows and parts into one file in the order of the jobs, and record it.
+    def rows(self) -> pd.DataFrame:
+        """All rows, of the file and of parts; a part replaces the file's rows of the same job."""
+        parts = [self.load_part(name) for name in self.part_names()]
+        frames = [rows for _, rows in parts]
+        if self.is_finished():
+            old = self.read()
+            for header, _ in parts:
+                old = old[~_is_of(old, header["job"])]
+            frames.insert(0, old)
+        if not frames:
+            raise absent(self.name, self.folder)
+        return pd.concat(frames, ignore_index=True)
 
-        Rows of a part replace the file's rows of the same job. Costs are added to the recorded
-        ones.
+    def finish(self, jobs: Sequence[Job], facts: dict) -> None:
+        """Join all rows into one file in the order of the jobs, and record it.
+
+        Costs are added to the recorded ones.
         """
         columns, wanted = job_lines(jobs)
         place = dict(zip(wanted["line"], wanted["job"], strict=True))
-        parts = [self.load_part(name) for name in self.part_names()]
-        frames = [rows for _, rows in parts]
-        new = {place.get(lines(rows, columns)[0]) for rows in frames}
-        extended = self.is_finished()
-        if extended:
-            old = self.read()
-            kept = [place.get(line) not in new for line in lines(old, columns)]
-            frames.insert(0, old[kept])
-        rows = pd.concat(frames, ignore_index=True)
+        rows = self.rows()
         order = [place.get(line, len(place)) for line in lines(rows, columns)]
         rows = rows.iloc[np.argsort(order, kind="stable")]
         content = to_csv(rows)
+        extended = self.is_finished()
         _write(self.file, gzip.compress(content, mtime=0))
-        spent = pd.DataFrame([header for header, _ in parts])
+        spent = pd.DataFrame([self.load_part(name)[0] for name in self.part_names()])
         self._describe(len(rows), sha256(content), spent, facts, extended)
         shutil.rmtree(self.parts)
 
@@ -289,7 +295,7 @@ def load_runs(protocol: str = "as_published", *, out: Path | None = None) -> pd.
     out : path, optional
         Folder of the stores, by default the book's, which must hold the whole protocol. If a sweep
         into another folder is unfinished, or was restricted to some data sets, methods or repeats,
-        the rows that exist are returned.
+        the rows that exist are returned; so are new rows beside a finished protocol.
 
     Returns
     -------
@@ -299,13 +305,9 @@ def load_runs(protocol: str = "as_published", *, out: Path | None = None) -> pd.
     _checks.one_of(protocol, "protocol", KNOWN)
     frames = []
     for store in stores_of(protocol, out):
-        parts = [] if out is None else store.part_names()
-        if store.is_finished():
-            frames.append(store.read())
-        elif parts:
-            frames += [store.load_part(name)[1] for name in parts]
-        else:
+        if out is None and not store.is_finished():
             raise absent(store.name, store.folder)
+        frames.append(store.read() if out is None else store.rows())
     if not frames:
         raise absent(protocol, Path(out or DEFAULT))
     runs = pd.concat(frames, ignore_index=True) if len(frames) > 1 else frames[0]
@@ -318,7 +320,12 @@ def absent(name: str, folder: Path) -> StoreError:
     return StoreError(f"{what}; run: {command(name, folder)}")
 
 
+def _is_of(runs: pd.DataFrame, job: dict) -> pd.Series:
+    """Which rows belong to the job with these fields."""
+    keys = pd.Series({name: value for name, value in job.items() if value is not None})
+    return (runs[keys.index] == keys).all(axis=1)
+
+
 def rows_of(runs: pd.DataFrame, job: Job) -> pd.DataFrame:
     """Rows of one stack or job of a study, in the order in which they are stored; maybe none."""
-    keys = pd.Series({k: v for k, v in vars(job).items() if v is not None})
-    return runs[(runs[keys.index] == keys).all(axis=1)].reset_index(drop=True)
+    return runs[_is_of(runs, vars(job))].reset_index(drop=True)

@@ -184,16 +184,20 @@ def train_missing(
     jobs: int = -1,
     scheduler: str | None = None,
     progress: bool = True,
+    dry_run: bool = False,
 ) -> int:
     """Run the jobs of a plan, or ``some`` of them, that the store lacks; return how many models.
 
     When no job is missing any more, the parts are joined into one file. ``jobs`` is the number of
     worker processes, -1 for one per core; with the address of a dask ``scheduler`` its workers
-    decide how many jobs run at once.
+    decide how many jobs run at once. A ``dry_run`` only counts.
     """
     of = what.store
+    wanted = what.jobs if some is None else some
+    if dry_run:
+        return sum(len(job.keys()) for job in missing(wanted, _stored_rows(of)))
     with only_writer(of.folder):
-        todo = missing(what.jobs if some is None else some, _stored_rows(of))
+        todo = missing(wanted, _stored_rows(of))
         before = time.monotonic()
         for job, rows, spent in _results(what, todo, jobs, scheduler, progress):
             now = time.monotonic()
@@ -211,6 +215,7 @@ def sweep(
     scheduler: str | None = None,
     out: Path | None = None,
     progress: bool = True,
+    dry_run: bool = False,
     **some: Sequence | None,
 ) -> int:
     """Train the models of a protocol that the store lacks, and keep their rows.
@@ -230,6 +235,8 @@ def sweep(
         current folder where drocox is installed.
     progress : bool
         Whether to show a progress bar.
+    dry_run : bool
+        Whether only to count the missing models.
     **some : sequences, optional
         ``datasets``, ``methods`` and ``repeats`` restrict the sweep; a method that the protocol
         lacks is refused.
@@ -237,13 +244,14 @@ def sweep(
     Returns
     -------
     int
-        Number of models trained.
+        Number of models trained, or in a dry run those that are missing.
     """
     what = plan(protocol, writable(out))
     wanted = list(stacks(protocol, **some))
     if not wanted:
         raise ValueError(f"{protocol} has none of these datasets, methods and repeats together")
-    return train_missing(what, wanted, jobs=jobs, scheduler=scheduler, progress=progress)
+    how = {"scheduler": scheduler, "progress": progress, "dry_run": dry_run}
+    return train_missing(what, wanted, jobs=jobs, **how)
 
 
 def writable(out: Path | None) -> Path:

@@ -182,6 +182,22 @@ def test_a_new_job_is_added_to_a_finished_store(finished, tmp_path):
     assert store.load_provenance(tmp_path)["corrected"]["rows"] == 12
 
 
+def test_new_rows_beside_a_finished_store_are_read_before_all_are_there(finished, tmp_path):
+    """A stack that is trained again replaces its rows; the rest of the file stays."""
+    before = finished.store.read()
+    more = small_plan(tmp_path, (1, 2, 3), lambda job: small_rows(job, shift=1))
+    new = more.jobs[2]
+    assert sweep.train_missing(more, [new], **HOW, dry_run=True) == 2
+    assert len(store.load_runs("corrected", out=tmp_path)) == 8  # a dry run trains nothing
+    assert sweep.train_missing(more, [new], **HOW) == 2
+    runs = store.load_runs("corrected", out=tmp_path)
+    assert runs.head(8).equals(before) and len(store.rows_of(runs, new)) == 2
+    more.store.save_part(more.jobs[0], small_rows(more.jobs[0], shift=1), cpu=0, wall=0, peak=None)
+    runs = store.load_runs("corrected", out=tmp_path)
+    assert len(runs) == 10 and store.rows_of(runs, more.jobs[0])["metric"].tolist()[0] > 1
+    assert sweep.train_missing(more, **HOW, dry_run=True) == 2
+
+
 def test_a_deleted_file_is_made_again(finished, tmp_path):
     finished.store.file.unlink()
     with pytest.raises(store.StoreError, match=f"run: .* --protocol corrected --out {tmp_path}"):
