@@ -21,7 +21,7 @@ unexport PYTHONDONTWRITEBYTECODE
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup book check test lab lint format sweep exhibits bench serve clean
+.PHONY: help setup book preview check test lab lint format sweep exhibits bench serve clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -30,6 +30,9 @@ setup: $(READY)  ## Install everything into .venv/ (the other targets do this by
 
 book: $(READY)  ## Execute what has changed, refresh its notebooks, build _build/html/
 	$(BIN)/jupyter-book build . -W --keep-going
+
+preview: $(READY)  ## Build the pages from stored outputs, executing only chapters with changed code
+	DROCOX_OUTPUTS=preview $(BIN)/jupyter-book build . -W --keep-going
 
 check: lint  ## Lint, then run the quick tests of the package: for people at work on it
 	$(PYTEST) -q -m "not slow" -n auto --dist worksteal tests \

@@ -4,8 +4,10 @@ Jupyter Book keeps outputs in a cache that looks only at a chapter's own cells: 
 package, in stored results or in NumPy would leave old numbers on the pages. So the folder of the
 cache is named after a hash of all of these. Launch and download buttons lead to the executed twin.
 
-With ``DROCOX_OUTPUTS=twins`` the pages show the outputs of the twins. Tests of pages use this: that
-these are today's outputs is checked by nbval, so that `make test` executes a chapter only once.
+With ``DROCOX_OUTPUTS=twins`` the pages show the outputs of the twins, and only chapters with other
+code than their twin are executed. Tests of pages use this: that these are today's outputs is
+checked by nbval, so that `make test` executes a chapter only once. `make preview` does the same
+with ``DROCOX_OUTPUTS=preview`` and refreshes the twins of changed chapters.
 """
 
 import hashlib
@@ -68,11 +70,13 @@ def kernel_environment():
     return KERNEL_ENVIRONMENT | {"IPYTHONDIR": str(profile.parent)}
 
 
-def digest_of(files):
-    """A hash of files and their paths."""
+def digest_of(files, folder=ROOT):
+    """A hash of files and their paths in a folder."""
     digest = hashlib.sha256()
     for file in sorted(files):
-        digest.update(f"{file} {hashlib.sha256(file.read_bytes()).hexdigest()}\n".encode())
+        digest.update(
+            f"{file.relative_to(folder)} {hashlib.sha256(file.read_bytes()).hexdigest()}\n".encode()
+        )
     return digest.hexdigest()[:16]
 
 
@@ -87,12 +91,12 @@ def cache_key(package=ROOT / "drocox"):
     ]
     versions = {name: metadata.version(name) for name in PACKAGES}
     rest = (platform.python_version(), twins.here(), versions, KERNEL_ENVIRONMENT)
-    return hashlib.sha256(f"{digest_of(files)} {rest}".encode()).hexdigest()[:16]
+    return hashlib.sha256(f"{digest_of(files, package)} {rest}".encode()).hexdigest()[:16]
 
 
 def from_twins():
     """Whether pages show the outputs of the twins."""
-    return os.environ.get("DROCOX_OUTPUTS") == "twins"
+    return os.environ.get("DROCOX_OUTPUTS") in ("twins", "preview")
 
 
 def choose_cache(app, config):
@@ -196,17 +200,18 @@ def refresh_twins(app, exception):
     if exception is not None or app.builder.name != "html":
         return
     cache = get_cache(app.config.nb_execution_cache_path)
+    kept = os.environ.get("DROCOX_OUTPUTS") == "twins"
     for source in twins.chapters():
         twin = source.with_suffix(".ipynb")
         notebook = executed(source, cache)
         if notebook is None:  # it failed
             continue
-        if not from_twins() and twins.refresh(source, notebook):
+        if not kept and twins.refresh(source, notebook):
             logger.info(f"{twin.relative_to(ROOT)}: refreshed, it belongs into the same commit")
         target = Path(app.outdir, "_sources", twin.relative_to(ROOT))
         if target.parent.exists():
             shutil.copy(twin, target)
-    if not from_twins():
+    if not kept:
         twins.PICTURE.write_text(twins.front_picture(), encoding="utf8")
     for path in twins.orphans():
         logger.warning(f"{path.relative_to(ROOT)}: no chapter of this name, delete it")

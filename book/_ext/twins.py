@@ -148,8 +148,8 @@ def problem(source, path=None):
         return f"{path} is missing: make book writes it"
     found = load(path)
     cells = code_cells(found)[1:]
-    if len(cells) != len(code_cells(read(source))):
-        return f"{path} has other code cells than its chapter: make book refreshes it"
+    if [cell.source for cell in cells] != [cell.source for cell in code_cells(read(source))]:
+        return f"{path} has other code than its chapter: make book refreshes it"
     wanted = skeleton(source, [cell.outputs for cell in cells])
     wanted.metadata.drocox.platform = made_on(found)
     if dumps(wanted) == path.read_text(encoding="utf8"):
