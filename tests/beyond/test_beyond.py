@@ -5,13 +5,14 @@ from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
 
+import literal
 import numpy as np
 import pandas as pd
 import pytest
 import torch
 from scipy import optimize
 
-from drocox import cox_losses, dro_risk, dual_constant, risk_sets, worst_case_weights
+from drocox import dro_risk, dual_constant, risk_sets, worst_case_weights
 from drocox.accuracy import concordance_index
 from drocox.beyond import STUDIES, methods, protection, rivals, run
 from drocox.beyond.free import free_baseline
@@ -35,13 +36,6 @@ def patients(n=40, d=2, seed=0):
     event = rng.random(n) < 0.5
     event[:2] = True, False
     return X, time, event
-
-
-def literal_losses(f, time, event):
-    """Equation (3), patient by patient."""
-    return np.array(
-        [np.log(np.exp(f[time >= time[i]]).sum()) - f[i] if event[i] else 0 for i in range(len(f))]
-    )
 
 
 def ball(losses, c):
@@ -94,13 +88,13 @@ def test_cvar_beyond_the_share_of_events_is_cox(seed):
     rng = np.random.default_rng(seed)
     for alpha in (event.mean(), 0.9):
         for _ in range(3):
-            losses = literal_losses(X @ rng.standard_normal(2), time, event)
+            losses = literal.cox_losses(X @ rng.standard_normal(2), time, event)
             assert tail(losses, alpha) == pytest.approx(losses.mean() / alpha, rel=1e-9)
     below = 0.5 * event.mean()
     assert tail(losses, below) < 0.99 * losses.mean() / below
 
     def cox(theta):
-        return literal_losses(X @ theta, time, event).mean()
+        return literal.cox_losses(X @ theta, time, event).mean()
 
     by_scipy = optimize.minimize(cox, np.zeros(2), method="BFGS").x
     found = minimise(X, risk_sets(time, event), event.mean(), rule="cvar").coef
@@ -109,7 +103,7 @@ def test_cvar_beyond_the_share_of_events_is_cox(seed):
 
 def test_above_its_threshold_a_ball_weighs_everyone_and_is_mean_and_deviation():
     X, time, event = patients(n=30, seed=3)
-    losses = literal_losses(X @ [0.5, -0.2], time, event)
+    losses = literal.cox_losses(X @ [0.5, -0.2], time, event)
     own = losses[event]
     edge = event.mean() / (1 + own.var() / own.mean() ** 2)
     for share in (0.97 * edge, 1.03 * edge):
@@ -132,7 +126,7 @@ def test_weighted_and_penalised_cox_minimise_what_they_say():
     weights = np.random.default_rng(1).random(40)
 
     def weighted(theta):
-        return weights @ literal_losses(X @ theta, time, event)
+        return weights @ literal.cox_losses(X @ theta, time, event)
 
     found = methods.weighted_cox(X, risk_sets(time, event), weights)
     best = optimize.minimize(weighted, np.zeros(2), method="BFGS")
@@ -140,7 +134,7 @@ def test_weighted_and_penalised_cox_minimise_what_they_say():
     assert weighted(found) <= best.fun + 1e-10
 
     def ridge(theta):
-        return literal_losses(X @ theta, time, event).sum() / event.sum() + 0.15 * theta @ theta
+        return literal.cox_losses(X @ theta, time, event).sum() / event.sum() + 0.15 * theta @ theta
 
     part = part_of(X, time, event, np.arange(40) % 2)
     best = optimize.minimize(ridge, np.zeros(2), method="BFGS").x
@@ -227,11 +221,11 @@ def test_group_weights_weigh_events_of_the_groups():
     X, time, event = patients()
     codes = np.arange(40) % 2
 
-    def literal(theta):
-        losses = literal_losses(X @ theta, time, event)
+    def weighted(theta):
+        losses = literal.cox_losses(X @ theta, time, event)
         return sum(w * losses[event & (codes == g)].mean() for g, w in ((0, 0.9), (1, 0.1)))
 
-    best = optimize.minimize(literal, np.zeros(2), method="BFGS").x
+    best = optimize.minimize(weighted, np.zeros(2), method="BFGS").x
     part = part_of(X, time, event, codes)
     np.testing.assert_allclose(methods.fit(part, "group weights", 0.1, "g"), best, atol=1e-4)
 
@@ -245,11 +239,11 @@ def test_interactions_give_the_second_group_effects_of_its_own():
     np.testing.assert_array_equal(wide[:, 4], codes)
     assert part.features("Cox", "g") is part.X
 
-    def literal(theta):
-        mean = literal_losses(wide @ theta, time, event).mean()
+    def penalised(theta):
+        mean = literal.cox_losses(wide @ theta, time, event).mean()
         return mean + methods.SLIGHT / 2 * theta @ theta
 
-    best = optimize.minimize(literal, np.zeros(5), method="BFGS").x
+    best = optimize.minimize(penalised, np.zeros(5), method="BFGS").x
     np.testing.assert_allclose(methods.fit(part, methods.CROSSED, 1.0, "g"), best, atol=1e-3)
 
 
@@ -325,22 +319,13 @@ def literal_weighted_gap(held_out, codes, at=None):
             weight = 1.0
             for g in (codes[i], codes[j]):
                 own = of_whole == g
-                weight /= censoring_curve(whole.time[own], whole.event[own], t)
+                weight /= literal.censoring_survival(whole.time[own], whole.event[own], t)
             apart = held_out.scores[i] - held_out.scores[j]
             for g in (codes[i], codes[j]):
                 points[g] += weight * (np.sign(apart) + 1) / 2
                 pairs[g] += weight
     fractions = points / pairs
     return fractions[1] - fractions[0]
-
-
-def censoring_curve(time, event, at):
-    """Share not censored up to a time, factor by factor; events leave before the censored."""
-    share = 1.0
-    for t in np.unique(time[~event & (time <= at)]):
-        at_risk = ((time > t) | ((time == t) & ~event)).sum()
-        share *= 1 - (~event & (time == t)).sum() / at_risk
-    return share
 
 
 def test_the_weighted_gap_and_its_jackknife_equal_a_loop_over_pairs():
@@ -504,14 +489,6 @@ def test_rows_without_stability_are_compared(tiny):
     rows = run.run_job(run.Job("rivals", "invented"))
     assert (rows["moved"] == 0).all() and list(rows)[:2] == ["study", "job"]
     assert "dataset" not in rows
-
-
-def test_losses_of_the_tests_are_those_of_the_package():
-    X, time, event = patients()
-    f = X @ [1.0, -0.5]
-    np.testing.assert_allclose(
-        literal_losses(f, time, event), cox_losses(torch.tensor(f), time, event), atol=1e-12
-    )
 
 
 def test_imports_go_one_way():
