@@ -1,14 +1,17 @@
 """What archives and newcomers are told about this work."""
 
 import re
+import shlex
 from pathlib import Path
 
 import pytest
 import yaml
 
 import drocox
+from drocox import cli
 
 ROOT = Path(__file__).resolve().parents[1]
+MANIFEST = yaml.safe_load((ROOT / "codecheck.yml").read_text(encoding="utf8"))["manifest"]
 CITATION = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf8"))
 
 
@@ -23,6 +26,23 @@ def test_zenodo_can_read_the_citation():
     """It wants a title, an abstract and one licence, as text."""
     for name in ("title", "abstract", "license"):
         assert isinstance(CITATION[name], str), name
+
+
+def test_all_exhibits_are_listed():
+    found = [entry["comment"].partition(",")[0] for entry in MANIFEST]
+    assert found == [*(f"T{number}" for number in range(1, 18)), "F1", "F1", "F1"]
+
+
+def test_commands_are_understood_and_write_the_listed_files():
+    parser, _ = cli._parser()
+    for entry in MANIFEST:
+        command, _, file = entry["comment"].rpartition("; ")[2].partition(" > ")
+        program, *arguments = shlex.split(command)
+        assert program == "drocox"
+        args = parser.parse_args(arguments)
+        if not file:  # a panel of the figure, named by the command
+            file = args.to / f"alpha_{args.dataset[0]}_{args.protocol}.svg"
+        assert Path(file) == Path(entry["file"])
 
 
 @pytest.mark.parametrize("name", ["CODE_OF_CONDUCT.md", "CONTRIBUTING.md", "SECURITY.md"])

@@ -1,6 +1,23 @@
-"""Tests of the reproduction use the literal transcriptions beside the library's tests."""
+"""Invented runs for the tests of selection and tables."""
 
-import sys
-from pathlib import Path
+import invented
+import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from drocox.paper import store
+
+
+@pytest.fixture(scope="session")
+def runs():
+    return invented.runs()
+
+
+@pytest.fixture(scope="session")
+def forensic():
+    return invented.runs("forensic")
+
+
+@pytest.fixture
+def stored(runs, forensic, monkeypatch):
+    made = {"forensic": forensic}
+    monkeypatch.setattr(store, "load_runs", lambda name, out=None: made.get(name, runs).copy())
+    monkeypatch.setattr(store, "is_finished", lambda name, out=None: True)

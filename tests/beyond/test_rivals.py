@@ -1,28 +1,23 @@
-"""Studies beyond the paper: theorems by independent solvers, fits by literal losses, runs."""
+"""Rivals of DRO-COX: fitted against literal objectives, judged against literal loops."""
 
-import re
 from dataclasses import replace
 from itertools import permutations
-from pathlib import Path
 
 import literal
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 from scipy import optimize
 
-from drocox import dro_risk, dual_constant, risk_sets, worst_case_weights
+from drocox import dual_constant, risk_sets
 from drocox.accuracy import concordance_index
-from drocox.beyond import STUDIES, methods, protection, rivals, run
+from drocox.beyond import methods, rivals
 from drocox.beyond.free import free_baseline
-from drocox.beyond.protection import nominal_alpha, protected_share
 from drocox.beyond.weighted_gap import weighted_gap
 from drocox.data import SurvivalData
 from drocox.heldout import HeldOut, default_horizon
 from drocox.paper import store
 from drocox.paper.protocol import ATTRIBUTES
-from drocox.paper.sweep import verify_plan
 from drocox.solver import minimise
 from drocox.tuning import choose
 
@@ -36,84 +31,6 @@ def patients(n=40, d=2, seed=0):
     event = rng.random(n) < 0.5
     event[:2] = True, False
     return X, time, event
-
-
-def ball(losses, c):
-    """Largest mean in the ball, by a solver that knows no dual."""
-    n = len(losses)
-    inside = {"type": "ineq", "fun": lambda q: c**2 - n * q @ q, "jac": lambda q: -2 * n * q}
-    whole = {"type": "eq", "fun": lambda q: q.sum() - 1, "jac": lambda q: np.ones(n)}
-    how = {"method": "SLSQP", "bounds": [(0, 1)] * n, "constraints": [inside, whole]}
-    how |= {"jac": lambda q: -losses, "options": {"ftol": 1e-13, "maxiter": 500}}
-    return -optimize.minimize(lambda q: -q @ losses, np.full(n, 1 / n), **how).fun
-
-
-def tail(losses, alpha):
-    """CVaR as a linear programme."""
-    n = len(losses)
-    bounds = [(0, 1 / (alpha * n))] * n
-    return -optimize.linprog(-losses, A_eq=np.ones((1, n)), b_eq=[1], bounds=bounds).fun
-
-
-# How much alpha protects.
-
-
-@pytest.mark.parametrize("rule", ["paper", "definition", "sharp"])
-@pytest.mark.parametrize("alpha", [0.2, 0.35, 0.5, 0.8])
-def test_a_ball_covers_groups_of_the_protected_share_and_no_smaller_ones(rule, alpha):
-    n = 60
-    c = dual_constant(alpha, rule=rule)
-    edge = n * protected_share(alpha, rule)
-    assert edge == pytest.approx(n / c**2)
-    covered = int(np.ceil(edge - 1e-9))
-    for size in {max(1, covered - 1), covered}:
-        losses = (np.arange(n) < size).astype(float)
-        worst = ball(losses, c)
-        dual = dro_risk(torch.tensor(losses), alpha, rule=rule).item()
-        assert worst == pytest.approx(dual, abs=1e-5)
-        assert (worst > 1 - 1e-5) == (size == covered)
-
-
-def test_nominal_alpha_inverts_the_protected_share():
-    for share in (0.006, 0.1, 0.5, 0.9):
-        for rule in ("paper", "definition", "sharp", "cvar"):
-            assert protected_share(nominal_alpha(share, rule), rule) == pytest.approx(share)
-        constants = [dual_constant(nominal_alpha(share, r), rule=r) for r in ("paper", "sharp")]
-        assert constants[0] == pytest.approx(constants[1])
-
-
-@pytest.mark.parametrize("seed", [0, 1])
-def test_cvar_beyond_the_share_of_events_is_cox(seed):
-    X, time, event = patients(seed=seed)
-    rng = np.random.default_rng(seed)
-    for alpha in (event.mean(), 0.9):
-        for _ in range(3):
-            losses = literal.cox_losses(X @ rng.standard_normal(2), time, event)
-            assert tail(losses, alpha) == pytest.approx(losses.mean() / alpha, rel=1e-9)
-    below = 0.5 * event.mean()
-    assert tail(losses, below) < 0.99 * losses.mean() / below
-
-    def cox(theta):
-        return literal.cox_losses(X @ theta, time, event).mean()
-
-    by_scipy = optimize.minimize(cox, np.zeros(2), method="BFGS").x
-    found = minimise(X, risk_sets(time, event), event.mean(), rule="cvar").coef
-    np.testing.assert_allclose(found, by_scipy, atol=1e-4)
-
-
-def test_above_its_threshold_a_ball_weighs_everyone_and_is_mean_and_deviation():
-    X, time, event = patients(n=30, seed=3)
-    losses = literal.cox_losses(X @ [0.5, -0.2], time, event)
-    own = losses[event]
-    edge = event.mean() / (1 + own.var() / own.mean() ** 2)
-    for share in (0.97 * edge, 1.03 * edge):
-        q = worst_case_weights(torch.tensor(losses), share, rule="sharp")
-        assert (q > 0).all().item() == (share > edge)
-    risk = losses.mean() + np.sqrt((1 / share - 1) * losses.var())
-    assert ball(losses, share**-0.5) == pytest.approx(risk, abs=1e-6)
-
-
-# Rivals.
 
 
 def part_of(X, time, event, codes):
@@ -394,68 +311,6 @@ def test_a_rival_has_a_row_for_each_attribute():
     np.testing.assert_allclose(rows["own_1"] - plain["own_1"], rows["own_1_diff"])
 
 
-# Runs.
-
-
-class Study:
-    """Four jobs, one without a data set."""
-
-    def __init__(self):
-        self.done = []
-
-    def jobs(self):
-        return [{"dataset": "seer", "repeat": r} for r in (1, 2, 3)] + [{"design": "invented"}]
-
-    def rows(self, **job):
-        self.done.append(job)
-        return pd.DataFrame({"value": [1 / 3, float(job.get("repeat", 0))], "word": "a"})
-
-
-@pytest.fixture
-def tiny(monkeypatch):
-    studies = {name: Study() for name in STUDIES}
-    monkeypatch.setattr(run, "study", studies.__getitem__)
-    run._settings.cache_clear()
-    yield studies
-    run._settings.cache_clear()
-
-
-def test_studies_are_swept_resumed_and_verified(tiny, tmp_path, monkeypatch):
-    how = {"jobs": 1, "out": tmp_path, "progress": False}
-    assert run.sweep(methods=["rivals"], repeats=[2], **how) == 1
-    assert tiny["rivals"].done == [{"dataset": "seer", "repeat": 2}] and not tiny["groups"].done
-    assert len(store.load_runs("beyond", out=tmp_path)) == 2
-    assert run.sweep(**how) == 4 * len(STUDIES) - 1
-    assert len(tiny["rivals"].done) == 4
-    runs = store.load_runs("beyond", out=tmp_path)
-    assert len(runs) == 8 * len(STUDIES) and list(runs["study"].unique()) == list(STUDIES)
-    assert runs["dataset"].isna().sum() == 2 * len(STUDIES)
-    record = store.load_provenance(tmp_path)["beyond"]
-    assert set(record["core_minutes"]) == set(STUDIES) and record["rows"] == len(runs)
-    monkeypatch.setattr(run, "SAMPLE", {name: ["seer-2"] for name in STUDIES})
-    assert run.verify(out=tmp_path, jobs=1) == []
-    tiny["rivals"].rows = lambda **job: pd.DataFrame({"value": [0.3, 1.0], "word": "a"})
-    assert run.verify(out=tmp_path, jobs=1)[0].startswith("rivals: seer-2: value")
-
-
-def test_jobs_have_unique_names():
-    for name in STUDIES:
-        jobs = run.jobs_of(name)
-        assert len({job.name for job in jobs}) == len(jobs)
-    assert [job.job for job in run.jobs_of("protection", ["seer"], [1])] == ["seer-1"]
-    assert len(protection.jobs()) == 30
-    assert len(rivals.jobs()) == 3 * len(methods.METHODS) - 2  # ages of FLC are in years
-
-
-def test_the_sample_of_every_study_has_all_its_methods():
-    runs = store.load_runs("beyond")
-    for name in STUDIES:
-        stored = runs[runs["study"] == name]
-        by = "method" if stored["method"].notna().any() else "kind"
-        sample = stored[stored["job"].isin([job.job for job in run.plan(name).sample])]
-        assert set(sample[by]) == set(stored[by]), name
-
-
 def test_the_stored_rivals_are_whole():
     runs = store.load_runs("beyond").query("study == 'rivals'")
     pairs = {(name, a) for name, attributes in ATTRIBUTES.items() for a in attributes}
@@ -467,52 +322,3 @@ def test_the_stored_rivals_are_whole():
     # one model for all attributes has one c-index
     gentle = runs[(runs["method"] == "DRO-COX, sharp 0.5") & (runs["dataset"] == "support")]
     assert np.ptp(gentle["c"]) < 1e-9
-
-
-def test_a_broken_rival_is_found(monkeypatch):
-    """The fault that a drawn sample once missed: ridge Cox with another penalty."""
-    whole = run.plan("rivals")
-    ridge = [job for job in whole.sample if job.job == "seer-ridge Cox"]
-    few = replace(whole, sample=ridge)
-    assert verify_plan(few, jobs=1, progress=False).problems == []
-    broken = replace(methods.METHODS["ridge Cox"], settings=(10.0,))
-    monkeypatch.setitem(methods.METHODS, "ridge Cox", broken)
-    rivals.judged.cache_clear()
-    methods.prepared_folds.cache_clear()  # with the fits
-    problems = verify_plan(few, jobs=1, progress=False).problems
-    rivals.judged.cache_clear()
-    methods.prepared_folds.cache_clear()
-    assert any(problem.startswith("seer-ridge Cox: c: ") for problem in problems)
-
-
-def test_rows_without_stability_are_compared(tiny):
-    rows = run.run_job(run.Job("rivals", "invented"))
-    assert (rows["moved"] == 0).all() and list(rows)[:2] == ["study", "job"]
-    assert "dataset" not in rows
-
-
-def test_imports_go_one_way():
-    """Library, reproduction, studies, notebooks; only ``__init__`` and ``cli`` look upward."""
-    upward_too = ("cli.py", "__init__.py")
-    package = Path(store.__file__).parents[1]
-    notebooks = "exercises|explorables|bookstyle"
-    library = [
-        file
-        for file in package.glob("*.py")
-        if file.name not in upward_too and file.stem not in notebooks.split("|")
-    ]
-    paper = [file for file in (package / "paper").glob("*.py") if file.name not in upward_too]
-    beyond = list((package / "beyond").glob("*.py"))
-    importers = {
-        f"paper|beyond|{notebooks}": library,
-        f"beyond|{notebooks}": paper,
-        notebooks: beyond,
-    }
-    for above, files in importers.items():
-        upward = re.compile(
-            rf"^\s*(from|import) drocox\.({above})\b|from drocox import .*\b({above})\b"
-            rf"|[\"']drocox\.({above})\b",  # nor by a string
-            re.MULTILINE,
-        )
-        assert len(files) > 4
-        assert [file.name for file in files if upward.search(file.read_text("utf8"))] == []

@@ -1,0 +1,93 @@
+"""Studies beyond the paper: sweeping, resuming, verifying."""
+
+from dataclasses import replace
+
+import pandas as pd
+import pytest
+
+from drocox.beyond import STUDIES, methods, protection, rivals, run
+from drocox.paper import store
+from drocox.paper.sweep import verify_plan
+
+pytestmark = pytest.mark.slow  # of the study beyond the paper; `make check` is for the package
+
+
+class Study:
+    """Four jobs, one without a data set."""
+
+    def __init__(self):
+        self.done = []
+
+    def jobs(self):
+        return [{"dataset": "seer", "repeat": r} for r in (1, 2, 3)] + [{"design": "invented"}]
+
+    def rows(self, **job):
+        self.done.append(job)
+        return pd.DataFrame({"value": [1 / 3, float(job.get("repeat", 0))], "word": "a"})
+
+
+@pytest.fixture
+def tiny(monkeypatch):
+    studies = {name: Study() for name in STUDIES}
+    monkeypatch.setattr(run, "study", studies.__getitem__)
+    run._settings.cache_clear()
+    yield studies
+    run._settings.cache_clear()
+
+
+def test_studies_are_swept_resumed_and_verified(tiny, tmp_path, monkeypatch):
+    how = {"jobs": 1, "out": tmp_path, "progress": False}
+    assert run.sweep(methods=["rivals"], repeats=[2], **how) == 1
+    assert tiny["rivals"].done == [{"dataset": "seer", "repeat": 2}] and not tiny["groups"].done
+    assert len(store.load_runs("beyond", out=tmp_path)) == 2
+    assert run.sweep(**how) == 4 * len(STUDIES) - 1
+    assert len(tiny["rivals"].done) == 4
+    runs = store.load_runs("beyond", out=tmp_path)
+    assert len(runs) == 8 * len(STUDIES) and list(runs["study"].unique()) == list(STUDIES)
+    assert runs["dataset"].isna().sum() == 2 * len(STUDIES)
+    record = store.load_provenance(tmp_path)["beyond"]
+    assert set(record["core_minutes"]) == set(STUDIES) and record["rows"] == len(runs)
+    monkeypatch.setattr(run, "SAMPLE", {name: ["seer-2"] for name in STUDIES})
+    assert run.verify(out=tmp_path, jobs=1) == []
+    tiny["rivals"].rows = lambda **job: pd.DataFrame({"value": [0.3, 1.0], "word": "a"})
+    assert run.verify(out=tmp_path, jobs=1)[0].startswith("rivals: seer-2: value")
+
+
+def test_jobs_have_unique_names():
+    for name in STUDIES:
+        jobs = run.jobs_of(name)
+        assert len({job.name for job in jobs}) == len(jobs)
+    assert [job.job for job in run.jobs_of("protection", ["seer"], [1])] == ["seer-1"]
+    assert len(protection.jobs()) == 30
+    assert len(rivals.jobs()) == 3 * len(methods.METHODS) - 2  # ages of FLC are in years
+
+
+def test_the_sample_of_every_study_has_all_its_methods():
+    runs = store.load_runs("beyond")
+    for name in STUDIES:
+        stored = runs[runs["study"] == name]
+        by = "method" if stored["method"].notna().any() else "kind"
+        sample = stored[stored["job"].isin([job.job for job in run.plan(name).sample])]
+        assert set(sample[by]) == set(stored[by]), name
+
+
+def test_a_broken_rival_is_found(monkeypatch):
+    """The fault that a drawn sample once missed: ridge Cox with another penalty."""
+    whole = run.plan("rivals")
+    ridge = [job for job in whole.sample if job.job == "seer-ridge Cox"]
+    few = replace(whole, sample=ridge)
+    assert verify_plan(few, jobs=1, progress=False).problems == []
+    broken = replace(methods.METHODS["ridge Cox"], settings=(10.0,))
+    monkeypatch.setitem(methods.METHODS, "ridge Cox", broken)
+    rivals.judged.cache_clear()
+    methods.prepared_folds.cache_clear()  # with the fits
+    problems = verify_plan(few, jobs=1, progress=False).problems
+    rivals.judged.cache_clear()
+    methods.prepared_folds.cache_clear()
+    assert any(problem.startswith("seer-ridge Cox: c: ") for problem in problems)
+
+
+def test_rows_without_stability_are_compared(tiny):
+    rows = run.run_job(run.Job("rivals", "invented"))
+    assert (rows["moved"] == 0).all() and list(rows)[:2] == ["study", "job"]
+    assert "dataset" not in rows
