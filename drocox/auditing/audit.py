@@ -25,9 +25,9 @@ import pandas as pd
 
 from drocox import __version__, _checks
 from drocox.auditing.disclosure import hidden_groups, small_counts
-from drocox.auditing.families import Family, families
 from drocox.auditing.findings import model_sentences, number_text, sentences
 from drocox.auditing.funnel import Funnel, funnel
+from drocox.auditing.groupings import Grouping, groupings_of
 from drocox.auditing.judging import MOST_PAIRED, calibration_curve, group_estimates, judge
 from drocox.auditing.measures import MEASURES, RISK_RATIO
 from drocox.auditing.page import page
@@ -97,7 +97,7 @@ class Audit:
     notes: tuple[str, ...]
     horizon: float
     _predictions: Predictions = field(repr=False)
-    _kinds: list[Family] = field(repr=False)
+    _groupings: list[Grouping] = field(repr=False)
     _hidden: frozenset = field(repr=False)
     familywise: bool = True
     smallest: int = 0
@@ -136,9 +136,9 @@ class Audit:
     def _counts(self) -> pd.DataFrame:
         """Patients and events of each group, by its short name, as a terminal shows them."""
         names = []
-        for family in self._kinds:
-            crossed = family.attribute and not family.compared
-            names += _values_only(family, self._kinds) if crossed else family.labels
+        for grouping in self._groupings:
+            crossed = grouping.attribute and not grouping.compared
+            names += _values_only(grouping, self._groupings) if crossed else grouping.labels
         table = pd.DataFrame(index=short_labels(names))
         for head in ("patients", "events"):
             table[head] = [f"{n:.0f}" if n == n else "hidden" for n in self.table[head]]
@@ -166,18 +166,18 @@ class Audit:
     @property
     def _many(self) -> list[str]:
         """Attributes with so many groups that each is compared with everybody."""
-        crowded = [family for family in self._kinds if len(family.labels) > MOST_PAIRED]
-        return [family.attribute for family in crowded if family.compared]
+        crowded = [grouping for grouping in self._groupings if len(grouping.labels) > MOST_PAIRED]
+        return [grouping.attribute for grouping in crowded if grouping.compared]
 
     def funnels(self) -> list[Funnel]:
         """For each attribute with many groups, their c-index by events and limits of chance."""
         if self.table["c_index"].isna().all():
             return []
         funnels = []
-        for family in self._kinds:
-            if family.attribute in self._many:
-                estimates = group_estimates(self._predictions, family, "c_index", self._hidden)
-                funnels.append(funnel(family.attribute, self.table, self.differences, estimates))
+        for grouping in self._groupings:
+            if grouping.attribute in self._many:
+                estimates = group_estimates(self._predictions, grouping, "c_index", self._hidden)
+                funnels.append(funnel(grouping.attribute, self.table, self.differences, estimates))
         return funnels
 
     @property
@@ -210,23 +210,23 @@ class Audit:
         """
         patients = self._predictions.patients
         curves = [pd.DataFrame(columns=CURVE_COLUMNS)]
-        for family in self._kinds:
-            if patients.risk is None or not family.compared or family.attribute in self._many:
+        for grouping in self._groupings:
+            if patients.risk is None or not grouping.compared or grouping.attribute in self._many:
                 continue
-            for group in family.groups(patients):
+            for group in grouping.groups(patients):
                 too_small = len(group.alone.time) < 2 * bins
-                if too_small or (family.attribute, group.label) in self._hidden:
+                if too_small or (grouping.attribute, group.label) in self._hidden:
                     continue
                 with np.errstate(divide="ignore", invalid="ignore"):  # nobody had the event
                     curve = calibration_curve(group.alone, bins)
                 if not small_counts(curve["patients"], curve["events"], self.smallest).any():
-                    curves.append(curve.assign(attribute=family.attribute, group=group.label))
+                    curves.append(curve.assign(attribute=grouping.attribute, group=group.label))
         return pd.concat(curves[1:] or curves, ignore_index=True)[CURVE_COLUMNS]
 
     @property
     def cautions(self) -> list[str]:
         """What the page warns of: groups with few events, and who is not judged at all."""
-        known = self.table[self.table["attribute"].isin([f.attribute for f in self._kinds[1:]])]
+        known = self.table[self.table["attribute"].isin([f.attribute for f in self._groupings[1:]])]
         lines = []
         none = known[known["events"] < FEWEST_EVENTS]
         few = known[(known["events"] >= FEWEST_EVENTS) & (known["events"] < FEW_EVENTS)]
@@ -404,13 +404,13 @@ class Audits(Mapping):
         return lead + self.paired.to_html(index=False, float_format=number_text, na_rep="–")
 
 
-def _values_only(cells: Family, kinds: list[Family]) -> list[str]:
+def _values_only(cells: Grouping, groupings: list[Grouping]) -> list[str]:
     """Intersections without the names of their attributes, which the rows above them have."""
     names = []
     for code in range(len(cells.labels)):
         member = np.argmax(cells.codes == code)
         values = []
-        for one in (family for family in kinds if family.compared):
+        for one in (grouping for grouping in groupings if grouping.compared):
             values.append(one.labels[one.codes[member]].removeprefix(f"{one.attribute} = "))
         names.append(", ".join(values))
     return names
@@ -426,17 +426,17 @@ def _paired(audits: Mapping[str, Audit]) -> pd.DataFrame:
         if not measure.changed_by_model:
             continue
         parts: list[tuple] = []  # what rows are called, and the differences
-        for family in first._kinds:
-            theirs = group_estimates(first._predictions, family, name, first._hidden)
+        for grouping in first._groupings:
+            theirs = group_estimates(first._predictions, grouping, name, first._hidden)
             names: list[dict] = []
             differences: list[Estimate] = []
             for model, other in others:
                 if first._predictions.backwards or other._predictions.backwards:
                     continue
-                mine = group_estimates(other._predictions, family, name, other._hidden)
+                mine = group_estimates(other._predictions, grouping, name, other._hidden)
                 for label in (label for label in mine if label in theirs):
                     one, two = mine[label], theirs[label]
-                    names.append({"model": model, "attribute": family.attribute, "group": label})
+                    names.append({"model": model, "attribute": grouping.attribute, "group": label})
                     differences.append(Estimate(one.value - two.value, one.without - two.without))
             parts.append((names, differences))
         if first.familywise:
@@ -458,8 +458,12 @@ def _check_same_patients(one: Audit, other: Audit) -> None:
     mine, theirs = one._predictions.patients, other._predictions.patients
     same_time = np.array_equal(mine.time, theirs.time)
     same_event = np.array_equal(mine.event, theirs.event)
-    labels = [family.labels for family in one._kinds]
-    if not same_time or not same_event or labels != [family.labels for family in other._kinds]:
+    labels = [grouping.labels for grouping in one._groupings]
+    if (
+        not same_time
+        or not same_event
+        or labels != [grouping.labels for grouping in other._groupings]
+    ):
         raise ValueError("other must be an audit of the same data and groups")
     if one.horizon != other.horizon:
         raise ValueError(
@@ -586,12 +590,12 @@ def _audit(
     # what does not exist is NaN
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         judged = predictions(data, scores, **predicted)
-        kinds, note = families(data)
-        hidden, others = hidden_groups(kinds, data.event, smallest)
+        groupings, note = groupings_of(data)
+        hidden, others = hidden_groups(groupings, data.event, smallest)
         notes = [*judged.notes, note] if note else list(judged.notes)
         if hidden:
             notes.append(HIDDEN_NOTE.format(smallest, ALSO_HIDDEN.format(others) if others else ""))
-        table, comparisons, imparity = judge(judged, kinds, hidden, familywise)
+        table, comparisons, imparity = judge(judged, groupings, hidden, familywise)
         slices = pd.DataFrame(columns=[*DIFFERENCE_COLUMNS, "patients", "events"])
         if judged.ranks and not judged.backwards:
             slices = find_slices(judged.patients, data.X)
@@ -608,7 +612,7 @@ def _audit(
         tuple(notes),
         judged.patients.until,
         judged,
-        kinds,
+        groupings,
         hidden,
         familywise,
         smallest,

@@ -14,7 +14,7 @@ What remains is what every suppressed table tells: bounds, since counts are not 
 
 import numpy as np
 
-from drocox.auditing.families import Family
+from drocox.auditing.groupings import Grouping
 
 ROUNDING = 1e-6  # of coefficients and distances, all of which are simple fractions
 
@@ -25,13 +25,13 @@ def small_counts(patients: np.ndarray, events: np.ndarray, smallest: int) -> np.
 
 
 def hidden_groups(
-    kinds: list[Family], event: np.ndarray, smallest: int
+    groupings: list[Grouping], event: np.ndarray, smallest: int
 ) -> tuple[frozenset[tuple[str, str]], int]:
     """The groups that are not shown, and how many of them are not small themselves."""
     if not smallest:
         return frozenset(), 0
-    names = [(family.attribute, label) for family in kinds for label in family.labels]
-    counts = _Counts(kinds, event, smallest)
+    names = [(grouping.attribute, label) for grouping in groupings for label in grouping.labels]
+    counts = _Counts(groupings, event, smallest)
     small = counts.small
     hidden = small.copy()
     secret = list(counts.rows[small])
@@ -49,8 +49,8 @@ def hidden_groups(
 class _Counts:
     """Patients and events of each group, and how they add up."""
 
-    def __init__(self, kinds: list[Family], event: np.ndarray, smallest: int):
-        attributes = [family.codes for family in kinds if family.compared]
+    def __init__(self, groupings: list[Grouping], event: np.ndarray, smallest: int):
+        attributes = [grouping.codes for grouping in groupings if grouping.compared]
         cell = np.unique(np.column_stack(attributes), axis=0, return_inverse=True)[1].ravel()
         self.smallest = smallest
         self.sums: list[tuple[int, np.ndarray]] = []  # a group and others that add up to it
@@ -58,17 +58,17 @@ class _Counts:
         patients = []
         events = []
         before = 0
-        for family in kinds:
-            size = len(family.labels)
+        for grouping in groupings:
+            size = len(grouping.labels)
             inside = np.zeros((size, cell.max() + 1))
-            inside[family.codes, cell] = 1.0
+            inside[grouping.codes, cell] = 1.0
             rows.append(inside)
-            patients.append(np.bincount(family.codes, minlength=size))
-            events.append(np.bincount(family.codes, event, minlength=size))
+            patients.append(np.bincount(grouping.codes, minlength=size))
+            events.append(np.bincount(grouping.codes, event, minlength=size))
             self.sums.append((0, np.arange(before, before + size)))
             before += size
         every = np.vstack(rows)
-        if not kinds[-1].compared:  # intersections
+        if not groupings[-1].compared:  # intersections
             cells = self.sums[-1][1]
             for group in range(1, cells[0]):
                 self.sums.append((group, cells[(every[cells] <= every[group]).all(axis=1)]))

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from drocox.auditing.families import EVERYBODY
+from drocox.auditing.groupings import EVERYBODY
 from drocox.heldout import FEWEST_EVENTS
 
 MOST_NAMED = 6  # groups in a sentence about models

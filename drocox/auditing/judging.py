@@ -18,7 +18,7 @@ import pandas as pd
 from tqdm import tqdm
 
 from drocox.auditing.contrasts import Contrast, contrast, critical_values, estimable
-from drocox.auditing.families import EVERYBODY, Family, Group
+from drocox.auditing.groupings import EVERYBODY, Group, Grouping
 from drocox.auditing.measures import LOG, MEASURES, Scale
 from drocox.auditing.predictions import Predictions
 from drocox.heldout import FEWEST_EVENTS, Estimate, HeldOut
@@ -82,7 +82,7 @@ class Judged(NamedTuple):
 
 def judge(
     predictions: Predictions,
-    kinds: list[Family],
+    groupings: list[Grouping],
     hidden: frozenset[tuple[str, str]] = frozenset(),
     familywise: bool = True,
 ) -> Judged:
@@ -91,12 +91,12 @@ def judge(
     whole = Group(EVERYBODY, np.full(len(everybody.time), True), everybody)
     rows: dict[tuple[str, str], dict] = {}
     judged: list[list[Group]] = []
-    for family in kinds:
-        groups = family.groups(everybody)
-        judged.append(_judged(groups, family, hidden))
+    for grouping in groupings:
+        groups = grouping.groups(everybody)
+        judged.append(_judged(groups, grouping, hidden))
         for group in groups:
-            key = (family.attribute, group.label)
-            rows[key] = {"attribute": family.attribute, "group": group.label}
+            key = (grouping.attribute, group.label)
+            rows[key] = {"attribute": grouping.attribute, "group": group.label}
             if key not in hidden:
                 rows[key] |= {"patients": len(group.alone.time), "events": group.alone.event.sum()}
     contrasts: dict[str, list[list[Contrast]]] = {}
@@ -104,15 +104,15 @@ def judge(
         predictions.measures.items(), "audit", leave=False, disable=None, delay=5
     ):
         contrasts[name] = []
-        for family, groups in zip(kinds, judged, strict=True):
-            estimates = _estimates(everybody, groups, family, name, method)
+        for grouping, groups in zip(groupings, judged, strict=True):
+            estimates = _estimates(everybody, groups, grouping, name, method)
             for label, estimate in estimates.items():
-                rows[family.attribute, label] |= with_interval(name, estimate)
-            compared = family.compared and MEASURES[name].compared
+                rows[grouping.attribute, label] |= with_interval(name, estimate)
+            compared = grouping.compared and MEASURES[name].compared
             if compared and not predictions.backwards:
-                contrasts[name].append(_contrasts(estimates, whole, family, name, method))
+                contrasts[name].append(_contrasts(estimates, whole, grouping, name, method))
     comparisons = differences(contrasts, familywise)
-    attributes = [family.attribute for family in kinds]
+    attributes = [grouping.attribute for grouping in groupings]
     comparisons.sort(key=lambda row: attributes.index(row["attribute"]))
     table = pd.DataFrame(rows.values()).reindex(columns=TABLE_COLUMNS)
     compared = pd.DataFrame(comparisons, columns=COMPARISON_COLUMNS)
@@ -120,48 +120,50 @@ def judge(
     return Judged(table, compared, imparity.reset_index(drop=True))
 
 
-def _judged(groups: list[Group], family: Family, hidden: frozenset[tuple[str, str]]) -> list[Group]:
-    """The groups of a family that are shown and have enough events."""
+def _judged(
+    groups: list[Group], grouping: Grouping, hidden: frozenset[tuple[str, str]]
+) -> list[Group]:
+    """The groups that are shown and have enough events."""
     judged = []
     for group in groups:
-        shown = (family.attribute, group.label) not in hidden
+        shown = (grouping.attribute, group.label) not in hidden
         if shown and group.alone.event.sum() >= FEWEST_EVENTS:
             judged.append(group)
     return judged
 
 
 def group_estimates(
-    predictions: Predictions, family: Family, name: str, hidden: frozenset = frozenset()
+    predictions: Predictions, grouping: Grouping, name: str, hidden: frozenset = frozenset()
 ) -> dict[str, Estimate]:
     """One measure of the groups that are judged; empty where the predictions cannot answer."""
     method = predictions.measures.get(name)
     if method is None:
         return {}
-    judged = _judged(family.groups(predictions.patients), family, hidden)
-    return _estimates(predictions.patients, judged, family, name, method)
+    judged = _judged(grouping.groups(predictions.patients), grouping, hidden)
+    return _estimates(predictions.patients, judged, grouping, name, method)
 
 
 def _contrasts(
-    estimates: dict[str, Estimate], whole: Group, family: Family, name: str, method: str
+    estimates: dict[str, Estimate], whole: Group, grouping: Grouping, name: str, method: str
 ) -> list[Contrast]:
-    """Differences of every two groups of a family; of many groups, of each and everybody."""
+    """Differences of every two groups; of many groups, of each and everybody."""
     pairs = list(combinations(estimates.items(), 2))
-    if len(family.labels) > MOST_PAIRED:
+    if len(grouping.labels) > MOST_PAIRED:
         everybody = _estimate(whole.alone, whole, name, method)
         pairs = [((EVERYBODY, everybody), group) for group in estimates.items()]
     out = []
     for (versus, second), (group, first) in pairs:
-        names = {"attribute": family.attribute, "group": group, "versus": versus}
+        names = {"attribute": grouping.attribute, "group": group, "versus": versus}
         out.append(Contrast(names, first, second))
     return out
 
 
 def _estimates(
-    everybody: HeldOut, judged: list[Group], family: Family, name: str, method: str
+    everybody: HeldOut, judged: list[Group], grouping: Grouping, name: str, method: str
 ) -> dict[str, Estimate]:
     """One measure of several groups, by label."""
     n = len(everybody.time)
-    crossed = len(family.labels) * n > MOST_CROSSED and len(family.labels) > MOST_PAIRED
+    crossed = len(grouping.labels) * n > MOST_CROSSED and len(grouping.labels) > MOST_PAIRED
     if name == "concordance" and crossed:
         return {}
     out = {}
@@ -169,7 +171,7 @@ def _estimates(
         if MEASURES[name].at_horizon and not _enough_at_horizon(group.alone):
             continue
         others = None
-        if len(family.labels) == 2 == len(judged):
+        if len(grouping.labels) == 2 == len(judged):
             others = next(other.alone for other in judged if other is not group)
         out[group.label] = _estimate(everybody, group, name, method, others)
     return out
@@ -204,8 +206,8 @@ def differences(contrasts: dict[str, list[list[Contrast]]], familywise: bool) ->
     one attribute and measure.
     """
     known = {}
-    for name, families in contrasts.items():
-        known[name] = [estimable(name, pairs) for pairs in families]
+    for name, by_attribute in contrasts.items():
+        known[name] = [estimable(name, pairs) for pairs in by_attribute]
     critical: dict[str, list[list[float]]] = {}
     if familywise:
         headline = [name for name in HEADLINE if name in known]
@@ -215,8 +217,8 @@ def differences(contrasts: dict[str, list[list[Contrast]]], familywise: bool) ->
             for name in together:
                 critical[name] = [[next(values) for _ in pairs] for pairs in known[name]]
     rows = []
-    for name, families in known.items():
-        for k, pairs in enumerate(families):
+    for name, by_attribute in known.items():
+        for k, pairs in enumerate(by_attribute):
             wide = critical[name][k] if familywise else None
             for row in contrast(name, pairs, wide):
                 rows.append({"measure": name, **row})

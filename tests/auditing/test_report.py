@@ -402,11 +402,11 @@ def test_data_sets_of_other_packages(name):
     patients = found._predictions.patients
     case = patients.event & (patients.time <= found.horizon)
     later = patients.time > found.horizon
-    for family in found._kinds:
-        for code, label in enumerate(family.labels):
-            members = family.codes == code
-            if (family.attribute, label) in judged.index:
-                row = judged.loc[(family.attribute, label), [*AT_HORIZON]]
+    for grouping in found._groupings:
+        for code, label in enumerate(grouping.labels):
+            members = grouping.codes == code
+            if (grouping.attribute, label) in judged.index:
+                row = judged.loc[(grouping.attribute, label), [*AT_HORIZON]]
                 fewest = min(case[members].sum(), later[members].sum())
                 assert row.notna().all() == row.notna().any() == (fewest >= FEWEST_AT_HORIZON)
     assert set(found.imparity["attribute"]) == set(groups)

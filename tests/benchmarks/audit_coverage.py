@@ -30,7 +30,7 @@ from scipy import optimize
 
 import drocox
 import drocox.auditing
-from drocox.auditing.families import EVERYBODY, families
+from drocox.auditing.groupings import EVERYBODY, groupings_of
 from drocox.auditing.judging import Judged, judge
 from drocox.auditing.measures import MEASURES
 from drocox.auditing.predictions import predictions
@@ -104,7 +104,7 @@ def judged(data: drocox.SurvivalData, horizon: float, given: dict) -> Judged:
     """The audit's figures, and differences whose intervals hold within attribute and measure."""
     one = predictions(data, horizon=horizon, **given)
     with np.errstate(divide="ignore", invalid="ignore"):
-        return judge(one, families(data)[0], familywise=False)
+        return judge(one, groupings_of(data)[0], familywise=False)
 
 
 def by_one_model(data: drocox.SurvivalData, train: drocox.SurvivalData) -> dict:

@@ -19,7 +19,7 @@ class Group(NamedTuple):
     alone: HeldOut
 
 
-class Family(NamedTuple):
+class Grouping(NamedTuple):
     """Groups of one attribute, or intersections of several: each patient is in one of them."""
 
     attribute: str
@@ -36,16 +36,16 @@ class Family(NamedTuple):
         return groups
 
 
-def families(data: SurvivalData) -> tuple[list[Family], str]:
+def groupings_of(data: SurvivalData) -> tuple[list[Grouping], str]:
     """Everybody, the groups of each attribute, and the intersections of all attributes.
 
     Intersections are left out where there are too many, and a note says so.
     """
-    out = [Family("", [EVERYBODY], np.zeros(len(data), int), False)]
+    out = [Grouping("", [EVERYBODY], np.zeros(len(data), int), False)]
     for name, codes in data.groups.items():
         present, where = np.unique(codes, return_inverse=True)
         labels = [data.group_labels[name][code] for code in present]
-        out.append(Family(name, labels, where, True))
+        out.append(Grouping(name, labels, where, True))
     if len(data.groups) < 2:
         return out, ""
     matrix = np.column_stack(list(data.groups.values()))
@@ -57,5 +57,5 @@ def families(data: SurvivalData) -> tuple[list[Family], str]:
     for cell in cells:
         named = [data.group_labels[a][c] for a, c in zip(data.groups, cell, strict=True)]
         labels.append(", ".join(named))
-    out.append(Family(" × ".join(data.groups), labels, where.ravel(), False))
+    out.append(Grouping(" × ".join(data.groups), labels, where.ravel(), False))
     return out, ""
