@@ -2,7 +2,7 @@ r"""The audit: how well a model serves each group of patients, with intervals, o
 
 Predictions of any kind of model come in by :mod:`drocox.auditing.predictions`. The measures of
 :mod:`drocox.auditing.measures` are estimated by :mod:`drocox.heldout`, compared by
-:mod:`drocox.auditing.judging` and put into words by :mod:`drocox.auditing.findings`;
+:mod:`drocox.auditing.group_measures` and put into words by :mod:`drocox.auditing.findings`;
 :mod:`drocox.auditing.page` lays all of it out, and :mod:`drocox.auditing.plots` draws it. Intervals
 (:mod:`drocox.heldout.intervals`, :mod:`drocox.auditing.contrasts`) are for *this* model, or for
 these models where several were cross-fitted, and other patients like these; they do not cover that
@@ -27,8 +27,13 @@ from drocox import __version__, _checks
 from drocox.auditing.disclosure import hidden_groups, small_counts
 from drocox.auditing.findings import model_sentences, number_text, sentences
 from drocox.auditing.funnel import Funnel, funnel
+from drocox.auditing.group_measures import (
+    MOST_PAIRED,
+    calibration_curve,
+    group_estimates,
+    measure_groups,
+)
 from drocox.auditing.groupings import Grouping, groupings_of
-from drocox.auditing.judging import MOST_PAIRED, calibration_curve, group_estimates, judge
 from drocox.auditing.measures import MEASURES, RISK_RATIO
 from drocox.auditing.page import page
 from drocox.auditing.plots import draw_calibration, draw_funnels, draw_groups
@@ -458,12 +463,8 @@ def _check_same_patients(one: Audit, other: Audit) -> None:
     mine, theirs = one._predictions.patients, other._predictions.patients
     same_time = np.array_equal(mine.time, theirs.time)
     same_event = np.array_equal(mine.event, theirs.event)
-    labels = [grouping.labels for grouping in one._groupings]
-    if (
-        not same_time
-        or not same_event
-        or labels != [grouping.labels for grouping in other._groupings]
-    ):
+    labels, others = ([g.labels for g in audit._groupings] for audit in (one, other))
+    if not same_time or not same_event or labels != others:
         raise ValueError("other must be an audit of the same data and groups")
     if one.horizon != other.horizon:
         raise ValueError(
@@ -583,22 +584,20 @@ def audit(
     return found
 
 
-def _audit(
-    data: SurvivalData, scores=None, *, smallest: int, familywise: bool, **predicted
-) -> Audit:
+def _audit(data: SurvivalData, scores=None, *, smallest: int, familywise: bool, **given) -> Audit:
     """The audit of one model."""
     # what does not exist is NaN
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        judged = predictions(data, scores, **predicted)
+        predicted = predictions(data, scores, **given)
         groupings, note = groupings_of(data)
         hidden, others = hidden_groups(groupings, data.event, smallest)
-        notes = [*judged.notes, note] if note else list(judged.notes)
+        notes = [*predicted.notes, note] if note else list(predicted.notes)
         if hidden:
             notes.append(HIDDEN_NOTE.format(smallest, ALSO_HIDDEN.format(others) if others else ""))
-        table, comparisons, imparity = judge(judged, groupings, hidden, familywise)
+        table, comparisons, imparity = measure_groups(predicted, groupings, hidden, familywise)
         slices = pd.DataFrame(columns=[*DIFFERENCE_COLUMNS, "patients", "events"])
-        if judged.ranks and not judged.backwards:
-            slices = find_slices(judged.patients, data.X)
+        if predicted.ranks and not predicted.backwards:
+            slices = find_slices(predicted.patients, data.X)
         small = small_counts(slices["patients"], slices["events"], smallest).astype(bool)
         slices = slices[~small].reset_index(drop=True)
         if smallest:  # with counts of known groups, these could tell what is hidden
@@ -610,8 +609,8 @@ def _audit(
         imparity,
         slices,
         tuple(notes),
-        judged.patients.until,
-        judged,
+        predicted.patients.until,
+        predicted,
         groupings,
         hidden,
         familywise,

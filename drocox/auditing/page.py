@@ -12,7 +12,7 @@ import pandas as pd
 
 from drocox import __version__
 from drocox.auditing.findings import digits_for, number_text
-from drocox.auditing.judging import FEWEST_AT_HORIZON
+from drocox.auditing.group_measures import FEWEST_AT_HORIZON
 from drocox.auditing.measures import MEASURES, RISK_RATIO
 from drocox.auditing.plots import as_svg, draw_calibration, draw_funnels, draw_groups
 

@@ -1,4 +1,4 @@
-"""Badly served groups that nobody named: found on one half of the patients, judged on the other.
+"""Badly served groups that nobody named: found on one half of the patients, tested on the other.
 
 A small regression tree looks for features that go with *discordance*: the share of a patient's
 pairs that the model orders wrongly, beyond what is usual for patients with like scores. In the
@@ -21,8 +21,8 @@ from drocox.heldout import (
 )
 
 LEAVES = 6  # of the tree
-WORST_LEAVES = 3  # that are judged
-SEARCHED = 100_000  # patients at most, to find and to judge
+WORST_LEAVES = 3  # that are tested
+SEARCHED = 100_000  # patients at most, to search and to test
 LARGEST = float(np.finfo(np.float32).max)  # the tree's numbers are single
 
 
@@ -65,27 +65,27 @@ def describe_leaves(
 
 
 def find_slices(patients: HeldOut, X: pd.DataFrame) -> pd.DataFrame:
-    """Up to three worst leaves of a tree grown on one half of the patients, judged on the other.
+    """Up to three worst leaves of a tree grown on one half of the patients, tested on the other.
 
     Each is compared with other patients, weighted to have the group's scores. Missing features are
     replaced by medians of the first half.
     """
     part = assign_folds(patients.event, max(2, 2 * len(X) // SEARCHED), seed=0)
-    finding = part == 0
-    judging = part == 1
+    searched = part == 0
+    tested = part == 1
     rank = pd.Series(patients.scores).groupby(patients.fold).rank(pct=True)
     tenth = np.ceil(10 * rank).to_numpy()
-    X = X.fillna(X[finding].median()).fillna(0).clip(-LARGEST, LARGEST)
+    X = X.fillna(X[searched].median()).fillna(0).clip(-LARGEST, LARGEST)
 
     names: list[dict] = []
     differences: list[Estimate] = []
-    found = patients.subset(finding)
+    found = patients.subset(searched)
     if found.all_pairs.any():
-        tree = grow_tree(found, tenth[finding], X[finding].to_numpy(), LEAVES)
+        tree = grow_tree(found, tenth[searched], X[searched].to_numpy(), LEAVES)
         excess = tree.tree_.value.ravel()
         leaves = sorted(describe_leaves(tree.tree_, X), key=lambda leaf: -excess[leaf[0]])
-        where = tree.apply(X[judging].to_numpy())
-        others = patients.subset(judging)
+        where = tree.apply(X[tested].to_numpy())
+        others = patients.subset(tested)
         for node, name in leaves:
             members = where == node
             events = others.event[members].sum()
@@ -93,7 +93,7 @@ def find_slices(patients: HeldOut, X: pd.DataFrame) -> pd.DataFrame:
                 continue
             row = {"attribute": "found", "group": name, "versus": "others with like scores"}
             names.append(row | {"patients": members.sum(), "events": events})
-            differences.append(_less_like_scores(others, members, tenth[judging]))
+            differences.append(_less_like_scores(others, members, tenth[tested]))
     rows = compare(names, differences)
     return pd.DataFrame(rows, columns=[*DIFFERENCE_COLUMNS, "patients", "events"])
 

@@ -12,8 +12,7 @@ from cohort import simulated
 from test_report import Checked, load
 
 from drocox import cli, estimator
-from drocox.auditing import audit as report
-from drocox.auditing import files
+from drocox.auditing import audit, files
 
 ARGUMENTS = ["--time", "days", "--event", "died", "--groups", "sex"]
 
@@ -428,7 +427,7 @@ def test_sites_by_number_and_ages_in_bins(capsys):
 def test_numbers_of_sites_are_no_measurement(capsys, monkeypatch):
     """Neither a model nor the search asks whether a site has a number above six."""
     seen = []
-    monkeypatch.setattr(report, "audit", lambda data, **_: seen.extend(data.feature_names) or 1 / 0)
+    monkeypatch.setattr(audit, "audit", lambda data, **_: seen.extend(data.feature_names) or 1 / 0)
     df = frame(480).assign(site=np.arange(480) % 12 + 1, member=np.arange(480) % 2)
     df.to_csv("p.csv", index=False)
     with pytest.raises(ZeroDivisionError):

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import drocox
-from drocox.auditing import judging
+from drocox.auditing import group_measures
 from drocox.auditing.contrasts import Contrast, contrast, estimable
 from drocox.auditing.findings import digits_for, number_text, sentences
 from drocox.auditing.measures import MEASURES
@@ -88,7 +88,7 @@ def small_beyond_the_horizon(beyond):
 @pytest.mark.parametrize(("beyond", "judged"), [(4, False), (5, True)])
 def test_few_patients_beyond_the_horizon_are_too_few_to_say(beyond, judged):
     data, scores = small_beyond_the_horizon(beyond)
-    assert judging.FEWEST_AT_HORIZON == 5
+    assert group_measures.FEWEST_AT_HORIZON == 5
     found = drocox.audit(data, scores, train=(data, scores), horizon=1.0)
     row = found.table.set_index("group").loc["group = 1"]
     assert np.isfinite(row["c_index"]) and np.isfinite(row["risk_observed"])

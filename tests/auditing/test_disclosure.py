@@ -8,7 +8,7 @@ import pytest
 from cohort import simulated
 
 import drocox
-from drocox.auditing import audit as report
+from drocox.auditing.page import page
 
 
 def members(data):
@@ -102,7 +102,7 @@ def test_one_small_group_takes_another_along():
     assert (
         "fewer than 10 events" in found.sentence and "nor are others, 1 in all," in found.sentence
     )
-    assert "hidden" in str(found) and "hidden" in report.page({"": found})
+    assert "hidden" in str(found) and "hidden" in page({"": found})
 
 
 def test_two_groups_without_an_event_are_not_told_by_their_sum():

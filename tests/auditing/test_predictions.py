@@ -10,7 +10,7 @@ from cohort import simulated
 from sksurv.linear_model import CoxPHSurvivalAnalysis
 
 import drocox
-from drocox.auditing import audit as report
+from drocox.auditing.page import page
 
 
 def patients(seed=0, n=400, unit=0.1):
@@ -164,12 +164,12 @@ def test_without_expected_events_risks_are_compared(kind):
     if kind != "one late time":
         assert "On the whole, the observed risk is 0." in found.sentence
     assert "events" not in found.sentence
-    page = report.page({"": found})
-    assert "Observed / predicted risk: Kaplan and Meier's" in page
-    assert "events by those that the model expects" not in page
+    shown = page({"": found})
+    assert "Observed / predicted risk: Kaplan and Meier's" in shown
+    assert "events by those that the model expects" not in shown
     with_events = drocox.audit(data, survival=curves, times=times, expected=0 * scores + 0.5)
     assert "Observed by expected events: " in with_events.sentence
-    assert "events by those that the model expects" in report.page({"": with_events})
+    assert "events by those that the model expects" in page({"": with_events})
 
 
 def test_the_horizon_unless_it_is_given():
@@ -254,10 +254,10 @@ def test_no_verdict_on_a_score_that_is_backwards(kind):
     found = drocox.audit(data, **given)
     assert found.sentence.startswith("Backwards: the c-index is 0.")
     assert "Groups are not compared" in found.sentence
-    page = report.page({"": found})
+    shown = page({"": found})
     for text in (found.sentence, str(found)):
         assert "ranked better" not in text and "beyond noise" not in text
-    assert "ranked better" not in page and '<b class="bad">yes' not in page
+    assert "ranked better" not in shown and '<b class="bad">yes' not in shown
     assert found.differences.empty and found.imparity.empty and found.slices.empty
     assert (found.table["c_index"] < 0.5)[[0, 1]].all()
 
@@ -267,4 +267,4 @@ def test_no_verdict_on_two_models_one_of_which_is_backwards():
     found = drocox.audit(data, {"old": scores, "new": -scores})
     assert found.sentence == "new and old are not compared: by new, ranking is backwards."
     assert found.paired.empty and "Backwards: the c-index is 0." in str(found)
-    assert "by new, ranking is backwards" in report.page(found)
+    assert "by new, ranking is backwards" in page(found)

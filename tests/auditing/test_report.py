@@ -15,7 +15,7 @@ from sksurv.linear_model import CoxPHSurvivalAnalysis
 import drocox
 from drocox import accuracy, fairness, terminal
 from drocox.auditing import findings
-from drocox.auditing.judging import FEWEST_AT_HORIZON
+from drocox.auditing.group_measures import FEWEST_AT_HORIZON
 from drocox.auditing.measures import MEASURES
 from drocox.auditing.page import page
 from drocox.heldout import FEWEST_EVENTS, HeldOut

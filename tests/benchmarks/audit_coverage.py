@@ -5,8 +5,8 @@ on four) and writes ``drocox/auditing/coverage.csv``, which the chapter on one's
 ``--sets 5`` is a try, which writes nothing. A design has 2, 5 or 20 groups, the last of
 which has other effects than the scores say, 30 or 80 % censored patients, and scores of one model,
 of one model with times that are rounded up to ten values, or of five models by cross-fitting. The
-truth is that of a large sample, judged by the same models; all groups but the last have the same.
-A figure is covered if its interval holds the truth; differences are covered if all of an attribute
+truth is that of a large sample, scored by the same models; all groups but the last have the same.
+A measure is covered if its interval holds the truth; differences are covered if all of an attribute
 are, in one measure. What the audit leaves out, since a group has too few patients at the horizon,
 counts neither way. The share of false alarms is that of data sets in which a difference beyond
 noise is seen, or a badly served group found, though there is none.
@@ -30,8 +30,8 @@ from scipy import optimize
 
 import drocox
 import drocox.auditing
+from drocox.auditing.group_measures import Measured, measure_groups
 from drocox.auditing.groupings import EVERYBODY, groupings_of
-from drocox.auditing.judging import Judged, judge
 from drocox.auditing.measures import MEASURES
 from drocox.auditing.predictions import predictions
 from drocox.heldout import assign_folds, default_horizon
@@ -43,7 +43,7 @@ FOLDS = 5
 DISTINCT = 10  # times, up to the horizon, where they are tied
 SETS = {2: 200, 5: 100, 20: 60}  # data sets, by the number of groups
 SETS_OF_FIVE_MODELS = {2: 100, 5: 50, 20: 30}
-SCORE = np.array([0.8, 0.5, 0.0])  # the model judged
+SCORE = np.array([0.8, 0.5, 0.0])  # of the model under audit
 OTHER = np.array([0.2, 0.3, 0.6])  # true effects in the last group
 PATIENTS = {2: 600, 5: 1000, 20: 2000}  # by the number of groups
 WITHOUT_DIFFERENCE = 800  # patients in the data without any
@@ -100,11 +100,11 @@ class Design:
         return drocox.SurvivalData("d", X, time, death <= leaves, {"group": group})
 
 
-def judged(data: drocox.SurvivalData, horizon: float, given: dict) -> Judged:
-    """The audit's figures, and differences whose intervals hold within attribute and measure."""
+def measured(data: drocox.SurvivalData, horizon: float, given: dict) -> Measured:
+    """The audit's measures, and differences whose intervals hold within attribute and measure."""
     one = predictions(data, horizon=horizon, **given)
     with np.errstate(divide="ignore", invalid="ignore"):
-        return judge(one, groupings_of(data)[0], familywise=False)
+        return measure_groups(one, groupings_of(data)[0], familywise=False)
 
 
 def by_one_model(data: drocox.SurvivalData, train: drocox.SurvivalData) -> dict:
@@ -134,43 +134,43 @@ def by_five_models(data: drocox.SurvivalData, large: drocox.SurvivalData) -> tup
 
 
 class Truth:
-    """What the figures of each group are in a large sample, and what their differences are."""
+    """The measures of each group in a large sample, and their differences."""
 
     def __init__(self, design: Design, large: drocox.SurvivalData, given: dict) -> None:
         one = predictions(large, horizon=design.horizon, **given)
         last = large.groups["group"] == design.groups - 1
         everybody = np.full(len(large), True)
         self.last = f"group = {design.groups - 1}"
-        self.figures: dict[tuple[str, str], float] = {}
+        self.values: dict[tuple[str, str], float] = {}
         for who, members in (("others", ~last), ("last", last), (EVERYBODY, everybody)):
             alone = one.patients.alone(members)
             for name, method in one.measures.items():
                 of_all = name in ("concordance", "mean_risk")  # which depend on the other patients
-                figure = getattr(one.patients if of_all else alone, method)
+                measure = getattr(one.patients if of_all else alone, method)
                 mask = members if of_all else everybody[: members.sum()]
-                self.figures[name, who] = figure(mask).value
+                self.values[name, who] = measure(mask).value
 
     def who(self, label: str) -> str:
         """A group of the sample that has the same truth."""
         return {EVERYBODY: EVERYBODY, self.last: "last"}.get(label, "others")
 
-    def figure(self, name: str, label: str) -> float:
-        """A figure of a group."""
-        return self.figures[name, self.who(label)]
+    def value(self, name: str, label: str) -> float:
+        """A measure of a group."""
+        return self.values[name, self.who(label)]
 
     def difference(self, name: str, group: str, versus: str) -> float:
         """A difference, in the audit's unit."""
-        first, second = (self.figures[name, self.who(label)] for label in (group, versus))
+        first, second = (self.values[name, self.who(label)] for label in (group, versus))
         return MEASURES[name].unit * (first - second)
 
 
-def hits(found: Judged, true: Truth) -> dict[str, list[bool]]:
-    """Of each figure, whether the intervals of the groups hold the truth, and of differences."""
+def hits(found: Measured, true: Truth) -> dict[str, list[bool]]:
+    """For each measure, whether the intervals of the groups hold the truth, and of differences."""
     out: dict[str, list[bool]] = {}
     for _, row in found.table.iterrows():
         for name in MEASURES:
             if row["attribute"] and not np.isnan(row[name]):
-                value = true.figure(name, row["group"])
+                value = true.value(name, row["group"])
                 out.setdefault(name, []).append(row[f"{name}_low"] <= value <= row[f"{name}_high"])
     together: dict[str, bool] = {}
     for row in found.comparisons.itertuples():
@@ -181,7 +181,7 @@ def hits(found: Judged, true: Truth) -> dict[str, list[bool]]:
 
 
 def covered(design: Design, sets: int, seed: int) -> dict[str, float]:
-    """Share of the data sets in which each figure's interval holds the truth."""
+    """Share of the data sets in which each measure's interval holds the truth."""
     rng = np.random.default_rng(seed)
     train = design.draw(rng, 1000)
     large = design.draw(rng, LARGE_ENOUGH if design.kind == "cross-fitting" else LARGE)
@@ -196,7 +196,7 @@ def covered(design: Design, sets: int, seed: int) -> dict[str, float]:
             true = Truth(design, large, of_large)
         else:
             given = by_one_model(data, train)
-        for name, values in hits(judged(data, design.horizon, given), true).items():
+        for name, values in hits(measured(data, design.horizon, given), true).items():
             every.setdefault(name, []).extend(values)
     return {name: float(np.mean(values)) for name, values in every.items()}
 
@@ -214,7 +214,7 @@ def false_alarms(sets: int) -> dict[str, float]:
         X = pd.DataFrame(x, columns=["a", "b", "c"])
         data = drocox.SurvivalData("d", X, np.minimum(death, leaves), death <= leaves, groups)
         given = {"scores": x @ SCORE, "expected": data.time * np.exp(x @ SCORE)}
-        apart = judged(data, None, given).comparisons
+        apart = measured(data, None, given).comparisons
         found = drocox.audit(data, **given)
         for measure in ("c_index", "calibration"):
             of_apart = apart.loc[apart["measure"] == measure, "beyond_noise"]

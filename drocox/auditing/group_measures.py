@@ -1,4 +1,4 @@
-"""Groups of patients judged: measures with intervals, and differences between groups.
+"""Measures by group, with intervals, and differences between groups.
 
 Each measure is an :class:`drocox.heldout.Estimate`. On the scale g where it is nearly normal (the
 logarithm of a ratio, the logit of a share), its interval is :math:`g^{-1}(g(v) \\pm t \\sigma)`
@@ -72,28 +72,28 @@ def _half(scale: Scale, estimate: Estimate) -> float:
     return float(critical.item() * slope * np.sqrt(covariance.item()))
 
 
-class Judged(NamedTuple):
-    """What was found."""
+class Measured(NamedTuple):
+    """The tables of an audit: measures of groups, their differences, and concordance imparity."""
 
     table: pd.DataFrame
     comparisons: pd.DataFrame
     imparity: pd.DataFrame  # differences of the concordance by Algorithm B.1
 
 
-def judge(
+def measure_groups(
     predictions: Predictions,
     groupings: list[Grouping],
     hidden: frozenset[tuple[str, str]] = frozenset(),
     familywise: bool = True,
-) -> Judged:
+) -> Measured:
     """Measures of all groups, everybody first, and their differences within an attribute."""
     everybody = predictions.patients
     whole = Group(EVERYBODY, np.full(len(everybody.time), True), everybody)
     rows: dict[tuple[str, str], dict] = {}
-    judged: list[list[Group]] = []
+    measurable: list[list[Group]] = []
     for grouping in groupings:
         groups = grouping.groups(everybody)
-        judged.append(_judged(groups, grouping, hidden))
+        measurable.append(_measurable(groups, grouping, hidden))
         for group in groups:
             key = (grouping.attribute, group.label)
             rows[key] = {"attribute": grouping.attribute, "group": group.label}
@@ -104,7 +104,7 @@ def judge(
         predictions.measures.items(), "audit", leave=False, disable=None, delay=5
     ):
         contrasts[name] = []
-        for grouping, groups in zip(groupings, judged, strict=True):
+        for grouping, groups in zip(groupings, measurable, strict=True):
             estimates = _estimates(everybody, groups, grouping, name, method)
             for label, estimate in estimates.items():
                 rows[grouping.attribute, label] |= with_interval(name, estimate)
@@ -117,30 +117,30 @@ def judge(
     table = pd.DataFrame(rows.values()).reindex(columns=TABLE_COLUMNS)
     compared = pd.DataFrame(comparisons, columns=COMPARISON_COLUMNS)
     imparity = compared[compared["measure"] == "concordance"].drop(columns="measure")
-    return Judged(table, compared, imparity.reset_index(drop=True))
+    return Measured(table, compared, imparity.reset_index(drop=True))
 
 
-def _judged(
+def _measurable(
     groups: list[Group], grouping: Grouping, hidden: frozenset[tuple[str, str]]
 ) -> list[Group]:
-    """The groups that are shown and have enough events."""
-    judged = []
+    """The groups that are not hidden and have enough events."""
+    measurable = []
     for group in groups:
         shown = (grouping.attribute, group.label) not in hidden
         if shown and group.alone.event.sum() >= FEWEST_EVENTS:
-            judged.append(group)
-    return judged
+            measurable.append(group)
+    return measurable
 
 
 def group_estimates(
     predictions: Predictions, grouping: Grouping, name: str, hidden: frozenset = frozenset()
 ) -> dict[str, Estimate]:
-    """One measure of the groups that are judged; empty where the predictions cannot answer."""
+    """One measure of the groups; empty where the predictions do not allow it."""
     method = predictions.measures.get(name)
     if method is None:
         return {}
-    judged = _judged(grouping.groups(predictions.patients), grouping, hidden)
-    return _estimates(predictions.patients, judged, grouping, name, method)
+    measurable = _measurable(grouping.groups(predictions.patients), grouping, hidden)
+    return _estimates(predictions.patients, measurable, grouping, name, method)
 
 
 def _contrasts(
@@ -159,7 +159,7 @@ def _contrasts(
 
 
 def _estimates(
-    everybody: HeldOut, judged: list[Group], grouping: Grouping, name: str, method: str
+    everybody: HeldOut, measurable: list[Group], grouping: Grouping, name: str, method: str
 ) -> dict[str, Estimate]:
     """One measure of several groups, by label."""
     n = len(everybody.time)
@@ -167,12 +167,12 @@ def _estimates(
     if name == "concordance" and crossed:
         return {}
     out = {}
-    for group in judged:
+    for group in measurable:
         if MEASURES[name].at_horizon and not _enough_at_horizon(group.alone):
             continue
         others = None
-        if len(grouping.labels) == 2 == len(judged):
-            others = next(other.alone for other in judged if other is not group)
+        if len(grouping.labels) == 2 == len(measurable):
+            others = next(other.alone for other in measurable if other is not group)
         out[group.label] = _estimate(everybody, group, name, method, others)
     return out
 
