@@ -27,11 +27,12 @@ METRICS = {
 }
 DIGITS = tables.DIGITS
 VIEWS = ("printed", "reproduced", "corrected")
-FAMILIES = {"plain": COLOURS[0], "penalised": "#666666", "DRO-COX": COLOURS[1], "SPLIT": COLOURS[2]}
+# kinds of methods, with their colours
+KINDS = {"plain": COLOURS[0], "penalised": "#666666", "DRO-COX": COLOURS[1], "SPLIT": COLOURS[2]}
 
 
-def family(method: str) -> str:
-    """Which of ``FAMILIES`` a method belongs to."""
+def kind_of(method: str) -> str:
+    """The kind of a method, a key of ``KINDS``."""
     settings = protocol.METHODS[method]
     if settings.loss == "dro":
         return "DRO-COX"
@@ -94,7 +95,7 @@ def results_browser(
         sign = -1 if tables.METRICS[metric][1] else 1
         order = np.argsort(sign * rows[:, 0], kind="stable")
         for rank, i in enumerate(order):
-            ink = FAMILIES[family(methods[i])]
+            ink = KINDS[kind_of(methods[i])]
             inside = ink if protocol.METHODS[methods[i]].model == "linear" else "white"
             mean, sd = rows[i]
             axes.errorbar(mean, rank, xerr=sd, fmt="o", color=ink, markerfacecolor=inside)
@@ -128,7 +129,7 @@ def results_browser(
             "views": VIEWS,
             "methods": methods,
             "models": [protocol.METHODS[m].model for m in methods],
-            "families": [family(m) for m in methods],
+            "kinds": [kind_of(m) for m in methods],
             "first": {"exhibit": exhibit, "metric": metric, "view": view, "model": "both"},
         },
     )

@@ -31,7 +31,7 @@ explore("results", function (box) {
     const mean = number(cells[order[0]][0], data.digits[metric]);
     const first = label(data.methods[order[0]]);
     const words = `The ${best} mean of ${data.metrics[metric]}, ${mean}, is that of ${first}. `;
-    const rank = order.findIndex((i) => ["DRO-COX", "SPLIT"].includes(data.families[i]));
+    const rank = order.findIndex((i) => ["DRO-COX", "SPLIT"].includes(data.kinds[i]));
     if (rank === 0) return words;
     const ours = label(data.methods[order[rank]]);
     return words + `The first DRO method, ${ours}, is ${rank + 1} of ${order.length}.`;
@@ -68,7 +68,7 @@ explore("results", function (box) {
     order.forEach(function (i, rank) {
       const y = top + (rank + 0.5) * line;
       const [mean, sd] = cells[i];
-      const ink = inks[data.families[i]];
+      const ink = inks[data.kinds[i]];
       const inside = data.models[i] === "linear" ? ink : explore.paper;
       const style = `stroke:${ink};fill:${inside};stroke-width:2`;
       const bar = "M" + place(mean - sd).toFixed(1) + " " + y + "H" + place(mean + sd).toFixed(1);
