@@ -72,11 +72,11 @@ def _leaves(part: SurvivalData, share: float) -> dict[str, Group]:
     fit, rest = part.subset(first), part.subset(~first)
     Z_fit, Z = scaled_features(fit, rest)
     scores = Z @ minimise(Z_fit, risk_sets(fit.time, fit.event), 1).coef
-    judged = HeldOut(scores, rest.time, rest.event, np.zeros(len(rest), int))
+    tested = HeldOut(scores, rest.time, rest.event, np.zeros(len(rest), int))
     tenth = np.ceil(10 * stats.rankdata(scores) / len(scores))
     medians = part.X.median().fillna(0)
     X = rest.X.fillna(medians)
-    tree = grow_tree(judged, tenth, X.to_numpy(), MOST, share)
+    tree = grow_tree(tested, tenth, X.to_numpy(), MOST, share)
     paths = sorted(describe_leaves(tree.tree_, X), key=lambda it: -tree.tree_.value.ravel()[it[0]])
     return {
         name: lambda data, node=node: tree.apply(data.X.fillna(medians).to_numpy()) == node
@@ -136,9 +136,9 @@ def _pieces(X: torch.Tensor, time, event, members, regret: bool) -> list[Callabl
     out = []
     for row in members:
         best = minimise(X.numpy()[row], risk_sets(time[row], event[row]), 1)
-        floor = best.risk * row.sum() / event[row].sum()
+        least = best.risk * row.sum() / event[row].sum()
         loss = _own_loss(X, time, event, row)
-        out.append(lambda theta, loss=loss, floor=floor: loss(theta) - floor)
+        out.append(lambda theta, loss=loss, least=least: loss(theta) - least)
     return out
 
 

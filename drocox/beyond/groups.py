@@ -200,18 +200,18 @@ def weight_of(train: SurvivalData, scores: np.ndarray, alpha: float) -> dict[str
 # Real patients --------------------------------------------------------------------------------
 
 
-def lpl(judged: heldout.HeldOut, members: np.ndarray) -> tuple[float, np.ndarray]:
+def lpl(tested: heldout.HeldOut, members: np.ndarray) -> tuple[float, np.ndarray]:
     """Log partial likelihood per event in the group's own risk sets, and its jackknife values.
 
     Computed fold by fold; the value without each patient is a first-order approximation.
     """
     parts = np.zeros((len(members), 2))  # what is lost with each patient
     total = 0.0
-    for fold in np.unique(judged.fold[members]):
-        rows = np.flatnonzero(members & (judged.fold == fold))
-        f = judged.scores[rows] - judged.scores[rows].max()
-        event = judged.event[rows]
-        at, at_risk, step = heldout.breslow_steps(np.exp(f), judged.time[rows], event)
+    for fold in np.unique(tested.fold[members]):
+        rows = np.flatnonzero(members & (tested.fold == fold))
+        f = tested.scores[rows] - tested.scores[rows].max()
+        event = tested.event[rows]
+        at, at_risk, step = heldout.breslow_steps(np.exp(f), tested.time[rows], event)
         own = event * (f - np.log(at_risk[at]))
         total += own.sum()
         # others' risk sets shrink: log(S - h) is about log S - h / S
@@ -234,8 +234,8 @@ def _intervals(name: str, values, without, forward=np.asarray, back=np.asarray) 
     return {column: back(forward(values) + by) for column, by in ends.items()}
 
 
-def _judge(
-    judged: dict[tuple[str, float | None], heldout.HeldOut], members: dict[str, np.ndarray]
+def _compare(
+    tested: dict[tuple[str, float | None], heldout.HeldOut], members: dict[str, np.ndarray]
 ) -> pd.DataFrame:
     """All models in the groups of one family, with intervals, and their gains over Cox.
 
@@ -244,7 +244,7 @@ def _judge(
     """
     tables = []
     of_cox = {}
-    for (method, alpha), scored in judged.items():
+    for (method, alpha), scored in tested.items():
         table = {"method": method, "group": list(members)}
         table["alpha"] = np.nan if alpha is None else alpha
         table["patients"] = [mask.sum() for mask in members.values()]
@@ -282,14 +282,14 @@ def _real_rows(dataset: str, third: int) -> pd.DataFrame:
         for name, alpha, f_train, f in models:
             expected = heldout.expected_events(train, f_train, f, test.time)
             scores[name, alpha][:, fold == k] = f, expected
-    judged = {
+    tested = {
         model: heldout.HeldOut(f, rest.time, rest.event, fold, expected)
         for model, (f, expected) in scores.items()
     }
-    tables = [_judge(judged, {"everybody": fold >= 0}).assign(family="everybody")]
+    tables = [_compare(tested, {"everybody": fold >= 0}).assign(family="everybody")]
     for family, groups in families.items():
         members = {name: group(rest) for name, group in groups.items()}
-        tables.append(_judge(judged, members).assign(family=family))
+        tables.append(_compare(tested, members).assign(family=family))
     return pd.concat(tables, ignore_index=True).assign(third=third)
 
 

@@ -49,10 +49,10 @@ EXACT = 1e-12  # gap of an optimum whose digits do not depend on the platform
 REGISTERED = tomllib.loads(Path(__file__).with_name("preregistration.toml").read_text("utf-8"))
 
 
-# What half B judges ---------------------------------------------------------------------------
+# Evaluation on half B --------------------------------------------------------------------------
 
 
-def figures(
+def concordances(
     held: HeldOut, codes: dict[str, np.ndarray], worst: Sequence[np.ndarray | None]
 ) -> tuple[np.ndarray, np.ndarray]:
     """Concordances of one model on half B in points, and their changes without each patient.
@@ -109,7 +109,7 @@ class Contrasts:
 
 
 def _mean(values: Sequence[np.ndarray]) -> np.ndarray:
-    """Mean over the splits in which a figure exists, NaN where it never does."""
+    """Mean over the splits in which a value exists, NaN where it never does."""
     stacked = np.array(values)
     known = np.isfinite(stacked)
     total = np.where(known, stacked, 0.0).sum(axis=0)
@@ -128,14 +128,14 @@ def split_variance(moves: np.ndarray) -> np.ndarray:
     return out
 
 
-def _accuracy(train: Patients, judged: Patients, X, X_out, coef) -> tuple[float, float]:
+def _accuracy(train: Patients, test: Patients, X, X_out, coef) -> tuple[float, float]:
     """Integrated Brier score and calibration slope on half B, with the baseline hazard of half A.
 
     Follow-up is truncated at the 90 % quantile of A's times.
     """
     horizon = np.quantile(train.data.time, 0.9)
-    time = np.minimum(judged.data.time, horizon)
-    event = judged.data.event & (judged.data.time <= horizon)
+    time = np.minimum(test.data.time, horizon)
+    event = test.data.event & (test.data.time <= horizon)
     times = accuracy.brier_times(train.data.time, time)
     scores = X_out @ coef
     curves = breslow_survival(X @ coef, train.risk, None, scores, times).numpy()
@@ -143,7 +143,7 @@ def _accuracy(train: Patients, judged: Patients, X, X_out, coef) -> tuple[float,
     brier = accuracy.BrierScore(*outcomes, times)(curves)
     if scores.std() < 1e-6:
         return brier, np.nan
-    return brier, float(minimise(scores[:, None], judged.risk, 1).coef[0])
+    return brier, float(minimise(scores[:, None], test.risk, 1).coef[0])
 
 
 @dataclass(frozen=True)
@@ -151,14 +151,14 @@ class Half:
     """One model, learned on one half and evaluated on the other."""
 
     values: np.ndarray  # of the contrasts
-    moves: np.ndarray  # how they move without each patient of the half that judges
+    moves: np.ndarray  # how they move without each patient of the test half
     products: np.ndarray  # of each attribute: A's gap under Cox times B's
     brier: float
     slope: float
     certificate: float
 
 
-def judge(
+def evaluate_half(
     a: Patients, b: Patients, learned: Learned, settings: Sequence[Setting]
 ) -> dict[Setting, Half]:
     """Evaluate on half B the models learned on half A, as far as they were learned."""
@@ -177,7 +177,7 @@ def judge(
         solution = learned.models[setting]
         scores = scores_of(X_out, solution.coef)
         held = HeldOut(scores, b.data.time, b.data.event, np.zeros(len(b), int))
-        values, moves = figures(held, codes, worst)
+        values, moves = concordances(held, codes, worst)
         if setting == COX:
             cox_values, cox_moves = values, moves
         brier, slope = _accuracy(a, b, X, X_out, solution.coef)
@@ -273,17 +273,17 @@ def study(
     inside = []  # of each half: Cox's c-index and gap inside, and the alpha that was chosen
     for split in splits:
         both = []
-        judging = []
+        tested = []
         for rows_a, rows_b in cohorts.halves(patients.data.event, split):
             a = patients.subset(rows_a)
             learned = learn(a, settings, split)
-            both.append(judge(a, patients.subset(rows_b), learned, settings))
-            judging.append(rows_b)
+            both.append(evaluate_half(a, patients.subset(rows_b), learned, settings))
+            tested.append(rows_b)
             gaps = [abs(learned.gaps[name]) for name in PRIMARY if name in learned.gaps]
             inside.append([learned.c, np.mean(gaps) if gaps else np.nan, learned.tuned])
         for setting in both[0]:
             result = results.setdefault(setting, Results())
-            result.add(judging, [half[setting] for half in both])
+            result.add(tested, [half[setting] for half in both])
     inside_c, inside_gap, chosen = _mean(inside)
     contrasts = Contrasts(tuple(patients.attributes))
     of_model = {setting: result.row(contrasts) for setting, result in results.items()}

@@ -37,7 +37,7 @@ class Tested:
 
     repeats: list[HeldOut]
     chosen: list[str]  # settings, fold by fold
-    of_folds: list[dict[str, float]]  # what is judged fold by fold
+    of_folds: list[dict[str, float]]  # metrics that are averaged over folds
 
 
 def try_out(dataset: str, method: str) -> dict[str, Tested]:
@@ -46,7 +46,7 @@ def try_out(dataset: str, method: str) -> dict[str, Tested]:
     for folds in prepared_folds(dataset, METHODS[method].in_years):
         parts = {attribute: [] for attribute in tested}
         for number, fold in enumerate(folds):
-            judged = {}  # by coefficients, which are the same for several attributes
+            known = {}  # by coefficients, which are the same for several attributes
             for attribute, one in tested.items():
                 coef, setting = fit_tuned(fold, method, attribute)
                 on_train = fold.train.features(method, attribute) @ coef
@@ -54,9 +54,9 @@ def try_out(dataset: str, method: str) -> dict[str, Tested]:
                 parts[attribute].append(_predicted(fold, number, on_train, on_test))
                 one.chosen.append(f"{setting:g}")
                 key = coef.tobytes()
-                if key not in judged:
-                    judged[key] = _of_fold(fold, on_train, on_test)
-                one.of_folds.append(judged[key])
+                if key not in known:
+                    known[key] = _of_fold(fold, on_train, on_test)
+                one.of_folds.append(known[key])
         for attribute, one in tested.items():
             patients = pd.concat(parts[attribute]).sort_index()
             columns = {name: patients[name].to_numpy() for name in patients}
@@ -111,7 +111,7 @@ def worst_groups(dataset: str) -> list[np.ndarray]:
     return out
 
 
-def figures(held_out: HeldOut, codes: np.ndarray, worst: np.ndarray) -> dict[str, Estimate]:
+def estimates_of(held_out: HeldOut, codes: np.ndarray, worst: np.ndarray) -> dict[str, Estimate]:
     """Metrics of everybody, of both groups of an attribute, and of the worst group found.
 
     In percent: ``c`` and ``uno``, c-indices of everybody by Harrell's and by Uno's weights; for
@@ -143,7 +143,7 @@ def figures(held_out: HeldOut, codes: np.ndarray, worst: np.ndarray) -> dict[str
     return percent | ratios
 
 
-def mean_figures(repeats: list[dict[str, Estimate]]) -> dict[str, Estimate]:
+def mean_estimates(repeats: list[dict[str, Estimate]]) -> dict[str, Estimate]:
     """Metrics averaged over the repeats, with their values without each patient."""
     out = {}
     for name in repeats[0]:
@@ -190,7 +190,7 @@ def jobs() -> list[dict]:
 
 
 @lru_cache(maxsize=4)  # the models that others are compared with are among them
-def judged(dataset: str, method: str) -> dict[str, tuple[Tested, dict[str, Estimate]]]:
+def results_of(dataset: str, method: str) -> dict[str, tuple[Tested, dict[str, Estimate]]]:
     """The scores and metrics of a method on every patient of a data set, by attribute."""
     groups = load_dataset(dataset).groups
     worst = worst_groups(dataset)
@@ -198,8 +198,8 @@ def judged(dataset: str, method: str) -> dict[str, tuple[Tested, dict[str, Estim
     for attribute, tested in try_out(dataset, method).items():
         by_repeat = []
         for held_out, members in zip(tested.repeats, worst, strict=True):
-            by_repeat.append(figures(held_out, groups[attribute], members))
-        out[attribute] = tested, mean_figures(by_repeat)
+            by_repeat.append(estimates_of(held_out, groups[attribute], members))
+        out[attribute] = tested, mean_estimates(by_repeat)
     return out
 
 
@@ -210,9 +210,9 @@ def rows(dataset: str, method: str) -> pd.DataFrame:
     the scores (means of the ten folds); the ``chosen`` settings.
     """
     against = METHODS[method].against
-    theirs = judged(dataset, against)
+    theirs = results_of(dataset, against)
     out = []
-    for attribute, (tested, ours) in judged(dataset, method).items():
+    for attribute, (tested, ours) in results_of(dataset, method).items():
         row = {
             "attribute": attribute,
             "method": method,

@@ -1,4 +1,4 @@
-r"""Many data sets: which of the 76 in the package SurvSet can judge a model of patients, and why.
+r"""Many data sets: which of the 76 in the package SurvSet can test a model of patients, and why.
 
 SurvSet 0.2.6 (GPL-3) carries 76 data sets as plain CSV files. Nothing of it is stored here: files
 are read from the installed package and checked by hash. ``survset.toml`` says of each data set who

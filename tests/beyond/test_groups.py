@@ -1,4 +1,4 @@
-"""Groups nobody named: found groups, the adversary restricted to them, and what judges them.
+"""Groups nobody named: found groups, the adversary restricted to them, and models compared in them.
 
 The independent solver works without derivatives on the losses of ``literal``, loops over patients.
 """
@@ -101,14 +101,14 @@ def test_group_dro_is_the_minimum_of_the_literal_maximum(few):
 def test_regret_is_the_minimum_of_the_literal_maximum(few):
     drawn, members = few
     everybody = np.full(50, True)
-    floors = [
+    optima = [
         _without_derivatives(lambda theta, row=row: _literal_loss(drawn, row, theta), 2)[1]
         for row in members
     ]
 
     def value(theta):
-        pairs = zip(members, floors, strict=True)
-        worst = max(_literal_loss(drawn, row, theta) - floor for row, floor in pairs)
+        pairs = zip(members, optima, strict=True)
+        worst = max(_literal_loss(drawn, row, theta) - least for row, least in pairs)
         return worst + described.EPSILON * _literal_loss(drawn, everybody, theta)
 
     coef = described.group_dro(*drawn, members, regret=True)
@@ -174,7 +174,7 @@ def test_likelihood_of_a_group_and_its_jackknife(few):
     f = 0.3 * rng.standard_normal(50)
     fold = np.arange(50) % 2
     event = drawn.event | (np.arange(50) < 10)
-    judged = heldout.HeldOut(f, drawn.time, event, fold)
+    tested = heldout.HeldOut(f, drawn.time, event, fold)
 
     def value(inside):
         total = 0.0
@@ -183,7 +183,7 @@ def test_likelihood_of_a_group_and_its_jackknife(few):
             total -= literal.cox_losses(f[rows], drawn.time[rows], event[rows]).sum()
         return total / event[inside].sum()
 
-    found, without = groups.lpl(judged, members[0])
+    found, without = groups.lpl(tested, members[0])
     assert found == pytest.approx(value(members[0]))
     exact = [value(members[0] & (np.arange(50) != i)) for i in range(50)]
     assert np.abs(without - exact).max() < 0.25 * np.ptp(exact)  # risk sets of two or three

@@ -208,7 +208,7 @@ def test_age_in_years_takes_the_place_of_a_cut():
     assert ((years.train.data.X["age>65"] > 65) == plain.train.data.X["age>65"]).all()
 
 
-# Judging rivals.
+# Comparing rivals.
 
 
 def scored_patients(n=120, seed=0):
@@ -276,8 +276,8 @@ def test_metrics_of_repeats_are_averaged_and_compared_on_the_same_patients():
     other, _ = scored_patients(seed=1)
     other = replace(held_out, scores=other.scores)
     worst = np.arange(120) < 50
-    ours = rivals.mean_figures([rivals.figures(held_out, codes, worst)] * 2)
-    theirs = rivals.figures(other, codes, worst)
+    ours = rivals.mean_estimates([rivals.estimates_of(held_out, codes, worst)] * 2)
+    theirs = rivals.estimates_of(other, codes, worst)
     row = rivals.compared(ours, theirs)
     ci = 100 * (held_out.concordance(codes == 1).value - held_out.concordance(codes == 0).value)
     assert row["ci"] == pytest.approx(ci) == pytest.approx(row["cf_1"] - row["cf_0"])

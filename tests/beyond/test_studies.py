@@ -79,10 +79,10 @@ def test_a_broken_rival_is_found(monkeypatch):
     assert verify_plan(few, jobs=1, progress=False).problems == []
     broken = replace(methods.METHODS["ridge Cox"], settings=(10.0,))
     monkeypatch.setitem(methods.METHODS, "ridge Cox", broken)
-    rivals.judged.cache_clear()
+    rivals.results_of.cache_clear()
     methods.prepared_folds.cache_clear()  # with the fits
     problems = verify_plan(few, jobs=1, progress=False).problems
-    rivals.judged.cache_clear()
+    rivals.results_of.cache_clear()
     methods.prepared_folds.cache_clear()
     assert any(problem.startswith("seer-ridge Cox: c: ") for problem in problems)
 
