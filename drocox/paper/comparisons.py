@@ -42,9 +42,9 @@ WANTED = 0.8  # probability with which a detectable difference is found
 TESTED_PER_LEARNED = {"as_published": 0.0, "corrected": 0.2 / 0.8}
 
 # methods of both kinds of model
-UNPENALISED = [*section_4.PLAIN.values()]  # Cox and DeepSurv
+PLAIN_COX = [*section_4.PLAIN.values()]  # Cox and DeepSurv
 BASELINE = [name for name, method in METHODS.items() if not method.robust]
-PENALISED = [name for name in BASELINE if name not in UNPENALISED]
+PENALISED = [name for name in BASELINE if name not in PLAIN_COX]
 DRO_COX = [*section_4.DRO.values()]
 SPLIT_COX = [*section_4.SPLIT.values()]
 EITHER_DRO = DRO_COX + SPLIT_COX
@@ -286,7 +286,7 @@ def gaps(
     pairs: Sequence = PAIRS,
     models: Collection[str] = MODELS,
     ours: Collection[str] = DRO_COX,
-    theirs: Collection[str] = UNPENALISED,
+    theirs: Collection[str] = PLAIN_COX,
     tune_by: str = "ci_percent",
     family: int | None = None,
     out: Path | str | None = None,

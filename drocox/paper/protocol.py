@@ -72,7 +72,6 @@ PROCEDURES = {
     "forensic": Procedure(reference_gradient=False),
 }  # fmt: skip
 PROTOCOLS = ("as_published", "corrected")  # the two that tables are made of
-STORES = tuple(PROCEDURES)
 
 
 @dataclass(frozen=True)
@@ -106,7 +105,7 @@ for _model in MODELS:
     METHODS |= {PLAIN[_model] + end: Method(_model, "cox", PENALTIES[end]) for end in PENALTIES}
     METHODS[DRO[_model]] = Method(_model, "dro")
     METHODS[SPLIT[_model]] = Method(_model, "split")
-METHODS_OF = dict.fromkeys(STORES, tuple(METHODS)) | {"forensic": (SPLIT["nonlinear"],)}
+METHODS_OF = dict.fromkeys(PROCEDURES, tuple(METHODS)) | {"forensic": (SPLIT["nonlinear"],)}
 
 
 class Setting(NamedTuple):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from drocox.paper import store, sweep
-from drocox.paper.protocol import ATTRIBUTES, KEYS, METHODS_OF, STORES
+from drocox.paper.protocol import ATTRIBUTES, KEYS, METHODS_OF, PROCEDURES
 from drocox.paper.run import TWICE, columns
 
 pytestmark = pytest.mark.slow
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 MODELS = {"as_published": 8280, "corrected": 8280, "forensic": 1440}
 
 
-@pytest.fixture(scope="module", params=STORES)
+@pytest.fixture(scope="module", params=PROCEDURES)
 def protocol(request):
     return request.param
 
