@@ -14,7 +14,7 @@ from drocox.cox import RiskSets, risk_sets
 from drocox.data import SurvivalData
 from drocox.evaluation import Judge, scaled_features
 from drocox.paper.datasets import load_dataset
-from drocox.paper.protocol import PROCEDURES, STACKED_BY, Procedure
+from drocox.paper.protocol import PROCEDURES, SORTED_BY, Procedure
 
 
 def introsort_order(values) -> np.ndarray:
@@ -55,12 +55,12 @@ def introsort_order(values) -> np.ndarray:
     return np.array(order)
 
 
-def stacked(data: SurvivalData) -> SurvivalData:
-    """Impute by the medians of each intersectional group, and stack the rows group by group.
+def sorted_by_group(data: SurvivalData) -> SurvivalData:
+    """Impute by the medians of each intersectional group, and sort the rows by group.
 
-    The first key of ``STACKED_BY`` varies slowest; rows keep the file's order inside a group.
+    The first key of ``SORTED_BY`` varies slowest; rows keep the file's order inside a group.
     """
-    keys = [data.groups[name] for name in STACKED_BY[data.name]]
+    keys = [data.groups[name] for name in SORTED_BY[data.name]]
     cell = np.ravel_multi_index(keys, [2] * len(keys))
     filled = data.X.fillna(data.X.groupby(cell).transform("median"))
     return replace(data, X=filled).subset(np.argsort(cell, kind="stable"))
@@ -83,9 +83,9 @@ class Prepared:
 
 
 @lru_cache(maxsize=3)
-def _whole(dataset: str, stack_rows: bool) -> SurvivalData:
+def _whole(dataset: str, by_group: bool) -> SurvivalData:
     data = load_dataset(dataset)
-    return stacked(data) if stack_rows else data
+    return sorted_by_group(data) if by_group else data
 
 
 def _split(rows: np.ndarray, event: np.ndarray, share: float, seed: int):
@@ -114,7 +114,7 @@ def prepare(
         For SPLIT: the share of the training part in D2, and how many sides are trained on.
     data : SurvivalData, optional
         All patients, in the order in which they are split, instead of those of ``dataset`` as the
-        protocol has them: stacked as published, else in the order of the file.
+        protocol has them: sorted by group as published, else in the order of the file.
 
     Returns
     -------
@@ -122,7 +122,7 @@ def prepare(
     """
     procedure = PROCEDURES[protocol]
     if data is None:
-        data = _whole(dataset, procedure.stacked)
+        data = _whole(dataset, procedure.sorted_by_group)
     rest, test = _split(np.arange(len(data)), data.event, 0.2, procedure.test_seed or repeat)
     rows = [*_split(rest, data.event, 0.2, repeat), test]
     in_first = None if n2_share is None else _split(rows[0], data.event, n2_share, repeat)[0]
@@ -130,7 +130,7 @@ def prepare(
     # As published, every part is sorted by time with an unstable sort, latest first. The Brier
     # score then pairs predictions in that order with outcomes in the order before sorting.
     orders = [None, None, None]
-    if procedure.stacked:
+    if procedure.sorted_by_group:
         orders = [introsort_order(data.time[part])[::-1] for part in rows]
         rows = [part[order] for part, order in zip(rows, orders, strict=True)]
 

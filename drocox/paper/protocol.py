@@ -42,8 +42,8 @@ ALPHAS = (0.1, 0.15, 0.2, 0.3, 0.4, 0.5)
 N2_SHARES = (0.1, 0.2, 0.3, 0.4, 0.5)
 MAIN_SPLIT = {"n2_share": 0.5, "sides": 2}  # SPLIT in all tables but T16 and T17
 
-# first key slowest: how the released code stacks the rows of each data set
-STACKED_BY = ATTRIBUTES | {"flc": ("gender", "age")}
+# first key slowest: how the released code sorts the rows of each data set
+SORTED_BY = ATTRIBUTES | {"flc": ("gender", "age")}
 
 # the columns that identify a stored run
 KEYS = ["protocol", "dataset", "model", "method", "attribute", "repeat"]
@@ -54,7 +54,7 @@ KEYS += ["learning_rate", "lam", "alpha", "n2_share", "sides"]
 class Procedure:
     """The steps in which protocols differ; by default as published."""
 
-    stacked: bool = True  # impute and stack by demographic group; unstable sort inside parts
+    sorted_by_group: bool = True  # impute and sort by demographic group; unstable sort inside parts
     test_seed: int | None = 7  # None: the number of the repeat
     weight_seed: int | None = 1  # of the initial weights; None: the number of the repeat
     split_scaled_by_first: bool = True  # whether SPLIT scales features by D1 instead of by all
@@ -66,7 +66,7 @@ class Procedure:
 PROCEDURES = {
     "as_published": Procedure(),
     "corrected": Procedure(
-        stacked=False, test_seed=None, weight_seed=None,
+        sorted_by_group=False, test_seed=None, weight_seed=None,
         split_scaled_by_first=False, centred=True, ties="breslow",
     ),
     "forensic": Procedure(reference_gradient=False),

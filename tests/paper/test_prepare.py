@@ -88,7 +88,7 @@ def tiny(name: str, keys: tuple, n: int = 24) -> drocox.SurvivalData:
 )
 def test_stacking_and_medians_of_groups(name, keys):
     data = tiny(name, ATTRIBUTES[name])
-    got = preparation.stacked(data)
+    got = preparation.sorted_by_group(data)
     rows = sorted(range(len(data)), key=lambda i: (*(data.groups[k][i] for k in keys), i))
     assert got.X["row"].tolist() == rows
     assert got.time.tolist() == data.time[rows].tolist()
@@ -206,7 +206,7 @@ def test_scaling_is_fitted_on_training_rows():
 
 
 def test_other_patients_can_be_prepared():
-    whole = preparation.stacked(drocox.load_dataset("seer"))
+    whole = preparation.sorted_by_group(drocox.load_dataset("seer"))
     usual = prepare("as_published", "seer", 1)
     same = prepare("as_published", "seer", 1, data=whole)
     for theirs, mine in zip(usual.X, same.X, strict=True):
@@ -233,7 +233,7 @@ def test_corrected_features_do_not_depend_on_test_rows(monkeypatch):
     assert 200 < missing.sum() < 2000
     np.testing.assert_allclose(before.X[0], (raw - raw.mean(0)) / raw.std(0), atol=1e-10)
     # As published, medians come from all rows, and the same change is seen in training.
-    monkeypatch.setattr(preparation, "_whole", lambda *which: preparation.stacked(altered))
+    monkeypatch.setattr(preparation, "_whole", lambda *which: preparation.sorted_by_group(altered))
     leaked = prepare("as_published", "flc", 1)
     where = data.X["creatinine"].isna().to_numpy()[rows_of(leaked.train)]
     now, then = (ready.train.X["creatinine"].to_numpy()[where] for ready in (leaked, published))
