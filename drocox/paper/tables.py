@@ -14,10 +14,19 @@ import numpy as np
 import pandas as pd
 
 from drocox import _checks
-from drocox.paper import selection as choice
 from drocox.paper import store
 from drocox.paper.datasets import dataset_summary
 from drocox.paper.protocol import ATTRIBUTES, DRO, METHODS, MODELS, N2_SHARES, PROTOCOLS, SPLIT
+from drocox.paper.selection import (
+    SELECTION_RULES,
+    add_f_a,
+    by_method,
+    candidates,
+    plain_of,
+    rule_of,
+    select,
+    selected,
+)
 
 Folder = Path | str | None  # of a store; None: the book's
 
@@ -126,7 +135,7 @@ def main_runs(
     :func:`drocox.paper.comparisons.chosen_runs` has all seven pairs in long form.
     """
     runs = _runs_of(protocol, out, forensic=selection == "recovered")
-    return choice.selected(runs, dataset, attribute, tune_by=tune_by, selection=selection)
+    return selected(runs, dataset, attribute, tune_by=tune_by, selection=selection)
 
 
 def exhibit_runs(
@@ -143,14 +152,14 @@ def exhibit_runs(
     runs = _runs_of(protocol, out, forensic=selection == "recovered")
     chosen = []
     for (_, _, model, name), rows, plain in _split_rows(runs, exhibit):
-        rule = choice.rule_of("n2", SPLIT[model], selection)
-        chosen.append(choice.select(rows, plain, rule).assign(method=name))
+        rule = rule_of("n2", SPLIT[model], selection)
+        chosen.append(select(rows, plain, rule).assign(method=name))
     return pd.concat(chosen or [runs.head(0)], ignore_index=True)
 
 
 def alpha_runs(dataset: str, *, protocol: str = "as_published", out: Folder = None) -> pd.DataFrame:
     """The runs behind F1: linear DRO-COX at learning rate 0.01, with F_G, CI and F_A of age."""
-    rows = choice.candidates(_runs_of(protocol, out), dataset, "age")
+    rows = candidates(_runs_of(protocol, out), dataset, "age")
     method = DRO["linear"]
     rows = rows[(rows["method"] == method) & (rows["learning_rate"] == 0.01)]
     if rows.empty:
@@ -164,7 +173,7 @@ def _split_rows(runs: pd.DataFrame, exhibit: str) -> Iterator[tuple]:
     Yields (exhibit, "n2", model, method), the runs to choose from, and the runs of Cox or DeepSurv
     that they are compared with.
     """
-    flc = choice.add_f_a(runs[runs["dataset"] == "flc"], "age")
+    flc = add_f_a(runs[runs["dataset"] == "flc"], "age")
     for model in MODELS:
         split = flc[flc["method"] == SPLIT[model]]
         if exhibit == "t16":
@@ -174,7 +183,7 @@ def _split_rows(runs: pd.DataFrame, exhibit: str) -> Iterator[tuple]:
             parts = split[split["n2_share"] == 0.5].groupby("sides")
             names = {1: SPLIT[model].replace(")", ", ONE SIDE)"), 2: SPLIT[model]}
         for key, rows in parts:
-            yield (exhibit, "n2", model, names[key]), rows, choice.plain_of(flc, model)
+            yield (exhibit, "n2", model, names[key]), rows, plain_of(flc, model)
 
 
 # Tables
@@ -346,8 +355,8 @@ def _published_rows(runs: pd.DataFrame) -> Iterator[tuple]:
             yield from _split_rows(runs, exhibit)
             continue
         dataset, attribute, _ = EXHIBITS[exhibit]
-        candidates = choice.candidates(runs, dataset, attribute)
-        for method, rows, plain in choice.by_method(candidates):
+        of_table = candidates(runs, dataset, attribute)
+        for method, rows, plain in by_method(of_table):
             yield (exhibit, dataset, METHODS[method].model, method), rows, plain
 
 
@@ -362,9 +371,9 @@ def fidelity_cells(protocol: str = "as_published", *, out: Folder = None) -> pd.
     for row, rows, plain in _published_rows(_runs_of(protocol, out, forensic=True)):
         _, where, model, method = row
         name = SPLIT[model] if where == "n2" else method
-        recovered = choice.rule_of(where, name, "recovered")
-        for rule in choice.SELECTION_RULES:
-            of_rule = choice.select(rows, plain, rule)  # none where a rule does not apply
+        recovered = rule_of(where, name, "recovered")
+        for rule in SELECTION_RULES:
+            of_rule = select(rows, plain, rule)  # none where a rule does not apply
             chosen.append(of_rule)
             labels += [(*row, rule, rule == recovered)] * len(of_rule)
     if not chosen:
