@@ -56,6 +56,15 @@ TEACHING = ROOT / "book" / "teaching"
 DECKS = ("lecture", "session-1", "session-2", "session-3")
 SHEETS = ("sheet-1", "sheet-2", "sheet-3", "handout", "quiz", "exam")
 SESSIONS = ("session-1", "session-2", "session-3")
+# What the first cell of a notebook installs. Every Jupyter has NumPy and pandas, which are all that
+# sessions 1 and 2 need.
+LIGHT = {"needed": "drocox numpy pandas", "extra": "", "options": "--no-deps"}
+NEEDS = {
+    "session-1": LIGHT,
+    "session-2": LIGHT,
+    "session-3": {"needed": "drocox torch sksurv", "extra": "", "options": ""},
+}
+OF_CHAPTERS = {"needed": "drocox torch lifelines myst_nb", "extra": "[notebooks]", "options": ""}
 REFERENCE = re.compile(r"\{(glue:text|formula|figure|explore|exercise|quiz|rows|answer)\}`([^`]+)`")
 CAPTION = re.compile(r"\*\*(Fig\. [\d.]+):\*\* (.*)", re.DOTALL)
 EXERCISE = re.compile(r"### (Exercise [\d.]+): (.*?)\s*\n(.*)", re.DOTALL)
@@ -589,9 +598,7 @@ def notebook(cells, name, folder):
         cell.id = f"{name}-{count}"
         if cell.cell_type == "markdown":
             cell.source = LINK.sub(link, cell.source)
-    # Sessions 1 and 2 need NumPy and pandas, which every Jupyter has, and no torch.
-    options = "--no-deps" if name in ("session-1", "session-2") else ""
-    code = Template(source("notebooks/first_cell.py")).substitute(options=options)
+    code = Template(source("notebooks/first_cell.py")).substitute(NEEDS.get(name, OF_CHAPTERS))
     install = nbformat.v4.new_code_cell(code.strip(), id="install")
     install.metadata["jupyter"] = {"source_hidden": True}
     return nbformat.v4.new_notebook(cells=[install, *cells], metadata=twins.METADATA)

@@ -1,26 +1,40 @@
-# Installs drocox where it is missing: from a wheel in this folder or above, else from the network.
+# Installs what is missing: drocox from a wheel in this folder or above, else from the network.
 import glob
 import importlib.util
 import subprocess
 import sys
 
-if importlib.util.find_spec("drocox") is None:
-    wheels = glob.glob("drocox-*.whl") + glob.glob("../../drocox-*.whl")
-    package = wheels[0] if wheels else "drocox @ git+https://github.com/drocox/drocox"
+needed = "$needed".split()
+wheels = glob.glob("drocox-*.whl") + glob.glob("../../drocox-*.whl")
+package = wheels[0] + "$extra" if wheels else "drocox$extra @ git+https://github.com/drocox/drocox"
+
+
+def missing():
+    importlib.invalidate_caches()
+    return [name for name in needed if importlib.util.find_spec(name) is None]
+
+
+if missing():
     command = [sys.executable, "-m", "pip", "install", *"$options".split(), package]
     subprocess.run(command, capture_output=True)
-    importlib.invalidate_caches()
 
-
-class Missing(Exception):
-    """Shown as one sentence, without a traceback."""
-
-    def _render_traceback_(self):
-        return [str(self)]
-
-
-if importlib.util.find_spec("drocox") is None:
-    raise Missing(
+if not missing():
+    advice = ""
+elif wheels:
+    names = [package if name == "drocox" else name for name in missing()]
+    advice = f"Packages are missing. With a network, run once:   pip install {' '.join(names)}"
+else:
+    advice = (
         "drocox could not be installed: download notebooks.zip from the page of the course, "
         "unpack it, and open this notebook in the folder where it then lies."
     )
+
+
+def advise(*_, **__):
+    """Say it below each cell that is run all the same, instead of its own error."""
+    print(advice)
+
+
+get_ipython().set_custom_exc((Exception,) if advice else (), advise)  # noqa: F821
+if advice:
+    raise ImportError(advice)
