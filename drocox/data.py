@@ -104,7 +104,7 @@ class SurvivalData:
             By default all columns but ``time`` and ``event``. Labels become one 0/1 column
             "column=label" for each label but the first; missing values stay NaN.
         name : str
-            What the data set is called.
+            Name of the data set.
 
         Returns
         -------
@@ -175,7 +175,7 @@ class SurvivalData:
         X : DataFrame or array of shape (n, d), optional
             Features, in which badly served groups are searched for; by default the groups.
         name : str
-            What the data set is called.
+            Name of the data set.
 
         Returns
         -------

@@ -3,7 +3,7 @@
 import textwrap
 from collections.abc import Sequence
 
-LABEL_WIDTH = 25  # of a group in a printed table
+LABEL_WIDTH = 25  # of a group in a table of text
 
 
 def fill(text: str, first: str = "", indent: str = "") -> str:

@@ -34,7 +34,7 @@ class Criterion(NamedTuple):
     worse: str
 
     def text(self, value: float) -> str:
-        """The value as printed in a sentence."""
+        """The value as written in a sentence."""
         return f"{value:.1f} %" if self.short == "ci" else f"{value:.3f}"
 
 

@@ -44,7 +44,7 @@ from drocox.heldout import DIFFERENCE_COLUMNS, FEWEST_EVENTS, Estimate, compare
 from drocox.terminal import short_labels
 
 FEW_EVENTS = 30  # below which a group's intervals are rough
-MODEL_WIDTH = 14  # of a model's name in a printed table
+MODEL_WIDTH = 14  # of a model's name in a table of text
 CURVE_COLUMNS = ["attribute", "group", "patients", "events", "predicted"]
 CURVE_COLUMNS += ["observed", "low", "high"]
 PAIRED_COLUMNS = ["model", "versus", "attribute", "group", "measure"]
@@ -187,7 +187,7 @@ class Audit:
 
     @property
     def titles(self) -> dict[str, str]:
-        """What the measures of ``table`` are called.
+        """Titles of the measures in ``table``.
 
         For risks at a single time, ``calibration`` is a ratio of risks, not of events.
         """
@@ -230,7 +230,7 @@ class Audit:
 
     @property
     def cautions(self) -> list[str]:
-        """What the page warns of: groups with few events, and who is not judged at all."""
+        """Warnings of the page: groups with few events, and groups with too few to be judged."""
         known = self.table[self.table["attribute"].isin([f.attribute for f in self._groupings[1:]])]
         lines = []
         none = known[known["events"] < FEWEST_EVENTS]
@@ -430,7 +430,7 @@ def _paired(audits: Mapping[str, Audit]) -> pd.DataFrame:
     for name, measure in MEASURES.items():
         if not measure.changed_by_model:
             continue
-        parts: list[tuple] = []  # what rows are called, and the differences
+        parts: list[tuple] = []  # names of the rows, and their differences
         for grouping in first._groupings:
             theirs = group_estimates(first._predictions, grouping, name, first._hidden)
             names: list[dict] = []
@@ -511,13 +511,13 @@ def audit(
     regression on the log-hazards, and ``mean_risk`` the geometric mean of the hazards relative to
     everybody's. Up to the horizon, ``risk_observed`` is Kaplan and Meier's risk,
     ``risk_predicted`` the mean prediction, ``auc`` and ``brier`` compare the two patient by
-    patient. What the predictions cannot answer is NaN: calibration needs survival, expected events
-    or a training part. Groups with fewer than 5 events are counted, not judged; AUC and Brier
-    score need 5 patients with an event up to the horizon and 5 who are observed longer.
+    patient. Measures for which the predictions do not suffice are NaN: calibration needs survival,
+    expected events or a training part. Groups with fewer than 5 events are counted, not judged; AUC
+    and Brier score need 5 patients with an event up to the horizon and 5 who are observed longer.
 
     Intervals are those of the models at hand, for other patients like these. Where several models
-    were cross-fitted, it is these that are judged: what another training would have given is not
-    in the intervals. In simulations they hold as often as they promise; those of concordance a
+    were cross-fitted, intervals are for these models and do not cover that another training would
+    have given others. In simulations they hold as often as they promise; those of concordance a
     little less often where groups have few events.
 
     Parameters

@@ -106,7 +106,7 @@ def number_column(df, name: str, argument: str, outcomes: tuple[str, ...] = ()) 
 
 
 def _place(values: "pd.Series") -> str:
-    """Where the first of these values stands in the file."""
+    """Line or row of the first of these values in the file."""
     return f"{values.index.name} {values.index[0]}"
 
 

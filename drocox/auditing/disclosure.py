@@ -1,4 +1,4 @@
-"""Small cells that must not be printed, and others from which they could be worked out.
+"""Small cells that must not be shown, and others from which they could be worked out.
 
 A group is small if it has fewer patients, events or patients without an event than allowed. Counts
 add up in many ways: those of an attribute's groups to everybody's, those of intersections to a

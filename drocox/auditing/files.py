@@ -1,7 +1,7 @@
 """Somebody's file as a table, and no file written over another.
 
 A file is text with a line of names and a line for each patient; commas, semicolons, tabs or bars
-stand between the fields; it may be packed (.gz, .bz2, .xz, .zip). Excel and Parquet are read by
+separate the fields; it may be packed (.gz, .bz2, .xz, .zip). Excel and Parquet are read by
 pandas, with a package that must be installed. Any other file is refused, with what to save it as.
 pandas is imported where it is needed, so that a wrong name is refused at once.
 """

@@ -1,4 +1,4 @@
-"""The findings of an audit in words: what is off for whom, ranking, calibration, or neither."""
+"""The findings of an audit in words: differences in ranking and calibration, by attribute."""
 
 import math
 from collections.abc import Sequence
@@ -47,7 +47,7 @@ def number_text(value: float, digits: int = 2) -> str:
 
 
 def digits_for(low: float, high: float, least: int) -> int:
-    """Digits after the point that tell the ends of an interval apart, and from 0 outside it."""
+    """Digits with which the ends of an interval differ, and differ from 0 if it is outside."""
     smallest = high - low
     if low * high > 0:  # 0 is outside, and looks so
         smallest = min(smallest, 20 * min(abs(low), abs(high)))
@@ -59,7 +59,7 @@ def digits_for(low: float, high: float, least: int) -> int:
 def _attribute(
     name: str, rows: pd.DataFrame, of_groups: pd.DataFrame, everybody: pd.Series, of_risks: bool
 ) -> str:
-    """What is off by one attribute, with numbers."""
+    """Differences between the groups of one attribute, with numbers."""
     parts = {}
     for word, measure in (("ranking", "c_index"), ("calibration", "calibration")):
         mine = rows[rows["measure"] == measure]
@@ -153,7 +153,7 @@ def _calibration(
 
 
 def _whole(everybody: pd.Series, of_risks: bool) -> str:
-    """What is off for everybody."""
+    """Miscalibration of all patients together, if there is any."""
     parts = []
     low, high = everybody["calibration_low"], everybody["calibration_high"]
     if low > 1 or high < 1:

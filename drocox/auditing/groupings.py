@@ -12,7 +12,7 @@ EVERYBODY = "everybody"
 
 
 class Group(NamedTuple):
-    """Members of a group, and what they are alone."""
+    """A group: its members among all patients, and the same patients alone."""
 
     label: str
     members: np.ndarray

@@ -79,7 +79,7 @@ def page(
 
 
 def _intersections(audit: "Audit") -> str:
-    """What the attribute of the intersections is called; empty where there are none."""
+    """Name of the attribute of the intersections; empty where there are none."""
     *attributes, last = audit.table["attribute"].unique()[1:]
     return last if attributes and last == " × ".join(attributes) else ""
 
@@ -98,7 +98,7 @@ def _pairs(differences: pd.DataFrame) -> list[dict]:
 
 
 def _side_by_side(audits: "Audits", model: str, versus: str) -> list[dict]:
-    """A row for each group and measure: what two models have, and the difference."""
+    """A row for each group and measure: the values of two models, and their difference."""
     tables = {}
     for name in (model, versus):
         tables[name] = audits[name].table.set_index(["attribute", "group"])

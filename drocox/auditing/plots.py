@@ -173,6 +173,6 @@ def draw_calibration(figure: Figure, curves: pd.DataFrame) -> None:
 
 
 def _lay_out(figure: Figure, height: float) -> None:
-    """The size of a figure, with room made for what stands around its panels."""
+    """The size of a figure, with room for titles and labels around its panels."""
     figure.set_layout_engine("constrained")
     figure.set_size_inches(WIDTH, height)

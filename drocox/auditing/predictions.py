@@ -1,4 +1,4 @@
-r"""What a model says about patients, from whatever kind of model: the door of the audit.
+r"""Predictions of any kind of model, checked and prepared for the audit.
 
 Three kinds of prediction can be judged, alone or together.
 
@@ -13,7 +13,7 @@ with a training part, its Breslow baseline :math:`\hat H_0` gives expected event
 exactly 0 or 1, which rounding gives, have no finite log-hazard. These patients are ranked, and left
 out of the slope.
 
-*Expected events* say how many, not who.
+*Expected events* allow calibration, but do not rank the patients.
 
 Scores on another scale than that of log-hazards are noticed by their slope
 (:mod:`drocox.heldout.slope`), and a note says what they look like.
@@ -42,7 +42,7 @@ class Predictions(NamedTuple):
     """Patients with what was predicted for them, and which questions that can answer."""
 
     patients: HeldOut
-    ranks: bool  # whether it says who is at higher risk
+    ranks: bool  # whether it ranks the patients
     scaled: bool  # whether it is on the scale of log-hazards
     backwards: bool  # whether it ranks the wrong way round, so that groups are not compared
     notes: tuple[str, ...]  # what the reader should know about it
@@ -248,7 +248,7 @@ class _Curves:
         survival = survival[:, order]
         if (np.diff(survival, axis=1) > RISING).any():
             raise ValueError(
-                "survival rises with time, so it is no probability to survive; pass "
+                "survival rises with time, so it is no probability of surviving; pass "
                 "1 - survival, if these are risks"
             )
         self.times = times[order]
@@ -364,7 +364,7 @@ def _with_baseline(patients: HeldOut, parts: list[tuple]) -> HeldOut:
 
 
 def _interval(estimate: Estimate) -> tuple[float, float]:
-    """A plain 95 % interval; NaN where it does not exist."""
+    """The 95 % interval of one estimate; NaN where it does not exist."""
     covariance, df = jackknife(estimate.without[:, None])
     critical, _ = simultaneous(covariance, df)
     half = critical.item() * np.sqrt(covariance.item())

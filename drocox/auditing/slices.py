@@ -2,7 +2,7 @@
 
 A small regression tree looks for features that go with *discordance*: the share of a patient's
 pairs that the model orders wrongly, beyond what is usual for patients with like scores. In the
-middle of the scores there is less to tell apart, however good the model.
+middle of the scores even a good model orders fewer pairs rightly.
 """
 
 from collections.abc import Iterator

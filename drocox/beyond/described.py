@@ -35,7 +35,7 @@ from drocox.solver import minimise
 MOST = 5  # groups of a family
 EPSILON = 0.01  # of everybody's loss, beside the worst group's
 SHARE = 0.1  # of the patients, that a group has at least
-Group = Callable[[SurvivalData], np.ndarray]  # tells who is a member
+Group = Callable[[SurvivalData], np.ndarray]  # gives the mask of its members
 
 
 # Groups ---------------------------------------------------------------------------------------

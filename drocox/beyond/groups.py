@@ -297,9 +297,9 @@ def _real_rows(dataset: str, third: int) -> pd.DataFrame:
 
 SIZES = [(0.2, 1_000, 1.0), (0.2, 4_000, 1.0), (0.2, 50_000, 1.0)]  # share, n, marker
 SIZES += [(0.1, 4_000, 1.0), (0.05, 4_000, 1.0), (0.2, 4_000, 3.0)]
-TOLD_SIZE = (0.2, 4_000)  # share and n of the draws in which groups are told to some models
+TOLD_SIZE = (0.2, 4_000)  # share and n of the draws in which some models are given the groups
 REAL_ALPHAS = (0.1, 0.2, 0.5)  # shares that models of real patients protect
-TOLD_FAMILIES = ("named", "leaves", "clusters")  # families that are told to some models
+TOLD_FAMILIES = ("named", "leaves", "clusters")  # families whose groups some models are given
 
 
 def jobs() -> list[dict]:

@@ -24,7 +24,7 @@ def _month_six() -> Question:
         "C counts with G after B has left; take G just before C's death": weights(now, now),
         "at a tie deaths come first: is C still there when B leaves?": weights(1 / (1 - 1 / 5)),
         "nobody speaks for B; dropping those who left overstates the dead": weights(1),
-        "whoever had a small chance to stay must count more, not less": weights(1 / now),
+        "patients with a small chance of staying must count more, not less": weights(1 / now),
         "nobody knows whether B is alive at month 6": weights(now, of_b=1),
     }
     return numbers_question(weights(now), mistakes, labels=PATIENTS)

@@ -108,7 +108,9 @@ def _six() -> Question:
         "that is the other sign of theta": losses_of_six(-scores),
         "a patient belongs to the own risk set": losses_of_six(scores, later),
         "the censored have no event to explain": losses_of_six(scores, event=True),
-        "the risk sets shrink: who has left is not at risk": losses_of_six(scores, np.ones((6, 6))),
+        "the risk sets shrink: patients who have left are not at risk": losses_of_six(
+            scores, np.ones((6, 6))
+        ),
         "these are probabilities; a loss is minus the log of one": EVENT * np.exp(-right),
         "these are sums of hazards over the own one; the log is still missing": (
             EVENT * np.exp(right)

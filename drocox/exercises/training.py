@@ -23,7 +23,7 @@ def _newcomer() -> Question:
         "these are the losses with G; asked is by how much each has risen": after,
         "the loss of a censored patient is 0 in any company": rise,
         "not all deaths rise alike: G joins risk sets of different sizes": EVENT * rise[0],
-        "not everybody rises alike: who is censored has loss 0, and risk sets shrink": (
+        "not everybody rises alike: the censored have loss 0, and risk sets shrink": (
             np.full(6, rise[0])
         ),
         "this is what happens if a patient leaves, not if one arrives": before - after,

@@ -209,7 +209,7 @@ def effective_size(q):
     return 1 / np.sum(q**2)
 
 
-effective_size.mistake("this counts who has any weight, however little")(np.count_nonzero)
+effective_size.mistake("this counts patients with any weight, however little")(np.count_nonzero)
 
 
 @effective_size.mistake("this is its inverse: the more even the weights, the smaller")

@@ -76,7 +76,7 @@ def sums(
 def _later(score, low, high, time, event):
     """Points and pairs of each event with the patients observed longer or censored at its time.
 
-    Patients stand in order of time, events first at each time. The walk goes from the latest time
+    Patients are sorted by time, events first at each time. The walk goes from the latest time
     to the earliest; at each time::
 
         tree: scores of later patients
@@ -93,7 +93,7 @@ def _later(score, low, high, time, event):
         begin = end - 1
         while begin > 0 and time[begin - 1] == time[end - 1]:
             begin -= 1
-        for q in range(end - 1, begin - 1, -1):  # the censored stand last
+        for q in range(end - 1, begin - 1, -1):  # the censored are last
             if not event[q]:
                 _enter(tree, score[q], 1)
                 inside += 1

@@ -2,8 +2,9 @@
 
 Each claim is a number that must reach a threshold, in six views: *printed* (the published numbers,
 where known), *recovered* (our runs, under the rules that reproduce published rows; only where there
-are published rows), *reproduced* and *one setting* (the same runs, under the paper's rule in its
-two readings), and *corrected* in both readings. Mathematical claims have the single view *checked*.
+are published rows), *reproduced* and *one setting* (the same runs, with the selections "stated" and
+"one_setting"), and *corrected* with either selection. Mathematical claims have the single view
+*checked*.
 
 :data:`COUNTS` maps each claim to a function of the view and of the folder of the store (None: the
 book's) that returns a :class:`Count`; claims that need no runs are in :mod:`drocox.paper.theory`. A

@@ -6,7 +6,7 @@ validation c-index. Every other method keeps configurations whose validation c-i
 the larger c-index, then to grid order; if none is eligible, the largest c-index wins.
 
 The paper does not say whether this is done separately in each repeat (``"stated"``) or once for all
-ten, by the means over the repeats (``"one_setting"``); both readings are selections here.
+ten, by the means over the repeats (``"one_setting"``); either is a selection here.
 
 The other rules exist to find out which choice reproduces a published row. Two of them look at test
 data, one at the runs of the store ``forensic``. They explain published numbers; whether the paper's

@@ -30,7 +30,7 @@ from drocox.paper.selection import (
 
 Folder = Path | str | None  # of a store; None: the book's
 
-EXHIBITS = {  # the main tables: data set, sensitive attribute, what the selection minimises
+EXHIBITS = {  # the main tables: data set, sensitive attribute, the metric that selection minimises
     "t2": ("flc", "age", "ci_percent"),
     "t3": ("support", "gender", "ci_percent"),
     "t4": ("seer", "race", "ci_percent"),
