@@ -10,7 +10,6 @@ import zipfile
 from pathlib import Path
 
 import fresh
-import invented
 import pytest
 
 from drocox import __version__
@@ -87,13 +86,6 @@ def test_version_and_data(drocox):
 
 def test_a_table_of_the_stored_runs(drocox):
     done = drocox("table", "t2", "--csv")
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.count("\n") == 1 + 16 * 9
-
-
-def test_a_table_of_the_users_own_runs(drocox, tmp_path):
-    invented.save(tmp_path / "mine", datasets=("seer",))
-    done = drocox("table", "seer", "race", "--csv", "--out", "mine")
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("\n") == 1 + 16 * 9
 

@@ -232,7 +232,6 @@ def test_unpermuted_labels_give_the_results_of_the_study(patients, rows):
     assert labels["joint_closing_se"] == pytest.approx(study["joint_closing_se"])
 
 
-@pytest.mark.slow
 def test_permuted_labels_are_rarely_significant(patients):
     rng = np.random.default_rng(0)
     orders = np.column_stack([rng.permutation(len(patients)) for _ in range(200)])
@@ -243,7 +242,6 @@ def test_permuted_labels_are_rarely_significant(patients):
 
 def test_registered_jobs():
     names = [job["name"] for job in many.jobs()]
-    assert len(set(names)) == len(names)
     assert set(names) == set(many.REGISTERED["included"]) | set(many.REGISTERED["beside"])
     kinds = pd.DataFrame(controls.jobs())
     assert set(kinds.loc[kinds["kind"] == "coverage", "name"]) == set(controls.DESIGNS)

@@ -19,7 +19,6 @@ from drocox.heldout import HeldOut, default_horizon
 from drocox.paper import store
 from drocox.paper.protocol import ATTRIBUTES
 from drocox.solver import minimise
-from drocox.tuning import choose
 
 pytestmark = pytest.mark.slow  # of the study beyond the paper; `make check` is for the package
 
@@ -97,13 +96,6 @@ def test_for_fixed_weights_the_best_free_baseline_is_a_case_weighted_cox_model()
     best = optimize.minimize(full, np.full(2 + len(times), -1.0), method="BFGS").fun
     cox = minimise(X, risk_sets(time, event), 1, weights=25 * q).risk - np.log(25) * deaths.sum()
     assert best == pytest.approx(cox + deaths.sum() - deaths @ np.log(deaths), abs=1e-6)
-
-
-def test_the_papers_rule():
-    assert choose([0.7, 0.66, 0.6], [3, 2, 1], plain=0.69) == 1  # the last ranks too badly
-    assert choose([0.7, 0.71], [2, 2], plain=0.7) == 1  # a tie: the larger c-index
-    assert choose([0.7, 0.7], [2, 2], plain=0.7) == 0  # the first
-    assert choose([0.5, 0.6], [1, 2], plain=0.8) == 1  # nobody is eligible
 
 
 def test_every_patient_is_tested_once_a_repeat_and_never_trained_on():
@@ -254,7 +246,6 @@ def test_the_weighted_gap_and_its_jackknife_equal_a_loop_over_pairs():
         assert found.without[k] == pytest.approx(left)
 
 
-@pytest.mark.slow
 def test_weights_remove_a_gap_that_is_due_to_censoring():
     rng = np.random.default_rng(0)
     n = 12_000
@@ -301,7 +292,6 @@ def test_metrics_of_repeats_are_averaged_and_compared_on_the_same_patients():
     assert same["c_diff"] == 0 and same["c_diff_se"] == 0
 
 
-@pytest.mark.slow
 def test_a_rival_has_a_row_for_each_attribute():
     rows = rivals.rows("seer", "DRO-COX, sharp 0.5")
     assert list(rows["attribute"]) == ["age", "race"] and (rows["against"] == "Cox").all()

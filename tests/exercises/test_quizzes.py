@@ -81,12 +81,6 @@ def test_a_number_is_right_and_its_mistakes_are_known(asked):
     assert "not a mistake known" in check(asked.name, 1.2345e6).text
 
 
-def test_all_numbers_are_used():
-    used = {value for asked in NUMBERS for value in asked.shows}
-    right = {name for name, value in numbers().items() if name not in used}
-    assert len(right) == len(NUMBERS)
-
-
 def test_right_letters_are_spread_and_right_choices_not_the_longest():
     letters = [asked.right for asked in CHOICES]
     assert min(letters.count(letter) for letter in "abc") >= len(letters) / 6
