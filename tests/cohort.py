@@ -1,4 +1,4 @@
-"""Simulated patients, of whom a group has other effects than the scores say."""
+"""Simulated patients; in one group the effects differ from those behind the scores."""
 
 from dataclasses import replace
 
@@ -9,7 +9,7 @@ import drocox
 
 
 def simulated(seed=0, n=300, minority=0.3, effects=(0.2, 0.3, 0.6), groups=2):
-    """Data whose last group has other effects than the scores say."""
+    """Draw patients and scores that are right for all groups but the last."""
     rng = np.random.default_rng(seed)
     score = np.array([0.8, 0.5, 0.0])
     group = rng.choice(groups, n, p=[*[(1 - minority) / (groups - 1)] * (groups - 1), minority])

@@ -49,8 +49,8 @@ def pytest_collection_modifyitems(items):
 def built(testrun_uid):
     """The folder of the built book, with the outputs that nbval compares (see ``bookbuild``).
 
-    Of several workers the first who needs it builds it, and the others wait. Building is quick when
-    nothing has changed. `make book` has a folder of its own.
+    The first worker that needs it builds it, and the others wait. Building is quick when nothing
+    has changed. `make book` has a folder of its own.
     """
     import fresh  # needs the sources of the book, which a copy of package and tests lacks
 

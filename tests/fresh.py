@@ -1,4 +1,4 @@
-"""Programs in processes of their own, as a stranger starts them."""
+"""Start Python programs in their own processes, as users do."""
 
 import os
 import subprocess
@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-LIMIT = 1800  # seconds that a program may take, on a machine that has other work to do, too
+LIMIT = 1800  # seconds that a program may take on a busy machine
 
 
 def _command(arguments):
@@ -19,7 +19,7 @@ def _command(arguments):
 
 
 def start(*arguments, folder=ROOT, outputs=(), **environment):
-    """A process of Python with some arguments, in a session of its own; outputs go to two files."""
+    """Start Python in a session of its own; standard output and errors go to ``outputs``."""
     with ExitStack() as files:
         opened = [files.enter_context(open(path, "w")) for path in outputs]
         streams = dict(zip(("stdout", "stderr"), opened, strict=False))
@@ -33,7 +33,7 @@ def start(*arguments, folder=ROOT, outputs=(), **environment):
 
 
 def run(*arguments, folder=ROOT, **environment):
-    """The same when it has ended, with what it printed."""
+    """Run Python to its end and return the process with its output."""
     return subprocess.run(
         _command(arguments),
         cwd=folder,

@@ -17,11 +17,11 @@ FLAGS = [
     "--disable-sync",
     "--no-first-run",
 ]
-PACKED = {".png", ".woff2"}  # compressed already, other files are by servers
+PACKED = {".png", ".woff2"}  # compressed already; servers compress the other files
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):
-    """Serves files and says nothing."""
+    """Serve files without log messages."""
 
     def log_message(self, *arguments):
         pass

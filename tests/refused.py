@@ -1,4 +1,4 @@
-"""Calls with one bad argument each, for tests that it is refused by name."""
+"""Calls with one bad argument each, for tests of error messages."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -8,8 +8,8 @@ import pytest
 def bad_calls(calls: Mapping[str, Sequence[str]], bad: Iterable[tuple[str, object, str]]) -> list:
     """Parameters of a test: function, name of the bad argument, its value, and the message.
 
-    ``calls`` has the names of each function's arguments; ``bad`` has values that are refused, with
-    the argument's name before and the message behind.
+    ``calls`` maps a function to the names of its arguments; ``bad`` lists argument, bad value and
+    expected message.
     """
     cases = []
     for function, names in calls.items():

@@ -1,4 +1,4 @@
-"""The book's sources and twins, without running or building anything.
+"""The book's sources and notebooks, and what the extensions make of a small page.
 
 That the outputs are what the code prints today is for nbval to check: ``make test`` runs it too.
 """
@@ -65,7 +65,7 @@ def test_every_page_of_the_contents_exists_and_no_page_is_forgotten():
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS, ids=name)
-def test_twin_is_up_to_date(chapter):
+def test_the_notebook_of_a_chapter_is_up_to_date(chapter):
     assert twins.problem(chapter) == ""
 
 
@@ -220,7 +220,7 @@ Do it.
 Done."""
 
 
-def test_plain_markdown_of_everything(monkeypatch):
+def test_notebooks_get_plain_markdown_for_all_markup(monkeypatch):
     page = ROOT / "book" / "method" / "dual.md"
     known = {
         "eq-here": "8.1",
@@ -308,7 +308,7 @@ def test_cells_that_are_not_compared_say_why():
 
 @pytest.mark.parametrize("chapter", CHAPTERS, ids=name)
 def test_pictures_have_caption_and_alternative_text(chapter):
-    """Glued figures have them in the text; what a reader redraws stands below its question."""
+    """Glued figures have them in the text; a figure to redraw stands below its question."""
     for cell in code_cells(chapter):
         shown = [output for output in cell.outputs if "scrapbook" not in output.get("metadata", {})]
         kinds = {kind for output in shown for kind in output.get("data", {})}
@@ -438,7 +438,7 @@ def test_a_computed_table_comes_as_csv(small_site):
     assert rows == [",a,a", '"x, y",-1,2', '"x, y",3,4.01']
 
 
-def test_accessibility_of_a_page_is_mended(small_site):
+def test_units_stay_with_their_numbers_and_no_header_is_empty(small_site):
     page = (small_site / "alpha.html").read_text(encoding="utf8")
     assert "95\N{NO-BREAK SPACE}% and 1\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}2" in page
     assert '>95</span> <span class="pre">%<' in page  # code stays as it is
@@ -446,7 +446,7 @@ def test_accessibility_of_a_page_is_mended(small_site):
     assert not re.search(r"<th[^>]*></th>", page)
 
 
-def test_ids_are_unique_and_wide_things_marked(small_site):
+def test_ids_are_unique_and_wide_pictures_and_tables_may_scroll(small_site):
     page = (small_site / "alpha.html").read_text(encoding="utf8")
     article = page[page.index("<article") : page.index("</article>")]
     ids = re.findall(r'\sid="([^"]+)"', article)

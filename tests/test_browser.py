@@ -88,7 +88,7 @@ DECODED = """() => Promise.allSettled(
 
 
 @pytest.mark.parametrize("address", PAGES)
-def test_page(visit, screen, address):
+def test_every_page_can_be_read_on_desk_phone_and_paper(visit, screen, address):
     """On a desk, dark and light; with everything open, also on a phone; closed again, on paper.
 
     Every change of colours or of width is a new layout of the page, so there are as few as can be.

@@ -85,7 +85,7 @@ def test_evaluation_scales_by_the_training_part_only():
     assert np.abs(second.mean(0)).max() > 1e-3
 
 
-def test_judge_of_all_attributes():
+def test_a_judge_has_the_literal_metrics_for_every_attribute():
     train, test, train_scores, scores = two_parts(2)
     X = scaled_features(train, test)[1]
     order = preparation.introsort_order(test.time)[::-1]

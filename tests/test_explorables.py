@@ -272,7 +272,7 @@ def water(show):
 
 
 @pytest.mark.parametrize("alpha", [0.1, 0.3, 0.5, 0.8])
-def test_the_water_level(water, alpha):
+def test_the_water_level_shows_the_packages_risk_and_weights(water, alpha):
     c = drocox.dual_constant(alpha, rule="sharp")
     best = drocox.optimal_eta(torch.tensor(LOSSES), c).item()
     for eta in (-0.8, 0.1, 0.41, 0.92):
@@ -322,7 +322,7 @@ def at_nine(shown):
     return float(re.search(r"(?<== )[\d.]+\d|^1(?=,)", shown["answer"])[0])
 
 
-def test_the_kaplan_meier_estimate(curve):
+def test_the_kaplan_meier_estimate_is_that_of_lifelines(curve):
     rng = np.random.default_rng(0)
     cases = [(rng.integers(1, 15, 6).astype(float), rng.random(6) < 0.6) for _ in range(20)]
     cases += [(TIME, EVENT), (TIME, np.zeros(6, bool)), (np.full(6, 4.0), EVENT)]
@@ -364,7 +364,7 @@ def losses_at(theta):
     return losses
 
 
-def test_the_cox_losses(next_one):
+def test_the_cox_losses_are_those_of_their_definition(next_one):
     for theta in (-1, -0.28, 0, 0.69, 1.4, 2):
         shown = next_one.shown({"theta": theta})
         told = [float(shown[f"loss{i}"]) for i in DEATHS]
@@ -411,7 +411,7 @@ def test_the_weights_are_those_of_unrounded_losses(adversary):
             assert large == (q[event] > 0).sum()
 
 
-def test_a_guess_comes_first(adversary):
+def test_sliders_appear_after_a_guess(adversary):
     page = adversary.page
     feedback = page.locator('[data-out="feedback"]')
     assert not page.locator('[data-in="alpha"]').is_visible()
@@ -429,7 +429,7 @@ def test_a_guess_comes_first(adversary):
     assert feedback.inner_text() == ""
 
 
-def test_losses_are_trained_to_the_optimum():
+def test_losses_of_the_weight_explorable_are_trained_to_the_optimum():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((60, 2))
     risk = drocox.risk_sets(rng.exponential(np.exp(-X[:, 0])), np.ones(60))
@@ -455,7 +455,7 @@ def ordered(exhibit, metric, view, model="both"):
     return table.sort_values(columns[0], ascending=not up)[["method", *columns]].to_numpy()
 
 
-def test_results_are_ranked(browser_of_results):
+def test_results_are_ranked_by_their_means(browser_of_results):
     for i, metric in enumerate(results.METRICS):
         state = {
             "exhibit": list(TITLES)[i % 3],
@@ -497,7 +497,7 @@ def test_results_by_the_keyboard_and_as_csv(browser_of_results):
     assert everything.groupby(["data", "view", "metric"])["rank"].max().eq(16).all()
 
 
-def test_sliders_over_states_computed_beforehand(show):
+def test_a_slider_shows_the_state_computed_for_it(show):
     tab = show(two_sliders())
     for a, b in ((0, 0), (2, 3), (5, 6), (4, 1)):
         shown = tab.shown({"control0": a, "control1": b})

@@ -28,12 +28,12 @@ def test_zenodo_can_read_the_citation():
         assert isinstance(CITATION[name], str), name
 
 
-def test_all_exhibits_are_listed():
+def test_codecheck_lists_every_exhibit():
     found = [entry["comment"].partition(",")[0] for entry in MANIFEST]
     assert found == [*(f"T{number}" for number in range(1, 18)), "F1", "F1", "F1"]
 
 
-def test_commands_are_understood_and_write_the_listed_files():
+def test_codechecks_commands_are_understood_and_write_the_listed_files():
     parser, _ = cli._parser()
     for entry in MANIFEST:
         command, _, file = entry["comment"].rpartition("; ")[2].partition(" > ")

@@ -77,14 +77,14 @@ def test_the_installed_wheel_is_what_runs(installed, tmp_path):
     assert done.stdout.split() == [str(installed / "drocox" / "paper" / "results"), "results"]
 
 
-def test_version_and_data(drocox):
+def test_the_wheel_tells_its_version_and_its_data_sets(drocox):
     assert drocox("--version").stdout.strip() == f"drocox {__version__}"
     done = drocox("data")
     assert done.returncode == 0, done.stderr
     assert "support" in done.stdout.lower()
 
 
-def test_a_table_of_the_stored_runs(drocox):
+def test_the_wheel_makes_a_table_of_the_stored_runs(drocox):
     done = drocox("table", "t2", "--csv")
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("\n") == 1 + 16 * 9
@@ -101,7 +101,7 @@ def test_a_sweep_without_a_folder_writes_into_the_current_one(drocox, tmp_path):
     assert "linear,Cox,c_index" in done.stdout
 
 
-def test_figure_and_claims(drocox, tmp_path):
+def test_the_wheel_draws_the_figure_and_prints_the_claims(drocox, tmp_path):
     done = drocox("figure", "f1", "--dataset", "seer")
     assert done.returncode == 0, done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["alpha_seer_as_published.svg"]

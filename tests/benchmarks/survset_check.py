@@ -46,7 +46,7 @@ class Comparison:
 
     @property
     def verdict(self) -> str:
-        """In words what is not as it should be."""
+        """Describe what is wrong, if anything."""
         words = []
         if self.separated:
             words.append("separated")
@@ -67,16 +67,7 @@ class Comparison:
 
 
 def worth_checking(name: str) -> bool:
-    """Whether a data set has enough events, and features that do not vary.
-
-    Parameters
-    ----------
-    name : str
-
-    Returns
-    -------
-    bool
-    """
+    """Whether a data set has enough events, and features that do not vary in time."""
     row = survset.flow().loc[name]
     if row["step"] == "varying" or row["events"] < survset.LEAST_EVENTS:
         return False
@@ -84,16 +75,7 @@ def worth_checking(name: str) -> bool:
 
 
 def compare(name: str) -> Comparison:
-    """Fit both to one data set.
-
-    Parameters
-    ----------
-    name : str
-
-    Returns
-    -------
-    Comparison
-    """
+    """Fit both to one data set."""
     data = survset.load(name)
     imputed = SimpleImputer(strategy="median").fit_transform(data.X)
     X = StandardScaler().fit_transform(imputed)

@@ -18,7 +18,7 @@ def runs():
     return synthetic_many.study()
 
 
-def test_one_effect_per_data_set(runs):
+def test_every_data_set_contributes_one_effect(runs):
     included = many.REGISTERED["included"]
     c = evidence.effects(runs, "c_diff")
     assert list(c.index) == sorted(included)
@@ -39,7 +39,7 @@ def test_uncertified_models_are_left_out(runs):
     assert "zinc" in evidence.effects(rows, "c_diff", learning.COX).index
 
 
-def test_primary_table(runs):
+def test_the_primary_table_pools_effects_and_adjusts_p_values(runs):
     table = evidence.primary_table(runs)
     assert list(table.index) == [*evidence.PRIMARIES, *evidence.SECONDS]
     rows = evidence.effects(runs, "worst_own_diff")
@@ -62,12 +62,12 @@ def test_primary_table(runs):
         ),
     ],
 )
-def test_claims(effects, expected):
+def test_claims_follow_from_planted_effects(effects, expected):
     found = evidence.claims(synthetic_many.study(effects, tau=0.0, seed=1))
     assert (found.c_differs, found.closes, found.worst_gains, found.harmless) == expected
 
 
-def test_closing_without_guard_moves():
+def test_a_gap_that_closes_without_its_guard_has_only_moved():
     rows = synthetic_many.study({"c_diff": 0.0, "joint_closing": 2.0, "worst_own_diff": 2.0})
     rows["joint_guard"] -= 2.0
     rows["worst_dro_diff"] -= 2.0
@@ -75,7 +75,7 @@ def test_closing_without_guard_moves():
     assert found.moves and not found.closes and not found.worst_gains
 
 
-def test_tables_have_every_model(runs):
+def test_tables_have_a_row_for_every_model(runs):
     models = evidence.all_models(runs)
     assert len(models) == 3 * (len(learning.SETTINGS) - 1)
     first = evidence.primary_table(runs)
@@ -88,11 +88,11 @@ def test_tables_have_every_model(runs):
     assert set(attributes.index.get_level_values(0)) == {"sex", "age"}  # too few know race
 
 
-def test_share_of_the_gap_that_closes(runs):
+def test_the_share_of_the_gap_that_closes_is_the_planted_one(runs):
     assert evidence.share_of_gap(runs).value == pytest.approx(0.2)
 
 
-def test_moderators(runs):
+def test_a_moderator_that_drives_the_effect_is_found(runs):
     table = evidence.moderator_table(runs)
     assert len(table) == 3 * len(evidence.MODERATORS)
     rows = runs.copy()
@@ -104,7 +104,7 @@ def test_moderators(runs):
     assert strong["slope"] == pytest.approx(0.05 * spread)
 
 
-def test_planted_effects():
+def test_the_power_table_finds_planted_effects_and_no_others():
     runs = synthetic_many.study({"c_diff": 0.0, "joint_closing": 0.0, "worst_own_diff": 0.0})
     power = control_evidence.power_table(runs, synthetic_many.controls())
     assert list(power.columns) == list(control_evidence.PLANTED)
@@ -117,13 +117,13 @@ def test_planted_effects():
     assert control_evidence.rejections(draws, 0.5) == np.mean(again)
 
 
-def test_coverage():
+def test_the_coverage_table_of_right_errors_is_near_95_percent():
     table = control_evidence.coverage_table(synthetic_many.controls(draws=2000))
     assert table["covered"].between(0.93, 0.97).all()
     assert table["ratio"].between(0.9, 1.1).all()
 
 
-def test_equal_weights(runs):
+def test_equal_weights_give_the_plain_mean_and_its_t_interval(runs):
     effect = evidence.effects(runs, "c_diff")["effect"]
     found = evidence.equal_weights(runs, "c_diff")
     assert found.mean == pytest.approx(np.mean(effect))

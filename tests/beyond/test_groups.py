@@ -241,7 +241,7 @@ def test_cvar_is_left_out_where_it_is_cox(patients):
     assert ("CVaR", share / 2) in models and ("CVaR", share) not in models
 
 
-def test_each_share_of_observed_deaths_is_a_job_with_the_same_test_patients():
+def test_censoring_hides_deaths_in_training_and_keeps_the_test_patients():
     tables = {seen: censoring.rows("other-early", seen, 1) for seen in (1.0, 0.3)}
     for seen, table in tables.items():
         assert list(table["method"][:2]) == ["Cox", "DRO-COX"]
@@ -252,7 +252,7 @@ def test_each_share_of_observed_deaths_is_a_job_with_the_same_test_patients():
     assert tables[0.3].equals(censoring.rows("other-early", 0.3, 1))
 
 
-def test_jobs_have_unique_names_and_rows_are_reproducible():
+def test_rows_of_a_job_are_reproducible():
     job = {"design": "other-early", "share": 0.2, "n": 300, "marker": 1.0, "draw": 1}
     table = groups.rows(**job)
     assert list(table["method"][:2]) == ["Cox", "DRO-COX"]

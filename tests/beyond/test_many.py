@@ -85,7 +85,7 @@ def test_metrics_equal_literal_loops():
     assert row["closing_se"] == pytest.approx(errors[1], rel=1e-6)
 
 
-def test_columns_of_the_study(rows):
+def test_rows_have_the_registered_columns_and_certified_models(rows):
     first = ["method", "alpha", "rule", "penalty", "patients", "events", "features", "attribute"]
     then = ["c", "c_se", "c_diff", "c_diff_se", "gap", "closing", "closing_se", "guard"]
     then += ["guard_se", "worst_own", "worst_own_diff", "worst_own_diff_se", "ibs", "slope"]
@@ -110,7 +110,7 @@ def test_joint_closing_and_guard_are_means_over_attributes(rows):
         assert abs(a - b) / 2 - 1e-9 <= pair["joint_closing_se"].iloc[0] <= (a + b) / 2 + 1e-9
 
 
-def test_variance_is_the_mean_of_the_splits(patients):
+def test_effects_and_variances_are_means_over_the_splits(patients):
     one = many.study(patients, BOTH, splits=[0])
     other = many.study(patients, BOTH, splits=[1])
     two = many.study(patients, BOTH, splits=[0, 1])
@@ -160,7 +160,7 @@ def test_halves_are_stratified_by_event(patients):
         assert abs(len(a) - len(b)) <= 1
 
 
-def test_described_groups():
+def test_described_groups_are_large_enough_and_leave_out_missing_values():
     n = 200
     rng = np.random.default_rng(0)
     covariates = pd.DataFrame(
@@ -185,7 +185,7 @@ def test_described_groups():
     assert [group.covariate for group in cohorts.described_groups(few)] == ["two"]
 
 
-def test_worst_group_is_the_worst(patients):
+def test_the_worst_group_has_the_smallest_c_index(patients):
     rows_a, _ = next(cohorts.halves(patients.data.event, 0))
     half = patients.subset(rows_a)
     learned = learning.learn(half, (), 0)
@@ -196,7 +196,7 @@ def test_worst_group_is_the_worst(patients):
         assert own[learned.worst[name]] == min(own.values())
 
 
-def test_without_attributes_and_groups():
+def test_data_without_attributes_and_groups_have_a_c_index_only():
     patients = controls.invented(120, 2.0, seed=1)  # a half has fewer than 30 events
     bare = dataclasses.replace(patients, attributes={})
     rows = many.study(bare, (*BOTH, learning.TUNED), splits=[0])
@@ -205,7 +205,7 @@ def test_without_attributes_and_groups():
     assert rows["c_se"].notna().all()
 
 
-def test_pairs_by_matrix():
+def test_permuted_gaps_are_those_of_the_pair_counts():
     rng = np.random.default_rng(0)
     n = 150
     scores = np.round(rng.normal(size=n), 1)
@@ -240,7 +240,7 @@ def test_permuted_labels_are_rarely_significant(patients):
     assert wrong < 0.1
 
 
-def test_registered_jobs():
+def test_every_registered_data_set_has_a_job():
     names = [job["name"] for job in many.jobs()]
     assert set(names) == set(many.REGISTERED["included"]) | set(many.REGISTERED["beside"])
     kinds = pd.DataFrame(controls.jobs())

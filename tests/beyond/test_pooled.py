@@ -71,7 +71,7 @@ def test_tau2_is_the_maximum_of_the_literal_likelihood(seed):
     assert result.se == pytest.approx(np.sqrt(q / w.sum()))
 
 
-def test_never_narrower_than_fixed_effect():
+def test_an_interval_is_never_narrower_than_that_of_fixed_effects():
     se = np.full(5, 1.0)
     result = pooled.pool([0.2, 0.201, 0.199, 0.2, 0.2], se)
     low, high = result.interval()
@@ -93,7 +93,7 @@ def test_p_and_interval_agree(level):
         assert (low > 0 or high < 0) == (result.p < 1 - level)
 
 
-def test_prediction_and_margins():
+def test_prediction_intervals_and_equivalence_follow_their_formulas():
     effect, se = bcg()
     result = pooled.pool(effect, se)
     low, high = result.prediction()
@@ -115,7 +115,7 @@ def test_prediction_covers_the_next_effect():
     assert 0.92 < np.mean(covered) < 0.97
 
 
-def test_moderator():
+def test_the_slope_of_a_moderator_is_found():
     rng = np.random.default_rng(1)
     moderator = rng.normal(size=60)
     se = rng.uniform(0.1, 0.3, 60)
@@ -131,7 +131,7 @@ def test_moderator():
         pooled.moderated(effect, se, np.ones(60))
 
 
-def test_holm():
+def test_holm_rejects_what_the_step_down_procedure_rejects():
     p = np.array([0.02, 0.001, 0.5, 0.03])
     adjusted = pooled.holm(p)
     rejected = set()
@@ -142,7 +142,7 @@ def test_holm():
     assert set(np.flatnonzero(adjusted <= 0.05)) == rejected
 
 
-def test_share_closed():
+def test_the_share_closed_has_its_literal_jackknife_error():
     rng = np.random.default_rng(2)
     of_cox = rng.normal(4, 1, 25)
     of_dro = 0.7 * of_cox + rng.normal(0, 0.3, 25)

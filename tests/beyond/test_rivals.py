@@ -167,7 +167,7 @@ def test_cvar_beyond_the_share_of_events_is_fitted_as_cox():
     assert np.abs(methods.fit(part, "CVaR", 0.5 * event.mean(), "g") - cox).max() > 1e-3
 
 
-def test_fits_that_do_not_depend_on_the_attribute_are_shared():
+def test_attributes_share_only_fits_that_do_not_depend_on_them():
     X, time, event = patients()
     part = part_of(X, time, event, np.arange(40) % 2)
     part.data.groups["h"] = (np.arange(40) < 20).astype(int)

@@ -79,7 +79,7 @@ def test_ridge_cox_trained_again_gives_the_stored_rows():
     assert verify_plan(replace(whole, sample=ridge), jobs=1, progress=False).problems == []
 
 
-def test_rows_without_stability_are_compared(tiny):
+def test_rows_of_a_study_without_stability_count_as_stable(tiny):
     rows = run.run_job(run.Job("rivals", "invented"))
     assert (rows["moved"] == 0).all() and list(rows)[:2] == ["study", "job"]
     assert "dataset" not in rows

@@ -90,7 +90,7 @@ def test_each_known_mistake_is_explained(name):
 
 
 @pytest.mark.parametrize("name", ANSWERS)
-def test_nothing_gives_the_answer_away(name):
+def test_hints_and_verdicts_do_not_contain_the_answer(name):
     right = ANSWERS[name][0]
     said = [hint(name, number + 1).text for number in range(len(hints(name)))]
     assert len(set(said)) == len(said) >= 2

@@ -43,7 +43,7 @@ def ids(questions):
     return [asked.name for asked in questions]
 
 
-def test_every_chapter_of_parts_one_and_two_has_one():
+def test_every_chapter_of_parts_one_and_two_has_a_quiz():
     text = (ROOT / "_toc.yml").read_text(encoding="utf8")
     chapters = []
     for part in ("Part I: Foundations", "Part II: The method"):
@@ -90,7 +90,7 @@ def test_right_letters_are_spread_and_right_choices_not_the_longest():
 
 
 @pytest.mark.parametrize("asked", QUESTIONS, ids=ids(QUESTIONS))
-def test_nothing_gives_the_answer_away(asked):
+def test_questions_and_explanations_do_not_contain_the_answer(asked):
     data = question(asked.name).data()
     assert [case["says"] for case in data["cases"]].count("right") == 1
     if not asked.choices:
@@ -108,7 +108,7 @@ def losses(scores, time=TIME, event=EVENT):
     return drocox.cox_losses(torch.tensor(scores), time, event).numpy()
 
 
-def test_claims_about_the_cox_loss():
+def test_right_choices_about_the_cox_loss_are_true():
     scores = np.log(HAZARDS)
     np.testing.assert_allclose(losses(scores + 5), losses(scores), atol=1e-12)
     assert "Not one of them changes" in right_choice("quiz-cox-loss-3")
@@ -124,7 +124,7 @@ def test_claims_about_the_cox_loss():
     assert "$\\log 2$" in right_choice("quiz-dro-cox-3")
 
 
-def test_claims_about_curves_and_metrics():
+def test_right_choices_about_curves_and_metrics_are_true():
     scores = np.log(HAZARDS)
     at = [2.0, 5, 8]
 
@@ -158,7 +158,7 @@ def test_a_perfect_model_has_imparity_if_follow_up_differs():
     assert right_choice("quiz-fairness-metrics-4").startswith("Above 0")
 
 
-def test_claims_about_the_worst_case():
+def test_right_choices_about_the_worst_case_are_true():
     some = torch.tensor([0.1, 2.0, 0.7, 1.5, 0.0, 0.0, 3.1, 0.2], dtype=torch.float64)
     q = drocox.worst_case_weights(some, 0.5, rule="sharp")
     doubled = drocox.worst_case_weights(2 * some, 0.5, rule="sharp")
@@ -187,7 +187,7 @@ def test_claims_about_the_worst_case():
     assert right_choice("quiz-worst-case-3").startswith("No")
 
 
-def test_claims_about_splitting():
+def test_right_choices_about_splitting_are_true():
     first = np.array([True, False, True, False, True, False])
     split = drocox.split_cox_losses(torch.log(torch.tensor(HAZARDS)), TIME, EVENT, first).numpy()
     left = HAZARDS.copy()

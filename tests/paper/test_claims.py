@@ -68,7 +68,7 @@ def test_verdicts_follow_the_thresholds(name, value, of, expected):
 
 
 @pytest.mark.parametrize("view", ["corrected", "one setting"])
-def test_best_fairness_cells_by_hand(view, ledger):
+def test_best_fairness_cells_are_those_counted_by_hand(view, ledger):
     """C14 from the long tables, cell by cell."""
     won = cells = 0
     for dataset, attribute in claims.PAIRS:
@@ -84,7 +84,7 @@ def test_best_fairness_cells_by_hand(view, ledger):
     assert row["value"] == pytest.approx(100 * won / cells)
 
 
-def test_printed_counts_by_hand(ledger):
+def test_printed_counts_are_those_counted_by_hand(ledger):
     """C2 and C3 from the published numbers alone."""
     printed = tables.published()
     for name, model in (("C2", "linear"), ("C3", "nonlinear")):
@@ -126,7 +126,7 @@ def test_the_command_prints_number_threshold_verdict_and_link(capsys, monkeypatc
 
 @pytest.mark.parametrize("name", ["C2", "C6", "C7", "C8", "C9", "C10", "C12", "C13", "C15"])
 def test_a_resample_is_a_store_with_three_repeats(monkeypatch, no_memory, name):
-    """What is counted for three repeats at once is what a judge finds who has only these."""
+    """The counts of a resample are those of a store that holds only its three repeats."""
     count = claims.COUNTS[name]("reproduced")
     choices = list(combinations(range(1, 11), 3))
     assert len(count.resampled) == len(choices) == 120
@@ -143,7 +143,7 @@ def test_a_resample_is_a_store_with_three_repeats(monkeypatch, no_memory, name):
         assert few.value == pytest.approx(count.resampled[k]) and few.of == count.of
 
 
-def test_recurrence_by_hand():
+def test_recurrence_is_the_share_of_resamples_with_the_same_verdict():
     claim = claims.claims()["C5"]  # of 14: reproduced from 14, partly from 10
     count = claims.Count(12, 14, "", (14, 13, 10, 9))
     assert claims.recurrence(claim, count) == 0.5
@@ -197,7 +197,7 @@ def test_accuracy_rises_by_more_than_a_standard_error(monkeypatch, rise, expecte
     assert claims.COUNTS["C9"]("corrected").value == expected
 
 
-def test_standard_errors_over_alpha_by_hand():
+def test_standard_errors_over_alpha_are_those_computed_by_hand():
     """Published deviations have ddof 0; those of our runs come from ten test scores."""
     std = tables.published_figure().query("dataset == 'seer' and metric == 'c_index'")["std"]
     printed = claims._by_alpha(claims.PRINTED)[1].loc["seer", "c_index"]

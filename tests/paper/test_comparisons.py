@@ -41,7 +41,7 @@ def test_a_detectable_difference_is_found_in_four_of_five_t_tests():
     assert (stats.ttest_1samp(told, 0).pvalue < 0.05).mean() == pytest.approx(0.8, abs=0.01)
 
 
-def test_against_literal_t_tests():
+def test_gaps_and_intervals_are_those_of_literal_t_tests():
     rng = np.random.default_rng(1)
     theirs, ours = rng.normal(0.5, 1, (2, 10, 3))
     table = comparisons.compare(theirs, ours, ["a", "b", "c"], "as_published")
@@ -63,7 +63,7 @@ def test_against_literal_t_tests():
         assert longer.loc[name, "sum_p"] == pytest.approx(2 * stats.t.sf(abs(statistic), 9))
 
 
-def test_verdict_words_by_hand():
+def test_verdict_words_follow_difference_and_sum():
     difference = np.array([3.0, -3.0, 3.0, -3.0, 3.0, -3.0, 1.0, 1.0])
     total = np.array([3.0, -3.0, -3.0, 3.0, 1.0, -1.0, 3.0, 1.0])
     expected = 2 * [comparisons.CLOSER] + 2 * [comparisons.FARTHER] + 2 * [comparisons.MOVED]
@@ -71,7 +71,7 @@ def test_verdict_words_by_hand():
     assert comparisons.verdict_words(difference, total, 2.0).tolist() == expected
 
 
-def test_gaps_of_support_by_age():
+def test_the_gap_of_support_by_age_is_the_one_computed_by_hand():
     """The one firm shift, from the table's runs by plain formulas."""
     runs = tables.main_runs("support", "age", protocol="corrected")
     gap = runs.pivot(index="repeat", columns="method", values="test_ci_signed_age")
@@ -89,7 +89,7 @@ def test_gaps_of_support_by_age():
 
 
 @pytest.mark.parametrize("protocol", ["as_published", "corrected"])
-def test_gaps_are_those_of_ci(protocol):
+def test_the_absolute_gaps_are_the_ci_of_the_tables(protocol):
     """The absolute values of the signed gaps are the CI of the tables."""
     runs = comparisons.chosen_runs(protocol)
     key = ["dataset", "attribute", "method", "repeat"]
@@ -169,7 +169,7 @@ def row_of_truth(within):
 
 
 @pytest.mark.parametrize("within", [((1.0, 0.9), (0.9, 1.0)), ((1.0, 0.2), (0.2, 0.5))])
-def test_power_against_the_test_itself(within):
+def test_power_is_the_rate_at_which_the_test_rejects(within):
     row = row_of_truth(within)
     experiments = comparisons.Simulated(row)
     for theirs, ours in ((1.0, 0.0), (2.0, 1.0), (4.0, 0.0)):
@@ -202,7 +202,7 @@ def test_detectable_effects_are_seen_in_four_of_five():
     assert detectable_errors(10) == pytest.approx(3.15, abs=0.01)
 
 
-def test_leads_by_hand():
+def test_leads_are_those_computed_by_hand():
     found = comparisons.leads("f_a", pairs=[("seer", "race")])
     runs = tables.main_runs("seer", "race", protocol="corrected")
     for model, rows in runs.groupby("model"):

@@ -21,7 +21,7 @@ def loaded():
     return {name: load_dataset(name) for name in NAMES}
 
 
-def test_table_1_of_the_paper():
+def test_the_summary_has_events_missing_values_group_sizes_and_origin():
     table = dataset_summary()
     assert list(table.index) == NAMES
     assert table["events"].tolist() == [2169, 6201, 616]
@@ -50,7 +50,7 @@ def test_every_value_and_the_row_order_are_the_originals(loaded, name, digest):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_types_and_names(loaded, name):
+def test_arrays_have_the_promised_types_and_names(loaded, name):
     d = loaded[name]
     assert d.name == name and d.feature_names == list(d.X.columns)
     assert len(d) == len(d.X) == len(d.time) == len(d.event)
@@ -62,7 +62,7 @@ def test_types_and_names(loaded, name):
     assert d.y.dtype.names == ("event", "time") and np.array_equal(d.y["time"], d.time)
 
 
-def test_groups_have_labels(loaded):
+def test_groups_have_their_labels(loaded):
     assert loaded["support"].group_labels == {
         "age": ("age <= 65", "age > 65"),
         "gender": ("female", "male"),

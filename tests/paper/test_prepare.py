@@ -44,7 +44,7 @@ def test_order_of_ties_does_not_depend_on_the_machine(name):
     shape=st.sampled_from(["random", "rising", "falling", "up and down"]),
     seed=st.integers(0, 2**32 - 1),
 )  # fmt: skip
-def test_order_sorts(n, distinct, shape, seed):
+def test_introsort_sorts_whatever_it_is_given(n, distinct, shape, seed):
     drawn = np.random.default_rng(seed).integers(0, distinct, n).astype(float)
     rising = np.sort(drawn)
     values = {
@@ -75,7 +75,7 @@ def tiny(name: str, keys: tuple, n: int = 24) -> drocox.SurvivalData:
     ("name", "keys"),
     [("flc", ("gender", "age")), ("support", ("age", "gender", "race")), ("seer", ("age", "race"))],
 )
-def test_stacking_and_medians_of_groups(name, keys):
+def test_as_published_rows_are_stacked_by_group_and_imputed_by_its_medians(name, keys):
     data = tiny(name, ATTRIBUTES[name])
     got = preparation.sorted_by_group(data)
     rows = sorted(range(len(data)), key=lambda i: (*(data.groups[k][i] for k in keys), i))
@@ -125,7 +125,7 @@ def test_splits_are_stratified_disjoint_and_exhaustive(which, name):
 
 @pytest.mark.parametrize("which", PROTOCOLS)
 @pytest.mark.parametrize("repeat", [1, 4])
-def test_seeds_of_the_splits(which, repeat):
+def test_splits_are_those_of_the_stated_seeds(which, repeat):
     data = drocox.load_dataset("seer")
     order = np.arange(len(data))
     if which == "as_published":

@@ -14,7 +14,7 @@ PROTOCOLS = ("as_published", "corrected")
 
 
 @pytest.mark.parametrize("name", PROTOCOLS)
-def test_numbers_of_models(name):
+def test_a_protocol_trains_the_models_of_every_exhibit(name):
     count = Counter()
     for stack in protocol.stacks(name):
         assert stack.protocol == name
@@ -37,7 +37,7 @@ def test_forensic_runs_are_nonlinear_split_as_published_without_one_gradient():
     assert replace(forensic, reference_gradient=True) == as_published != forensic
 
 
-def test_sixteen_methods_and_their_grids():
+def test_the_sixteen_methods_have_the_grids_of_the_paper():
     assert len(METHODS) == 16
     for name, method in METHODS.items():
         deep = name.startswith("Deep")
@@ -63,7 +63,7 @@ def test_sixteen_methods_and_their_grids():
 
 
 @pytest.mark.parametrize("name", PROTOCOLS)
-def test_names_of_stacks_are_unique_and_safe(name):
+def test_stacks_have_unique_names_that_are_safe_as_file_names(name):
     names = [stack.name for stack in protocol.stacks(name)]
     assert len(set(names)) == len(names)
     assert all(re.fullmatch(r"[a-z0-9][a-z0-9._-]*", each) for each in names)
@@ -73,7 +73,7 @@ def test_names_of_stacks_are_unique_and_safe(name):
     assert len(whole) == len(names)
 
 
-def test_a_part_of_the_protocol():
+def test_a_part_of_a_protocol_can_be_asked_for():
     chosen = list(protocol.stacks("corrected", ["seer"], ["Cox_G(R&P)"], [3]))
     assert [(s.attribute, s.repeat) for s in chosen] == [("age", 3), ("race", 3)]
 

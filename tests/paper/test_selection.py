@@ -13,7 +13,7 @@ from drocox.paper.protocol import METHODS, PLAIN
 @pytest.mark.parametrize(
     ("rule", "metric"), [("stated CI", "val_ci_percent"), ("stated F_A", "val_f_a")]
 )
-def test_the_stated_rule(runs, method, rule, metric):
+def test_the_stated_rule_chooses_repeat_by_repeat(runs, method, rule, metric):
     rows = selection.candidates(runs, "support", "race")
     plain = rows[rows["method"] == PLAIN[METHODS[method].model]]
     mine = rows[rows["method"] == method]
@@ -41,7 +41,7 @@ def four(c, ci, method="DRO-COX"):
         ([0.60, 0.64, 0.64, 0.63], [1.0, 3.0, 2.0, 0.0], "B"),  # CI does not break that tie
     ],
 )
-def test_the_stated_rule_and_its_ties(c, ci, expected):
+def test_the_stated_rule_breaks_ties_by_c_index_and_grid_order(c, ci, expected):
     assert selection.select(four(c, ci), COX, "stated CI").index.tolist() == [expected]
 
 
@@ -67,7 +67,7 @@ RATES = [(0.01, np.nan), (0.001, np.nan)]
 ALPHAS = [(0.01, 0.1), (0.01, 0.2), (0.001, 0.1)]
 
 
-def test_one_setting_for_all_repeats():
+def test_one_setting_is_chosen_by_means_over_repeats():
     """Means over the repeats decide, as worked out here by hand."""
     cox = two_repeats("Cox", [[0.70, 0.72], [0.74, 0.70]], [[0, 0], [0, 0]], RATES)
     chosen = selection.select(cox, cox, "one setting CI")

@@ -82,7 +82,7 @@ def test_main_table_has_the_papers_rows_and_numbers(stored, runs):
     assert cell["mean"] == pytest.approx(values.mean())
 
 
-def test_other_exhibits_have_their_rows(stored):
+def test_split_and_alpha_tables_have_the_papers_rows(stored):
     for model in ("linear", "nonlinear"):
         share = tables.split_share_table(model)
         assert list(share["method"].unique()) == ["0.1n", "0.2n", "0.3n", "0.4n", "0.5n"]
@@ -139,7 +139,7 @@ MARKED = pd.DataFrame(
 ).assign(model="linear", std=0.1, paper_mean=np.nan, paper_std=np.nan)
 
 
-def test_best_and_wins_by_hand():
+def test_best_and_winning_cells_are_those_found_by_hand():
     assert tables.wins(MARKED).tolist() == MARKED["wins"].tolist()
     assert tables.best_by(MARKED).tolist() == MARKED["best"].tolist()
 
