@@ -1,4 +1,4 @@
-"""Survival data: what the object holds, checks and refuses; a user's own frame as one."""
+"""Survival data: what the object holds, checks and refuses; a user's own frame or arrays."""
 
 import pickle
 
@@ -6,7 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from cohort import simulated
 
+import drocox
 from drocox.data import SurvivalData
 from drocox.paper.datasets import load_dataset
 
@@ -271,3 +273,36 @@ def test_from_frame_refuses_measurements_as_groups_and_identifiers_as_features()
     df.loc[0, "t"] = -1
     with pytest.raises(ValueError, match="time column 't' holds negative"):
         read(df, time="t", event="e", features=["age"])
+
+
+def test_data_from_arrays():
+    data, scores = simulated(3, n=500, effects=(0.8, 0.5, 0))
+    sex = np.where(data.groups["sex"] == 1, "m", "f")
+    made = drocox.SurvivalData.from_arrays(data.time, data.event, groups={"sex": sex})
+    same = drocox.SurvivalData.from_arrays(data.y, groups={"sex": sex}, X=data.X)
+    for one in (made, same):
+        table = drocox.audit(one, scores).table.set_index("group")
+        assert table.loc["sex = m", "patients"] == (sex == "m").sum()
+    assert made.feature_names == ["sex"] and same.feature_names == data.feature_names
+    with pytest.raises(TypeError, match="pass time and event, or scikit-survival"):
+        drocox.SurvivalData.from_arrays(data.time, groups={"sex": sex})
+    with pytest.raises(TypeError, match=r"groups=\{'sex': labels\}, not be of type ndarray"):
+        drocox.SurvivalData.from_arrays(data.y, groups=sex)
+    frame = drocox.SurvivalData.from_arrays(data.y, groups=pd.DataFrame({"sex": sex}))
+    assert frame.group_labels == made.group_labels
+
+
+def test_spaces_around_labels_in_python():
+    data, _ = simulated(n=400)
+    df = pd.DataFrame({"days": data.time, "died": data.event, "risk": data.X["a"]})
+    df["sex"] = np.tile(["m", "m ", " f", "f"], 100)
+    order = pd.CategoricalDtype(["m", " f", "f", "m "])
+    for labels in (df["sex"], df["sex"].to_numpy(), df["sex"].astype(order)):
+        data = drocox.SurvivalData.from_frame(
+            df[["days", "died", "risk"]], time="days", event="died", groups={"sex": labels}
+        )
+        assert sorted(data.group_labels["sex"]) == ["sex = f", "sex = m"]
+        codes = data.groups["sex"]
+        male = np.isin(df["sex"], ["m", "m "])
+        assert len(set(codes[male])) == len(set(codes[~male])) == 1 and codes[0] != codes[2]
+    assert data.group_labels["sex"] == ("sex = m", "sex = f")  # in the user's order

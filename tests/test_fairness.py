@@ -9,8 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from refused import bad_calls
 
-from drocox import SurvivalData, accuracy, fairness, regularizers
-from drocox.evaluation import Judge
+from drocox import accuracy, fairness, regularizers
 
 sizes = st.integers(4, 30)
 shares = st.sampled_from([0.0, 0.5, 0.8, 0.95, 1.0])  # of tied times
@@ -128,62 +127,12 @@ def test_metrics_of_three_patients_by_hand():
     assert fairness.individual(hazards, X, gamma=0.1) == pytest.approx(expected, abs=1e-15)
 
 
-def judge_of(groups: dict) -> tuple[Judge, Patients]:
-    """Judge of 40 patients with these groups, who are their own training part."""
-    patients = Patients(7, 40, share=0.5)
-    X = pd.DataFrame(patients.X, columns=list("abcdefgh")[: patients.X.shape[1]])
-    data = SurvivalData("drawn", X, patients.time, patients.event, groups)
-    return Judge(data, data, patients.X), patients
-
-
-def test_judge_names_an_attribute_with_a_single_group():
-    judge, patients = judge_of({"sex": np.arange(40) % 2, "site": np.zeros(40)})
-    with pytest.raises(ValueError, match=r"^site holds a single group"):
-        judge.fairness(patients.scores, patients.scores, ["sex"])
-
-
 def test_metrics_take_any_floating_tensor():
     patients = Patients(7, 40, share=0.5)
     low = torch.from_numpy(patients.scores).to(torch.bfloat16)
     outcome = (patients.time, patients.event, np.arange(40) % 2)
     got = fairness.concordance_imparity(low, *outcome)
     assert got == fairness.concordance_imparity(low.double(), *outcome)
-
-
-def test_judge_gives_the_signed_difference_and_both_fractions():
-    codes = np.arange(40) % 2
-    judge, patients = judge_of({"sex": codes, "site": np.arange(40) % 3})
-    scores, outcome = patients.scores, (patients.time, patients.event)
-    got = judge.fairness(scores, scores)
-    fractions = fairness.concordance_fractions(scores, *outcome, {"sex": codes})["sex"]
-    assert got["cf_0_sex"] == fractions[0]
-    assert got["cf_1_sex"] == fractions[1]
-    assert got["ci_signed_sex"] == 100 * (fractions[1] - fractions[0])
-    assert got["ci_percent_sex"] == abs(got["ci_signed_sex"]) > 0
-    assert {type(value) for value in got.values()} == {float}
-    # the other way round: the sign turns; three groups have no sign
-    turned = judge_of({"sex": 1 - codes})[0].fairness(scores, scores)
-    assert turned["ci_signed_sex"] == -got["ci_signed_sex"]
-    assert [key for key in got if key.endswith("_site")] == [
-        "f_g_site", "f_g_centred_site", "ci_percent_site",
-    ]  # fmt: skip
-
-
-def test_judge_equals_the_single_metrics():
-    groups = {"sex": np.arange(40) % 2, "site": np.arange(40) % 3}
-    judge, patients = judge_of(groups)
-    scores, outcome = patients.scores, (patients.time, patients.event)
-    got = judge.fairness(scores - 0.5, torch.from_numpy(scores), ["site"])
-    assert got["c_index"] == accuracy.concordance_index(scores, *outcome)
-    assert got["ci_percent_site"] == fairness.concordance_imparity(scores, *outcome, groups["site"])
-    cells = np.column_stack(list(groups.values()))
-    centred = fairness.centred(scores, scores - 0.5)
-    for suffix, f in (("", scores), ("_centred", centred)):
-        h = np.exp(f)
-        assert got[f"f_i{suffix}"] == pytest.approx(fairness.individual(h, patients.X))
-        assert got[f"f_g{suffix}_site"] == pytest.approx(fairness.group(h, groups["site"]))
-        assert got[f"f_cap{suffix}"] == pytest.approx(fairness.intersectional(h, cells))
-    assert not any("sex" in key for key in got)
 
 
 def test_lists_tensors_and_series_give_the_same():

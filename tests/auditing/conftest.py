@@ -1,6 +1,11 @@
-"""Tests of the audit use the literal transcriptions beside the library's tests."""
+"""Patients whom several files of this folder audit."""
 
-import sys
-from pathlib import Path
+import pytest
+from cohort import simulated
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+@pytest.fixture(scope="module")
+def model():
+    """Patients, log-hazards and the baseline hazard, which is 1."""
+    data, scores = simulated(3, n=500, effects=(0.8, 0.5, 0))
+    return data, scores

@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from cohort import simulated
-from test_report import Checked, load
+from test_audit_page import Checked
+from test_report import load
 
 from drocox import cli, estimator
 from drocox.auditing import audit, files

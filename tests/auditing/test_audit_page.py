@@ -1,13 +1,17 @@
-"""The audit's page in a browser: nothing is wider than the screen, tables scroll in their boxes."""
+"""The audit's page, pictures and files: complete, safe with any name, readable on any screen."""
 
+import json
+import re
 import shutil
 from dataclasses import replace
+from html.parser import HTMLParser
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from bs4 import BeautifulSoup
 from cohort import simulated
+from lifelines import KaplanMeierFitter
 
 import drocox
 from drocox.auditing.measures import MEASURES
@@ -138,3 +142,146 @@ def test_nothing_is_wider_than_the_screen(pages, name):
         for box in page.locator(".long").all():
             assert not box.evaluate(clipped)
         browser.close()
+
+
+# Hostile names ------------------------------------------------------------------------------
+
+
+HOSTILE = ["<script>alert(1)</script>", "--> </svg><b>", '=HYPERLINK("x")', "$\\frac{1}$", "a & b"]
+
+
+class Checked(HTMLParser):
+    """Collects tags, and refuses tags that are closed by others."""
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.tags, self.attributes = [], [], []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes += attrs
+        if tag != "meta":
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes += attrs
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+@pytest.fixture(scope="module")
+def hostile():
+    """The audit of data whose owner has a strange taste in names."""
+    data, scores = simulated(n=400)
+    labels = {"group": HOSTILE[:2], "sex": HOSTILE[2:4]}
+    data = replace(data, name=HOSTILE[4], group_labels=labels)
+    return drocox.audit(data, scores)
+
+
+def test_the_page_is_whole_and_names_are_only_names(hostile, tmp_path):
+    path = hostile.to_html(tmp_path / "page.html")
+    text = path.read_text(encoding="utf-8")
+    seen = Checked()
+    seen.feed(text)
+    seen.close()
+    assert seen.open == []
+    assert {"script", "link", "img", "iframe", "b"} & set(seen.tags) <= {"b"}
+    assert not {"src", "href", "onclick"} & {name for name, _ in seen.attributes}
+    links = [value for name, value in seen.attributes if name == "xlink:href"]
+    links += re.findall(r"url\((.*?)\)", text)
+    assert links and all(link.startswith("#") for link in links)  # to parts of the same drawing
+    assert "http" not in text and "@import" not in text
+    for name in (HOSTILE[0], HOSTILE[1], HOSTILE[4]):
+        assert name not in text
+    assert text.count("&lt;script&gt;") > 3 and "a &amp; b" in text
+    labels = [value for name, value in seen.attributes if name == "aria-label"]
+    assert HOSTILE[0] in labels[0]  # of the picture; the others are those of tables
+    assert text.index("beyond noise.") < text.index("<figure>") < text.index("<table")
+    assert 'name="viewport"' in text and "@media print" in text and "max-width: 40rem" in text
+    assert hostile.to_html(tmp_path / "again.html").read_bytes() == path.read_bytes()
+
+
+def test_text_and_picture(hostile):
+    assert max(map(len, str(hostile).splitlines())) <= 80
+    figure = hostile.plot()
+    assert len(figure.axes) == 2
+    figure.canvas.draw()  # a dollar in a name is no formula
+    plt.close(figure)
+
+
+# What goes elsewhere ------------------------------------------------------------------------
+
+
+def test_tables_for_other_programs(model, tmp_path):
+    data, scores = model
+    found = drocox.audit(data, scores)
+    told = json.loads(found.to_json(tmp_path / "a.json"))
+    assert told["table"][0]["patients"] == 500 and told["table"][0]["brier"] is None
+    assert len(told["differences"]) == len(found.differences)
+    assert (tmp_path / "a.json").exists()
+    assert found.to_csv().splitlines()[0].startswith("attribute,group,patients,events,c_index")
+    assert "| everybody | 500 |" in found.to_markdown() and "nan" not in found.to_markdown()
+    assert "<table" in found._repr_html_() and "beyond noise" in found._repr_html_()
+
+
+def test_the_calibration_plot(model):
+    data, scores = model
+    found = drocox.audit(data, scores, train=(data, scores))
+    assert len(found.plot_calibration().axes) == 2
+    curves = found.calibration_curves()
+    assert curves.groupby("attribute")["patients"].sum().tolist() == [500, 500]
+    risk = found._predictions.patients.risk[data.groups["sex"] == 1]
+    mine = curves[curves["group"] == "sex = 1"]
+    assert mine["predicted"].iloc[-1] == pytest.approx(
+        np.sort(risk)[-len(risk) // 5 :].mean(), 0.02
+    )
+    page = page_of({"": found})
+    assert page.count("Calibration by ") == 2 and page.count("<svg") == 3
+    alone = drocox.audit(data, scores)
+    assert alone.calibration_curves().empty and "Calibration by " not in page_of({"": alone})
+    hidden = drocox.audit(data, scores, train=(data, scores), smallest=60)
+    assert "group = 1" not in set(hidden.calibration_curves()["group"])
+    with pytest.raises(ValueError, match="no risks to draw"):
+        drocox.audit(data, scores).plot_calibration()
+    with pytest.raises(ValueError, match="no group is large enough to be drawn in parts"):
+        found.plot_calibration(bins=251)  # two patients in each part of 500
+
+
+def test_intervals_of_calibration_curves_are_those_of_kaplan_and_meier(model):
+    data, scores = model
+    found = drocox.audit(data, scores, train=(data, scores))
+    curves = found.calibration_curves(bins=1).set_index("group")
+    assert (curves["low"] < curves["observed"]).all() and (
+        curves["observed"] < curves["high"]
+    ).all()
+    mine = data.groups["sex"] == 1
+    fitter = KaplanMeierFitter().fit(data.time[mine], data.event[mine])
+    ends = 1 - fitter.confidence_interval_.asof(found.horizon).to_numpy()
+    row = curves.loc["sex = 1"]
+    assert sorted(ends) == pytest.approx([row["low"], row["high"]], rel=1e-9)
+    assert row["events"] == (data.event[mine] & (data.time[mine] <= found.horizon)).sum()
+
+
+def test_the_page_warns_of_few_events_and_of_what_was_said(model):
+    data, scores = model
+    site = np.zeros(500, int)
+    site[np.flatnonzero(data.event)[:3]] = 1
+    site[np.flatnonzero(data.event)[3:12]] = 2
+    found = drocox.audit(replace(data, groups={"site": site}, group_labels={}), scores)
+    assert found.cautions == [
+        "Not judged, with fewer than 5 events: site = 1 (3).",
+        "Few events, so that intervals are wide and rough, those of concordance a little short: "
+        "site = 2 (9).",
+    ]
+    assert "Not judged, with fewer than 5 events: site = 1 (3)." in str(found)
+    assert max(map(len, str(found).splitlines())) <= 80
+    page = page_of({"": found}, warnings=["Cox: coefficients run <away>."])
+    assert "</b> Cox: coefficients run &lt;away&gt;." in page and found.cautions[0] in page
+    hidden = drocox.audit(
+        replace(data, groups={"site": site}, group_labels={}), scores, smallest=10
+    )
+    assert hidden.cautions == []  # nor are small cells told here
+    for words in ("8a", "12e", "23a", "BMJ 2024", "Performance by subgroup"):
+        assert words in page

@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 from cohort import simulated
 
-import drocox
 from drocox import cli
 
 
@@ -42,20 +41,6 @@ def test_spaces_around_labels_are_no_labels(said, file):
     assert "sex = missing 50 " in said(
         frame(sex=sex), "--groups", "sex", "--score", "risk", file=file
     )
-
-
-def test_spaces_around_labels_in_python():
-    df = frame(sex=np.tile(["m", "m ", " f", "f"], 100))
-    order = pd.CategoricalDtype(["m", " f", "f", "m "])
-    for labels in (df["sex"], df["sex"].to_numpy(), df["sex"].astype(order)):
-        data = drocox.SurvivalData.from_frame(
-            df[["days", "died", "risk"]], time="days", event="died", groups={"sex": labels}
-        )
-        assert sorted(data.group_labels["sex"]) == ["sex = f", "sex = m"]
-        codes = data.groups["sex"]
-        male = np.isin(df["sex"], ["m", "m "])
-        assert len(set(codes[male])) == len(set(codes[~male])) == 1 and codes[0] != codes[2]
-    assert data.group_labels["sex"] == ("sex = m", "sex = f")  # in the user's order
 
 
 def test_patients_at_an_edge_belong_to_the_part_above(said):

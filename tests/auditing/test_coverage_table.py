@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -29,3 +30,16 @@ def test_every_design_has_as_many_data_sets_as_the_script_draws(audit_coverage):
         if row.kind == "no difference":
             usual = {2: audit_coverage.SETS_WITHOUT_DIFFERENCE}
         assert row.sets == usual[row.groups]
+
+
+@pytest.mark.slow
+def test_a_few_data_sets_of_the_table_of_coverage(monkeypatch):
+    """Two dozen draws cannot tell 95 % from 90, but would show intervals of half their width."""
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[1] / "benchmarks"))
+    import audit_coverage
+
+    monkeypatch.setattr(audit_coverage, "LARGE", 20_000)
+    design = audit_coverage.Design(2, 0.3, "tied times")
+    shares = audit_coverage.covered(design, sets=24, seed=0)
+    assert len(shares) == 17 and min(shares.values()) > 0.7
+    assert np.mean(list(shares.values())) > 0.88

@@ -85,3 +85,20 @@ def test_intervals_hold_for_all_groups_and_models():
         rows = drocox.audit(data, models).paired
         alarms += rows.loc[rows["measure"] == "c_index", "beyond_noise"].any()
     assert alarms <= 4
+
+
+def test_two_models_are_compared_on_the_same_patients(model):
+    data, scores = model
+    noise = 0.6 * np.random.default_rng(0).normal(size=500)
+    first, second = drocox.audit(data, scores), drocox.audit(data, scores + noise)
+    found = first.compare(second)
+    everybody = found[(found["group"] == "everybody") & (found["measure"] == "c_index")].iloc[0]
+    apart = first.table["c_index"][0] - second.table["c_index"][0]
+    assert everybody["difference"] == pytest.approx(100 * apart) and everybody["beyond_noise"]
+    alone = first.table["c_index_high"][0] - first.table["c_index_low"][0]
+    assert everybody["high"] - everybody["low"] < 100 * alone  # paired
+    backwards = second.compare(first)
+    np.testing.assert_allclose(backwards["difference"], -found["difference"])
+    np.testing.assert_allclose(first.compare(first)["difference"], 0)
+    with pytest.raises(ValueError, match="same data and groups"):
+        first.compare(drocox.audit(data.subset(slice(0, 400)), scores[:400]))

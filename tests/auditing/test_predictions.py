@@ -1,5 +1,6 @@
 """What predictions of any kind mean, against literal computations: risks, horizons, folds."""
 
+import re
 from dataclasses import replace
 
 import literal
@@ -7,9 +8,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from cohort import simulated
+from sksurv.ensemble import RandomSurvivalForest
 from sksurv.linear_model import CoxPHSurvivalAnalysis
 
 import drocox
+from drocox.auditing import findings
 from drocox.auditing.page import page
 
 
@@ -268,3 +271,191 @@ def test_no_verdict_on_two_models_one_of_which_is_backwards():
     assert found.sentence == "new and old are not compared: by new, ranking is backwards."
     assert found.paired.empty and "Backwards: the c-index is 0." in str(found)
     assert "by new, ranking is backwards" in page(found)
+
+
+# One model passed in several ways -----------------------------------------------------------
+
+
+KNOWN_FROM_SCORES = ["c_index", "concordance", "uno_c", "slope", "risk_observed", "auc"]
+
+
+def test_one_model_passed_in_several_ways(model):
+    data, scores = model
+    times = np.linspace(data.time.min() / 2, data.time.max(), 80)
+    at = 0.5
+    curves = np.exp(-np.outer(np.exp(scores), times))
+    as_scores = drocox.audit(data, scores, horizon=at)
+    as_curves = drocox.audit(data, survival=curves, times=times, horizon=at)
+    at_once = drocox.audit(data, survival=np.exp(-at * np.exp(scores)), times=at)
+    expected = drocox.audit(data, expected=data.time * np.exp(scores), horizon=at)
+    for other in (as_curves, at_once):
+        np.testing.assert_allclose(
+            other.table[KNOWN_FROM_SCORES], as_scores.table[KNOWN_FROM_SCORES], rtol=1e-6
+        )
+        assert other.notes == ()
+    np.testing.assert_allclose(as_curves.table["calibration"], expected.table["calibration"])
+    np.testing.assert_allclose(as_curves.table["brier"], at_once.table["brier"], rtol=1e-6)
+    assert (as_curves.table["calibration_low"] < 1).all()
+    assert as_scores.table[["calibration", "risk_predicted", "brier"]].isna().all(axis=None)
+    assert expected.table[["c_index", "slope", "auc", "brier"]].isna().all(axis=None)
+    assert expected.sentence.startswith("By group, calibration does not differ beyond noise.")
+    assert expected.slices.empty
+
+
+def _with_outlier(log_hazards):
+    """Hazards of which one is so high that they have no slope."""
+    hazards = np.exp(log_hazards)
+    hazards[np.argmax(hazards)] *= 20
+    return hazards
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (np.exp, "look like hazards or numbers of events: pass np.log(scores)"),
+        (_with_outlier, "look like hazards or numbers of events: pass np.log(scores)"),
+        (lambda f: np.round(4 * f + 20), "they look like points: pass log-hazards"),
+        (lambda f: 300 * f, "on another scale, or far too extreme: pass log-hazards"),
+        (lambda f: 1 - np.exp(-np.exp(f)), "look like risks: pass survival=1 - scores"),
+        (lambda f: -f, "Higher scores must mean earlier events: pass -scores"),
+        (lambda f: np.exp(-f), "look like times to the event: pass -scores"),
+        (lambda f: np.exp(-np.exp(f)), "look like survival: pass survival="),
+    ],
+)
+def test_scores_on_another_scale_are_noticed(model, change, words):
+    data, scores = model
+    found = drocox.audit(data, change(scores), train=(data, change(scores)))
+    assert words in found.sentence and words in page({"": found}).replace("&#39;", "'")
+    assert found.table[["slope", "mean_risk", "calibration"]].isna().all(axis=None)
+    right = drocox.audit(data, scores)
+    assert right.notes == ()
+    if change in (_with_outlier,) or "points" in words:
+        assert found.table["c_index"].iloc[0] == pytest.approx(
+            right.table["c_index"].iloc[0], abs=0.01
+        )
+    elif "higher" not in words and "pass -scores" not in words and "like survival" not in words:
+        np.testing.assert_allclose(found.table["c_index"], right.table["c_index"])
+
+
+def test_curves_of_scikit_survival_and_transposed_tables(model):
+    """Functions of time are evaluated; lifelines has patients in columns."""
+    data, scores = model
+    times = np.array([0.2, 0.5])
+    curves = np.exp(-np.outer(np.exp(scores), times))
+    functions = [lambda t, h=h: np.exp(-h * np.asarray(t)) for h in np.exp(scores)]
+    of_array = drocox.audit(data, survival=curves, times=times)
+    for given in (functions, np.array(functions)):
+        found = drocox.audit(data, survival=given, times=times)
+        pd.testing.assert_frame_equal(found.table, of_array.table)
+    with pytest.raises(ValueError, match=r"one column for each of 2 time\(s\); that is survival.T"):
+        drocox.audit(data, survival=curves.T, times=times)
+
+
+def test_curves_end_with_the_training_times(model):
+    data, _ = model
+    tree = RandomSurvivalForest(n_estimators=2, min_samples_leaf=50, random_state=0)
+    curves = tree.fit(data.X, data.y).predict_survival_function(data.X)
+    late = [tree.unique_times_[-1] * 2]
+    with pytest.raises(ValueError, match="times go beyond those of the survival curves"):
+        drocox.audit(data, survival=curves, times=late)
+    assert "ranking" in drocox.audit(data, survival=curves, times=0.5).sentence
+
+
+def test_survival_that_is_risk_is_noticed(model):
+    data, scores = model
+    found = drocox.audit(data, survival=1 - np.exp(-np.exp(scores)), times=1.0)
+    assert "pass survival=1 - risk" in found.sentence
+    with pytest.raises(ValueError, match="survival rises with time"):
+        drocox.audit(data, survival=np.tile([0.1, 0.2], (500, 1)), times=[1.0, 2.0])
+
+
+def test_what_cannot_be_judged_is_refused(model):
+    data, scores = model
+    half = np.full(500, 0.5)
+    gap = np.where(np.arange(500) == 7, np.nan, half)
+    for arguments, words in (
+        ({}, "nothing to judge: pass scores"),
+        ({"scores": scores, "times": 1.0}, "times goes with survival="),
+        ({"survival": half}, "survival needs times="),
+        ({"survival": half, "times": 1.0, "train": (data, scores)}, "train is the baseline of"),
+    ):
+        with pytest.raises(TypeError, match=words):
+            drocox.audit(data, **arguments)
+    for arguments, words in (
+        ({"survival": half[1:], "times": 1.0}, "one row for each of 500 patients"),
+        ({"survival": 3 * half, "times": 1.0}, "between 0 and 1; divide percentages by 100"),
+        ({"survival": gap, "times": 1.0}, "survival holds 1 NaN .* row 7; score these patients"),
+        ({"survival": half, "times": 1.0, "horizon": 0.5}, "leave horizon out"),
+        ({"scores": scores, "horizon": 1e9}, "beyond the last observed time"),
+        ({"expected": -half}, "expected holds negative"),
+        ({"scores": scores, "smallest": -1}, "smallest must be 0 or more"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            drocox.audit(data, **arguments)
+
+
+# Input --------------------------------------------------------------------------------------
+
+
+def test_wrong_input_is_named():
+    data, scores = simulated(n=50)
+    with pytest.raises(TypeError, match="SurvivalData with groups"):
+        drocox.audit(data.X, scores)
+    with pytest.raises(TypeError, match="SurvivalData with groups"):
+        drocox.audit(replace(data, groups={}, group_labels={}), scores)
+    with pytest.raises(ValueError, match="scores has 49, data has 50"):
+        drocox.audit(data, scores[1:])
+    with pytest.raises(ValueError, match="folds has 3"):
+        drocox.audit(data, scores, folds=[1, 2, 3])
+    with pytest.raises(ValueError, match="scores holds 1 NaN"):
+        drocox.audit(data, np.append(scores[1:], np.nan))
+    with pytest.raises(ValueError, match="the first in row 49; score these patients, or leave"):
+        drocox.audit(data, np.append(scores[1:], np.nan))
+    with pytest.raises(ValueError, match="scores in train has 3"):
+        drocox.audit(data, scores, train=(data, scores[:3]))
+    with pytest.raises(ValueError, match="folds leaves nobody to be compared with; use fewer"):
+        drocox.audit(data, scores, folds=np.arange(50))
+    with pytest.raises(ValueError, match="one label per patient, and none may be missing"):
+        drocox.audit(data, scores, folds=np.append(np.ones(49), np.nan))
+    rare = replace(data, event=np.arange(50) < 4)
+    with pytest.raises(ValueError, match="4 event"):
+        drocox.audit(rare, scores)
+
+
+def test_wrong_training_parts_are_named():
+    data, scores = simulated(n=50)
+    fold = np.arange(50) % 3
+    pair = (data, scores)
+    with pytest.raises(ValueError, match=r"train lacks fold 1, 2; pass a pair \(SurvivalData, sc"):
+        drocox.audit(data, scores, folds=fold, train={0: pair})
+    with pytest.raises(ValueError, match="train is a mapping by fold; pass folds=, the fold of ea"):
+        drocox.audit(data, scores, train={0: pair, 1: pair})
+    for train in (scores, data, pair[:1], (scores, data), {0: pair, 1: scores, 2: pair}):
+        folds = fold if isinstance(train, dict) else None
+        with pytest.raises(TypeError, match=r"train must be a pair \(SurvivalData, scores"):
+            drocox.audit(data, scores, folds=folds, train=train)
+
+
+def test_eight_patients_are_enough():
+    """Half of them may hold nobody to be compared with."""
+    for seed in range(8):
+        data, scores = simulated(seed, n=8)
+        data = replace(data, event=np.arange(8) < 5)
+        found = drocox.audit(data, scores, folds=np.arange(8) // 2)
+        assert found.slices.empty and found.table["events"].iloc[0] == 5
+
+
+def test_numbers_beyond_all_measure():
+    data, scores = simulated(n=200)
+    for factor in (1e3, 1e300):
+        train = (data, scores)
+        for found in (
+            drocox.audit(data, factor * scores),
+            drocox.audit(data, factor * scores, train=train),
+        ):
+            text = str(found) + page({"": found})
+            assert max(map(len, str(found).splitlines())) <= 80
+            assert "inf" not in text and "nan" not in text
+            assert max(map(len, re.findall(r"\d+", text))) < 15
+    assert findings.number_text(123.456) == "123.46" and findings.number_text(-2.25, 1) == "-2.2"
+    assert findings.number_text(34443856993814.87) == "3.4e+13"

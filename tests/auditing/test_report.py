@@ -1,69 +1,28 @@
-"""The audit: measures against loops, intervals against theory, the page against hostile names."""
+"""The audit: every measure has values and intervals, and the sentence says what they show."""
 
 import re
 from dataclasses import replace
-from html.parser import HTMLParser
 
 import literal
-import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 import pytest
 from cohort import simulated
-from scipy import stats
+from lifelines.datasets import load_rossi
 from sksurv.linear_model import CoxPHSurvivalAnalysis
 
 import drocox
 from drocox import accuracy, fairness, terminal
-from drocox.auditing import findings
 from drocox.auditing.group_measures import FEWEST_AT_HORIZON
 from drocox.auditing.measures import MEASURES
 from drocox.auditing.page import page
-from drocox.heldout import FEWEST_EVENTS, HeldOut
-from drocox.heldout.intervals import jackknife, simultaneous
+from drocox.heldout import FEWEST_EVENTS
+from drocox.tuning import cross_fit
 
 AT_HORIZON = [name for name, measure in MEASURES.items() if measure.at_horizon]
-HOSTILE = ["<script>alert(1)</script>", "--> </svg><b>", '=HYPERLINK("x")', "$\\frac{1}$", "a & b"]
-
-
-def tied(seed=1, n=40):
-    """Scores, times, events with many ties, folds and the members of a group."""
-    rng = np.random.default_rng(seed)
-    time = rng.integers(1, 9, n).astype(float)
-    return (
-        rng.integers(0, 6, n) / 2,
-        time,
-        rng.random(n) < 0.6,
-        rng.integers(0, 2, n),
-        (rng.random(n) < 0.4),
-    )
 
 
 # Measures -----------------------------------------------------------------------------------
-
-
-def test_calibration_with_and_without_each_patient():
-    def loop(scores, time, event, members):
-        at_risk = (time >= time[:, None]) @ np.exp(scores)  # at each patient's time
-        expected = np.exp(scores) * ((time <= time[:, None]) @ (event / at_risk))
-        return event[members].sum() / expected[members].sum()
-
-    scores, time, event, fold, members = tied(n=200)
-    value, without = HeldOut(scores, time, event, 0 * fold).calibration(members)
-    assert value == pytest.approx(loop(scores, time, event, members), rel=1e-12)
-    curves = literal.breslow_survival(scores, time, event, scores[:3], time[:3])
-    alone = HeldOut(scores, time, event, 0 * fold).calibration(np.arange(200) < 3)[0]
-    assert alone == pytest.approx(event[:3].sum() / -np.log(np.diag(curves)).sum(), rel=1e-12)
-    exact = []
-    for i in range(200):
-        rows = np.arange(200) != i
-        exact.append(loop(scores[rows], time[rows], event[rows], members[rows]))
-    # the baseline moves to first order only
-    assert np.corrcoef(without, exact)[0, 1] > 0.995
-    ratio = jackknife(without[:, None])[0] / jackknife(np.array(exact)[:, None])[0]
-    assert 0.95 < ratio.item() < 1.06
-    folds = HeldOut(scores, time, event, fold)
-    moved = HeldOut(scores + 9 * fold, time, event, fold)
-    np.testing.assert_allclose(moved.calibration(members)[1], folds.calibration(members)[1])
 
 
 def test_measures_equal_those_of_the_package():
@@ -145,45 +104,6 @@ def test_the_old_name_of_imparity_warns():
 # Intervals ----------------------------------------------------------------------------------
 
 
-def test_critical_values():
-    assert simultaneous(np.eye(1), 9)[0] == pytest.approx(stats.t.ppf(0.975, 9))
-    assert simultaneous(4 * np.eye(1), 9)[1] == pytest.approx(2 * np.sqrt(2 / np.pi))
-    for k in (2, 5):
-        exact = stats.norm.ppf((1 + 0.95 ** (1 / k)) / 2)
-        critical, floor = simultaneous(np.eye(k), 1e9)
-        assert critical == pytest.approx(exact, abs=0.03)
-        draws = np.abs(np.random.default_rng(1).standard_normal((100_000, k)))
-        assert floor == pytest.approx(draws.max(axis=1).mean(), rel=0.02)
-        critical, floor = simultaneous(4 * np.ones((k, k)), 1e9)
-        assert critical == pytest.approx(1.96, abs=0.03)
-        assert floor == pytest.approx(2 * np.sqrt(2 / np.pi), rel=0.02)
-    critical, floor = simultaneous(np.diag([1.0, 0.0]), 1e9)
-    assert critical == pytest.approx(1.96, abs=0.03)
-    assert floor == pytest.approx([np.sqrt(2 / np.pi), 0], rel=0.02)
-
-
-def test_each_estimate_has_degrees_of_freedom_of_its_own():
-    rng = np.random.default_rng(3)
-    x = rng.standard_normal((200, 2))
-    x[3:, 1] = 0  # three patients decide
-    df = jackknife((x.sum(axis=0) - x) / 199)[1]
-    assert df[0] > 50 and df[1] < 3
-    together = simultaneous(np.eye(2), df)[0]
-    assert together[0] == simultaneous(np.eye(2), df[0])[0][0]
-    assert together[1] == simultaneous(np.eye(2), df[1])[0][0]
-    assert together[0] < 2.4 < 4 < together[1]
-
-
-def test_intervals_of_uneven_estimates_hold_together():
-    rng = np.random.default_rng(4)
-    root = np.linalg.cholesky([[1.0, 0.5, 0.2], [0.5, 4.0, 0.3], [0.2, 0.3, 9.0]])
-    df = np.array([60.0, 4.0, 2.0])
-    critical, _ = simultaneous(root @ root.T, df)
-    errors = rng.standard_normal((100_000, 3)) @ root.T / np.linalg.norm(root, axis=1)
-    errors /= np.sqrt(rng.chisquare(df, (100_000, 3)) / df)
-    assert (np.abs(errors) <= critical).all(axis=1).mean() > 0.935
-
-
 def test_a_small_group_leaves_the_others_their_intervals():
     """It is one more comparison, and no more than that."""
     data, scores = simulated(n=2000, minority=0.5, effects=(0.4, 0.2, 0.6))
@@ -253,107 +173,7 @@ def test_the_sentence_names_the_better_group_first():
     assert "fair" not in found.sentence
 
 
-# Groups nobody named ------------------------------------------------------------------------
-
-
-def test_a_planted_group_is_found_and_judged_on_others():
-    data, scores = simulated(n=2000, minority=0.25, effects=(-0.8, -0.5, 0))
-    found = drocox.audit(data, scores).slices
-    worst = found.iloc[0]
-    assert worst["group"].startswith("member = 1")
-    assert worst["high"] < 0 and worst["beyond_noise"]
-    assert 0 < worst["patients"] < 0.35 * 1000  # of one half
-    assert (found["noise_floor"] > 0).all()
-
-
-def test_nothing_is_found_where_the_scores_say_all():
-    alarms = 0
-    for seed in range(5):
-        data, scores = simulated(seed, n=800, effects=(0.8, 0.5, 0))
-        alarms += drocox.audit(data, scores).slices["beyond_noise"].any()
-    assert alarms <= 1
-
-
-def test_descriptions_of_leaves():
-    data, scores = simulated(n=1500, minority=0.3, effects=(-0.8, -0.5, 0))
-    X = data.X.rename(columns={"member": "arm=B", "a": "dose"})
-    X.loc[::7, "dose"] = np.nan
-    names = drocox.audit(replace(data, X=X), scores).slices["group"]
-    assert names[0].startswith("arm=B") and not names.str.contains("0.5").any()
-
-
-# Input --------------------------------------------------------------------------------------
-
-
-def test_wrong_input_is_named():
-    data, scores = simulated(n=50)
-    with pytest.raises(TypeError, match="SurvivalData with groups"):
-        drocox.audit(data.X, scores)
-    with pytest.raises(TypeError, match="SurvivalData with groups"):
-        drocox.audit(replace(data, groups={}, group_labels={}), scores)
-    with pytest.raises(ValueError, match="scores has 49, data has 50"):
-        drocox.audit(data, scores[1:])
-    with pytest.raises(ValueError, match="folds has 3"):
-        drocox.audit(data, scores, folds=[1, 2, 3])
-    with pytest.raises(ValueError, match="scores holds 1 NaN"):
-        drocox.audit(data, np.append(scores[1:], np.nan))
-    with pytest.raises(ValueError, match="the first in row 49; score these patients, or leave"):
-        drocox.audit(data, np.append(scores[1:], np.nan))
-    with pytest.raises(ValueError, match="scores in train has 3"):
-        drocox.audit(data, scores, train=(data, scores[:3]))
-    with pytest.raises(ValueError, match="folds leaves nobody to be compared with; use fewer"):
-        drocox.audit(data, scores, folds=np.arange(50))
-    with pytest.raises(ValueError, match="one label per patient, and none may be missing"):
-        drocox.audit(data, scores, folds=np.append(np.ones(49), np.nan))
-    rare = replace(data, event=np.arange(50) < 4)
-    with pytest.raises(ValueError, match="4 event"):
-        drocox.audit(rare, scores)
-
-
-def test_wrong_training_parts_are_named():
-    data, scores = simulated(n=50)
-    fold = np.arange(50) % 3
-    pair = (data, scores)
-    with pytest.raises(ValueError, match=r"train lacks fold 1, 2; pass a pair \(SurvivalData, sc"):
-        drocox.audit(data, scores, folds=fold, train={0: pair})
-    with pytest.raises(ValueError, match="train is a mapping by fold; pass folds=, the fold of ea"):
-        drocox.audit(data, scores, train={0: pair, 1: pair})
-    for train in (scores, data, pair[:1], (scores, data), {0: pair, 1: scores, 2: pair}):
-        folds = fold if isinstance(train, dict) else None
-        with pytest.raises(TypeError, match=r"train must be a pair \(SurvivalData, scores"):
-            drocox.audit(data, scores, folds=folds, train=train)
-
-
-def test_eight_patients_are_enough():
-    """Half of them may hold nobody to be compared with."""
-    for seed in range(8):
-        data, scores = simulated(seed, n=8)
-        data = replace(data, event=np.arange(8) < 5)
-        found = drocox.audit(data, scores, folds=np.arange(8) // 2)
-        assert found.slices.empty and found.table["events"].iloc[0] == 5
-
-
-def test_numbers_beyond_all_measure():
-    data, scores = simulated(n=200)
-    for factor in (1e3, 1e300):
-        train = (data, scores)
-        for found in (
-            drocox.audit(data, factor * scores),
-            drocox.audit(data, factor * scores, train=train),
-        ):
-            text = str(found) + page({"": found})
-            assert max(map(len, str(found).splitlines())) <= 80
-            assert "inf" not in text and "nan" not in text
-            assert max(map(len, re.findall(r"\d+", text))) < 15
-    assert findings.number_text(123.456) == "123.46" and findings.number_text(-2.25, 1) == "-2.2"
-    assert findings.number_text(34443856993814.87) == "3.4e+13"
-
-
-def test_a_feature_in_odd_units_is_searched():
-    data, scores = simulated(n=800, minority=0.3, effects=(-0.8, -0.5, 0))
-    X = data.X.assign(huge=1e39 * (1 + data.X["a"]), member=1e39 * data.X["member"])
-    names = drocox.audit(replace(data, X=X), scores).slices["group"]
-    assert names[0].startswith("member > ")
+# Labels and data sets -----------------------------------------------------------------------
 
 
 def test_labels_stay_distinct_when_they_are_shortened():
@@ -413,65 +233,66 @@ def test_data_sets_of_other_packages(name):
     assert found.sentence.count("beyond noise.") == len(groups)
 
 
-# The page -----------------------------------------------------------------------------------
+# Differences in words -----------------------------------------------------------------------
 
 
-class Checked(HTMLParser):
-    """Collects tags, and refuses tags that are closed by others."""
-
-    def __init__(self):
-        super().__init__()
-        self.open, self.tags, self.attributes = [], [], []
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.append(tag)
-        self.attributes += attrs
-        if tag != "meta":
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag, attrs):
-        self.tags.append(tag)
-        self.attributes += attrs
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-
-@pytest.fixture(scope="module")
-def hostile():
-    """The audit of data whose owner has a strange taste in names."""
-    data, scores = simulated(n=400)
-    labels = {"group": HOSTILE[:2], "sex": HOSTILE[2:4]}
-    data = replace(data, name=HOSTILE[4], group_labels=labels)
-    return drocox.audit(data, scores)
+def test_a_difference_is_that_of_the_values_above_it():
+    """Times in coarse units: values and differences count ties alike, and the sentence, too."""
+    df = load_rossi()
+    groups = ["fin", "wexp"]
+    data = drocox.SurvivalData.from_frame(df, time="week", event="arrest", groups=groups)
+    scores = df["prio"] / 10 - df["age"] / 20
+    found = drocox.audit(data, scores, expected=np.full(len(df), data.event.mean()))
+    table = found.table.set_index("group")
+    columns = ["attribute", "group", "versus", "measure", "difference", "low", "high"]
+    assert list(found.differences.columns) == [*columns, "beyond_noise"]
+    for row in found.differences.itertuples():
+        unit = 1 if row.measure in ("slope", "calibration", "brier") else 100
+        apart = unit * (table.loc[row.group, row.measure] - table.loc[row.versus, row.measure])
+        assert row.difference == pytest.approx(apart, abs=1e-9), row.measure
+        assert row.low < row.difference < row.high
+        assert row.beyond_noise == (row.low > 0 or row.high < 0)
+    for attribute in groups:
+        line = next(x for x in found.sentence.splitlines() if x.startswith(f"By {attribute},"))
+        ranking = line[line.index("c-index") : line.index(" points")]
+        better, worse = map(float, re.findall(r"0\.\d\d\b", ranking)[:2])
+        points = float(ranking.split()[-1])
+        assert points == pytest.approx(100 * (better - worse), abs=1.05)
 
 
-def test_the_page_is_whole_and_names_are_only_names(hostile, tmp_path):
-    path = hostile.to_html(tmp_path / "page.html")
-    text = path.read_text(encoding="utf-8")
-    seen = Checked()
-    seen.feed(text)
-    seen.close()
-    assert seen.open == []
-    assert {"script", "link", "img", "iframe", "b"} & set(seen.tags) <= {"b"}
-    assert not {"src", "href", "onclick"} & {name for name, _ in seen.attributes}
-    links = [value for name, value in seen.attributes if name == "xlink:href"]
-    links += re.findall(r"url\((.*?)\)", text)
-    assert links and all(link.startswith("#") for link in links)  # to parts of the same drawing
-    assert "http" not in text and "@import" not in text
-    for name in (HOSTILE[0], HOSTILE[1], HOSTILE[4]):
-        assert name not in text
-    assert text.count("&lt;script&gt;") > 3 and "a &amp; b" in text
-    labels = [value for name, value in seen.attributes if name == "aria-label"]
-    assert HOSTILE[0] in labels[0]  # of the picture; the others are those of tables
-    assert text.index("beyond noise.") < text.index("<figure>") < text.index("<table")
-    assert 'name="viewport"' in text and "@media print" in text and "max-width: 40rem" in text
-    assert hostile.to_html(tmp_path / "again.html").read_bytes() == path.read_bytes()
+def test_coarse_times_are_mentioned():
+    """A perfect ranking in years: the c-index and Algorithm B.1 see a gap, and a note says why."""
+    rng = np.random.default_rng(0)
+    n = 3000
+    group = rng.integers(0, 2, n)
+    death = rng.exponential(np.where(group == 1, 0.7, 4.0))
+    leaves = rng.exponential(4.0, n)
+    time = np.minimum(death, leaves)
+    X = pd.DataFrame({"x": death})
+    exact = drocox.SurvivalData("days", X, time, death <= leaves, {"group": group})
+    assert drocox.audit(exact, -death).notes == ()
+    coarse = replace(exact, time=np.ceil(time))
+    pairs = 0
+    tied = 0
+    for i in np.flatnonzero(coarse.event):
+        pairs += (coarse.time > coarse.time[i]).sum()
+        tied += ((coarse.time == coarse.time[i]) & ~coarse.event).sum()
+    share = f"in {100 * tied / (pairs + tied):.0f} % of the pairs behind the c-index one patient"
+    assert share in drocox.audit(coarse, -death).sentence.splitlines()[0]
 
 
-def test_text_and_picture(hostile):
-    assert max(map(len, str(hostile).splitlines())) <= 80
-    figure = hostile.plot()
-    assert len(figure.axes) == 2
-    figure.canvas.draw()  # a dollar in a name is no formula
-    plt.close(figure)
+def test_the_sentence_on_flc_over_75_does_not_contradict_the_own_c_index():
+    """Once "ranked better by 6 points": with everybody, yes; among themselves they are worse."""
+    flc = drocox.load_dataset("flc")
+    old = np.where(flc.X["age"] > 75, "over 75", "up to 75")
+    frame = flc.X.assign(days=flc.time, died=flc.event)
+    data = drocox.SurvivalData.from_frame(frame, time="days", event="died", groups={"age": old})
+    found = drocox.audit(data, **cross_fit(data))
+    line = found.sentence.splitlines()[0]
+    assert line.startswith("By age, ranking differs beyond noise. age = up to 75 is ranked better")
+    assert "c-index 0.73 against 0.67: 5.9 points (95 % interval 3.2 to 8.5)" in line
+    assert "over 75 is ranked better" not in found.sentence
+    table = found.table.set_index("group")
+    assert table.loc["age = over 75", "c_index"] < table.loc["age = up to 75", "c_index"]
+    by_algorithm = found.imparity.iloc[0]  # which says the opposite, and is not the headline
+    assert by_algorithm["versus"] == "age = over 75" and by_algorithm["high"] < -4

@@ -1,0 +1,120 @@
+"""The search for badly served groups that nobody named."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from cohort import simulated
+from leave_one_out import SEEDS, b1_point, concordance, drawn, left_out
+
+import drocox
+from drocox import heldout
+from drocox.auditing import slices
+from drocox.heldout import HeldOut
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_slices_are_compared_with_others_of_similar_scores(seed):
+    data, patients = drawn(seed)
+    members = data.groups["sex"] == 1
+    half = (patients.scores > np.median(patients.scores)).astype(float)
+    pairs = np.zeros(2)
+    for i in np.flatnonzero(members):
+        for j in range(len(members)):
+            if i != j and patients.fold[i] == patients.fold[j]:
+                point = b1_point(patients.scores, patients.time, patients.event, i, j)
+                pairs[int(half[i])] += point is not None
+    expected = concordance(patients, members)
+    exact = left_out(concordance, patients, members)
+    for k in (0, 1):
+        if pairs[k]:
+            others = ~members & (half == k)
+            expected -= pairs[k] / pairs.sum() * concordance(patients, others)
+            exact = exact - pairs[k] / pairs.sum() * left_out(concordance, patients, others)
+    estimate = slices._less_like_scores(patients, members, half)
+    assert estimate.value == pytest.approx(expected, abs=1e-12)
+    np.testing.assert_allclose(estimate.without, exact, atol=1e-12)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_leaf_values_are_means_weighted_by_pairs(seed):
+    data, patients = drawn(seed)
+    n = len(data)
+    points = np.zeros(n)
+    pairs = np.zeros(n)
+    for i in range(n):
+        for j in range(n):
+            if i != j and patients.fold[i] == patients.fold[j]:
+                point = b1_point(patients.scores, patients.time, patients.event, i, j)
+                points[i] += point or 0
+                pairs[i] += point is not None
+    half = patients.scores > np.median(patients.scores)
+    usual = np.empty(n)
+    for like in (half, ~half):
+        usual[like] = points[like].sum() / pairs[like].sum()
+    excess = np.where(pairs > 0, usual - points / np.maximum(pairs, 1), 0)
+    X = np.column_stack([data.groups["site"], data.groups["sex"]])
+    tree = slices.grow_tree(patients, half, X, leaves=3)
+    leaf = tree.apply(X)
+    for node in np.unique(leaf):
+        mean = np.average(excess[leaf == node], weights=pairs[leaf == node])
+        assert tree.tree_.value.ravel()[node] == pytest.approx(mean, abs=1e-12)
+
+
+def test_slices_impute_medians_of_the_half_that_finds_them(monkeypatch):
+    rng = np.random.default_rng(0)
+    n = 200
+    event = rng.random(n) < 0.7
+    finding = heldout.assign_folds(event, 2, seed=0) == 0
+    x = np.where(finding, 1.0, 5.0) + rng.random(n)
+    x[::10] = np.nan
+    X = pd.DataFrame({"x": x, "none": np.nan})
+    seen = []
+    grow_tree = slices.grow_tree
+
+    def watched(patients, tenth, features, leaves):
+        seen.append(features)
+        return grow_tree(patients, tenth, features, leaves)
+
+    monkeypatch.setattr(slices, "grow_tree", watched)
+    patients = HeldOut(rng.standard_normal(n), rng.random(n), event, np.zeros(n, int))
+    slices.find_slices(patients, X)
+    (features,) = seen
+    median = np.nanmedian(x[finding])
+    assert median < 2 < np.nanmedian(x)
+    np.testing.assert_array_equal(features[:, 0], np.where(np.isnan(x), median, x)[finding])
+    assert (features[:, 1] == 0).all()
+
+
+def test_a_planted_group_is_found_and_judged_on_others():
+    data, scores = simulated(n=2000, minority=0.25, effects=(-0.8, -0.5, 0))
+    found = drocox.audit(data, scores).slices
+    worst = found.iloc[0]
+    assert worst["group"].startswith("member = 1")
+    assert worst["high"] < 0 and worst["beyond_noise"]
+    assert 0 < worst["patients"] < 0.35 * 1000  # of one half
+    assert (found["noise_floor"] > 0).all()
+
+
+def test_nothing_is_found_where_the_scores_say_all():
+    alarms = 0
+    for seed in range(5):
+        data, scores = simulated(seed, n=800, effects=(0.8, 0.5, 0))
+        alarms += drocox.audit(data, scores).slices["beyond_noise"].any()
+    assert alarms <= 1
+
+
+def test_descriptions_of_leaves():
+    data, scores = simulated(n=1500, minority=0.3, effects=(-0.8, -0.5, 0))
+    X = data.X.rename(columns={"member": "arm=B", "a": "dose"})
+    X.loc[::7, "dose"] = np.nan
+    names = drocox.audit(replace(data, X=X), scores).slices["group"]
+    assert names[0].startswith("arm=B") and not names.str.contains("0.5").any()
+
+
+def test_a_feature_in_odd_units_is_searched():
+    data, scores = simulated(n=800, minority=0.3, effects=(-0.8, -0.5, 0))
+    X = data.X.assign(huge=1e39 * (1 + data.X["a"]), member=1e39 * data.X["member"])
+    names = drocox.audit(replace(data, X=X), scores).slices["group"]
+    assert names[0].startswith("member > ")

@@ -1,0 +1,109 @@
+"""Figures of held-out patients by loops over pairs, and leaving out one patient after the other."""
+
+import numpy as np
+import pandas as pd
+
+import drocox
+from drocox.heldout import HeldOut
+
+SEEDS = range(16)
+
+
+def drawn(seed):
+    """Few patients with ties in times and scores, in one to three folds, some with a baseline."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(24, 45))
+    time = rng.integers(1, 12, n).astype(float)
+    event = rng.random(n) < rng.uniform(0.5, 0.9)
+    scores = rng.integers(-3, 4, n) / 2 + 0.1 * (rng.random(n) < 0.3)
+    fold = rng.permutation(np.arange(n) % (1 + seed % 3))
+    expected = rng.uniform(0.1, 2.0, n) if seed % 2 else None
+    groups = {"site": rng.permutation(np.arange(n) % (2 + seed % 2)), "sex": rng.integers(0, 2, n)}
+    data = drocox.SurvivalData("d", pd.DataFrame({"x": scores}), time, event, groups)
+    return data, HeldOut(scores, time, event, fold, expected)
+
+
+def b1_point(f, time, event, i, j):
+    """What a pair is worth in Algorithm B.1; None where it cannot be compared."""
+    if time[i] == time[j]:
+        if event[i] and event[j]:
+            return 1.0 if f[i] == f[j] else 0.5
+        if not event[i] and not event[j]:
+            return None
+        dead, alive = (i, j) if event[i] else (j, i)
+        return 1.0 if f[dead] > f[alive] else 0.5
+    first, last = (i, j) if time[i] < time[j] else (j, i)
+    if not event[first]:
+        return None
+    return 1.0 if f[first] > f[last] else 0.5 if f[first] == f[last] else 0.0
+
+
+def concordance(patients, members):
+    points = pairs = 0.0
+    for i in np.flatnonzero(members):
+        for j in range(len(members)):
+            if i != j and patients.fold[i] == patients.fold[j]:
+                point = b1_point(patients.scores, patients.time, patients.event, i, j)
+                if point is not None:
+                    points += point
+                    pairs += 1
+    return points / pairs
+
+
+def c_index(patients, members):
+    points = pairs = 0.0
+    for k in np.unique(patients.fold):
+        rows = members & (patients.fold == k)
+        if not patients.event[rows].any():
+            continue
+        for i in np.flatnonzero(rows & patients.event):
+            for j in np.flatnonzero(rows):
+                later = patients.time[j] > patients.time[i]
+                if later or (patients.time[j] == patients.time[i] and not patients.event[j]):
+                    apart = patients.scores[i] - patients.scores[j]
+                    points += 1.0 if apart > 1e-8 else 0.5 if apart >= -1e-8 else 0.0
+                    pairs += 1
+    return points / pairs
+
+
+def calibration(patients, members):
+    expected = 0.0
+    for i in np.flatnonzero(members):
+        if patients.expected is not None:
+            expected += patients.expected[i]
+            continue
+        mine = patients.fold == patients.fold[i]
+        for j in np.flatnonzero(mine & patients.event):
+            if patients.time[j] <= patients.time[i]:
+                at_risk = mine & (patients.time >= patients.time[j])
+                expected += np.exp(patients.scores[i]) / np.exp(patients.scores[at_risk]).sum()
+    return patients.event[members].sum() / expected
+
+
+def mean_risk(patients, members):
+    logs = []
+    for i in np.flatnonzero(members):
+        others = patients.scores[patients.fold == patients.fold[i]]
+        logs.append(patients.scores[i] - others.mean())
+    return np.exp(np.mean(logs))
+
+
+LITERAL = {
+    "c_index": c_index,
+    "calibration": calibration,
+    "concordance": concordance,
+    "mean_risk": mean_risk,
+}
+
+
+def left_out(loop, patients, members):
+    """The estimate without each patient in turn."""
+    everyone = np.arange(len(members))
+    return np.array(
+        [loop(patients.subset(everyone != i), members[everyone != i]) for i in everyone]
+    )
+
+
+def standard_error(without):
+    n = len(without)
+    return np.sqrt((n - 1) / n * ((without - without.mean()) ** 2).sum())
