@@ -11,7 +11,7 @@ import pytest
 import torch
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from lifelines import CoxPHFitter, datasets
+from lifelines import datasets
 from lifelines.utils import concordance_index as lifelines_concordance_index
 from sksurv.datasets import load_gbsg2
 from sksurv.linear_model import CoxPHSurvivalAnalysis
@@ -22,10 +22,11 @@ from sksurv.metrics import (
 )
 from sksurv.preprocessing import OneHotEncoder
 from sksurv.util import Surv
+from test_cox import LIFELINES
 
 from drocox import accuracy
 
-steady = settings(derandomize=True, deadline=None, max_examples=60, database=None)
+many = settings(max_examples=60)
 shares = st.sampled_from([0.0, 0.3, 0.8, 0.95])  # of tied times
 scales = st.sampled_from([1e-3, 1.0, 37.5, 1e4])
 seeds = st.integers(0, 2**32 - 1)
@@ -96,7 +97,7 @@ def test_brier_times_are_fifty_points_before_the_last_time():
 # Against literal loops ----------------------------------------------------------------------
 
 
-@steady
+@many
 @given(n=st.integers(1, 40), ties=st.sampled_from([0.0, 0.5, 0.9, 1.0]), scale=scales, seed=seeds)
 def test_concordance_equals_the_pairs(n, ties, scale, seed):
     rng = np.random.default_rng(seed)
@@ -105,7 +106,7 @@ def test_concordance_equals_the_pairs(n, ties, scale, seed):
     try:
         expected = literal.concordance_index(scores, time, event)
     except ZeroDivisionError:
-        with pytest.raises(ValueError, match="comparable pair"):
+        with pytest.raises(ValueError, match=r"no comparable pair.*pass more patients"):
             accuracy.concordance_index(scores, time, event)
         return
     got = accuracy.concordance_index(scores, time, event)
@@ -116,7 +117,7 @@ def test_concordance_equals_the_pairs(n, ties, scale, seed):
     assert moved == pytest.approx(got, abs=1e-12)
 
 
-@steady
+@many
 @given(n=st.integers(6, 40), ties=shares, scale=scales, seed=seeds)
 def test_auc_equals_the_pairs_or_is_refused(n, ties, scale, seed):
     rng, train_time, train_event, time, event = two_parts(seed, n, ties, scale)
@@ -131,19 +132,7 @@ def test_auc_equals_the_pairs_or_is_refused(n, ties, scale, seed):
     assert accuracy.cumulative_auc(*arguments) == pytest.approx(expected, abs=1e-12)
 
 
-def test_random_cases_with_and_without_an_auc_occur():
-    outcomes = []
-    for seed in range(40):
-        rng, *parts = two_parts(seed, 30, 0.3, 1.0)
-        try:
-            literal.cumulative_auc(*parts[:2], rng.random(30), *parts[2:])
-            outcomes.append(True)
-        except ZeroDivisionError:
-            outcomes.append(False)
-    assert 5 < sum(outcomes) < 40
-
-
-@steady
+@many
 @given(
     n=st.integers(1, 40),
     ties=st.sampled_from([0.0, 0.5, 0.9, 1.0]),
@@ -166,7 +155,7 @@ def test_log_partial_likelihood_equals_the_loops(n, ties, scale, shift, seed):
         assert got == pytest.approx(expected, rel=1e-10, abs=1e-10)
 
 
-@steady
+@many
 @given(n=st.integers(4, 25), ties=shares, scale=scales, seed=seeds, cut=st.booleans())
 def test_brier_scores_equal_the_loops(n, ties, scale, seed, cut):
     rng, train_time, train_event, time, event = two_parts(seed, n, ties, scale)
@@ -186,48 +175,19 @@ def test_brier_scores_equal_the_loops(n, ties, scale, seed, cut):
 # Against other packages ---------------------------------------------------------------------
 
 
-def lifelines_data() -> dict[str, tuple[pd.DataFrame, str, str]]:
-    return {
-        "rossi": (datasets.load_rossi(), "week", "arrest"),
-        "gbsg2": (
-            datasets.load_gbsg2().drop(columns=["horTh", "menostat", "tgrade"]),
-            "time",
-            "cens",
-        ),
-        "larynx": (datasets.load_larynx(), "time", "death"),
-        "lung": (datasets.load_lung().dropna(), "time", "status"),
-        "leukemia": (datasets.load_leukemia(), "t", "status"),
-        "regression": (datasets.load_regression_dataset(), "T", "E"),
-        "kidney": (datasets.load_kidney_transplant(), "time", "death"),
-    }
-
-
-@pytest.mark.parametrize(
-    "name", ["rossi", "gbsg2", "larynx", "lung", "leukemia", "regression", "kidney"]
-)
-def test_efron_log_likelihood_and_concordance_equal_lifelines(name):
-    frame, duration, status = lifelines_data()[name]
-    fit = CoxPHFitter().fit(frame, duration_col=duration, event_col=status)
+@pytest.mark.parametrize("name", LIFELINES)
+def test_concordance_equals_lifelines(name):
+    load, duration, status = LIFELINES[name]
+    frame = load()
     time, event = frame[duration], frame[status]
-    scores = fit.predict_log_partial_hazard(frame).to_numpy()
-    got = accuracy.log_partial_likelihood(scores, time, event, ties="efron") * event.sum()
-    assert got == pytest.approx(fit.log_likelihood_, rel=1e-12)
-    null = accuracy.log_partial_likelihood(np.zeros(len(time)), time, event, ties="efron")
-    assert null * event.sum() == pytest.approx(fit._ll_null_, rel=1e-12)
-    assert accuracy.concordance_index(scores, time, event) == pytest.approx(
-        lifelines_concordance_index(time, -scores, event), abs=1e-12
-    )
+    for column in frame.columns.drop([duration, status]):
+        scores = frame[column].to_numpy(float)
+        expected = lifelines_concordance_index(time, -scores, event)
+        got = accuracy.concordance_index(scores, time, event)
+        assert got == pytest.approx(expected, abs=1e-12), column
 
 
-def test_literal_efron_losses_equal_lifelines():
-    frame = datasets.load_rossi()
-    fit = CoxPHFitter().fit(frame, duration_col="week", event_col="arrest")
-    scores = fit.predict_log_partial_hazard(frame).to_numpy()
-    losses = literal.cox_losses_efron(scores, frame["week"], frame["arrest"])
-    assert -losses.sum() == pytest.approx(fit.log_likelihood_, rel=1e-12)
-
-
-@steady
+@many
 @given(
     n=st.integers(20, 200), ties=shares, scale=scales, seed=seeds,
     near=st.sampled_from([1.0, 1e-8, 0.6e-8, 1e-9]), cut=st.booleans(),
@@ -276,7 +236,7 @@ def test_prepared_metrics_evaluate_several_models():
     assert len(set(found)) == 6
 
 
-def test_brier_score_and_auc_on_german_breast_cancer_data():
+def test_brier_score_is_the_one_in_the_documentation_of_scikit_survival():
     X, y = load_gbsg2()
     X["tgrade"] = X["tgrade"].astype(str).str.len()
     X = OneHotEncoder().fit_transform(X)
@@ -285,13 +245,7 @@ def test_brier_score_and_auc_on_german_breast_cancer_data():
     survival = np.array([curve(times) for curve in fit.predict_survival_function(X)])
     outcomes = (y["time"], y["cens"])
     ibs = accuracy.integrated_brier_score(*outcomes, survival, *outcomes, times)
-    assert round(ibs, 4) == 0.1816  # the value in scikit-survival's documentation
-    scores = fit.predict(X)
-    percentiles = np.percentile(y["time"], [5 + 76 / 14 * k for k in range(15)])
-    each, mean = cumulative_dynamic_auc(y, y, scores, percentiles)
-    got = accuracy.cumulative_auc(*outcomes, scores, *outcomes)
-    assert got == pytest.approx(mean, abs=1e-12)
-    assert abs(got - each.mean()) > 1e-3  # the weighted mean, not the plain one
+    assert round(ibs, 4) == 0.1816
 
 
 # Forms of input -----------------------------------------------------------------------------
@@ -359,6 +313,7 @@ BAD = [
     ("times", [2.5, 2.5], "increasing"),
     ("times", [0.5, 2.5], r"times must lie in \[1, 5\).*brier_times"),
     ("times", [2.5, 5.0], r"times must lie in \[1, 5\)"),
+    ("ties", "exact", r"unknown ties 'exact'; .*breslow, efron, order"),
 ]
 
 
@@ -376,19 +331,6 @@ def bad_calls():
 def test_bad_input_is_refused_by_name(metric, name, value, message):
     with pytest.raises((ValueError, TypeError), match=message):
         call(metric, **{name: value})
-
-
-def test_unknown_ties_are_refused_with_the_known_ones():
-    with pytest.raises(ValueError, match=r"unknown ties 'exact'; .*breslow, efron, order"):
-        call(accuracy.log_partial_likelihood, ties="exact")
-
-
-@pytest.mark.parametrize(
-    ("time", "event"), [([3.0], [1]), ([3.0, 3.0], [1, 1]), ([2.0, 3.0, 3.0], [0, 1, 1])]
-)
-def test_concordance_without_a_comparable_pair_is_refused(time, event):
-    with pytest.raises(ValueError, match=r"no comparable pair.*pass more patients"):
-        accuracy.concordance_index(np.zeros(len(time)), time, event)
 
 
 def test_auc_without_cases_or_controls_is_refused():

@@ -1,6 +1,5 @@
 """Pair counts against loops over the pairs and scikit-survival, digit for digit."""
 
-import literal
 import numpy as np
 import pytest
 import torch
@@ -62,20 +61,6 @@ def test_counts_of_every_patient_equal_the_pairs(n, seed):
     expected = points_and_pairs(*outcome)
     assert points.tolist() == expected[0].tolist()
     assert pairs.tolist() == expected[1].tolist()
-
-
-@settings(max_examples=100)
-@given(n=st.integers(4, 30), groups=st.integers(2, 4), seed=seeds)
-def test_differences_of_fractions_equal_the_algorithm(n, groups, seed):
-    outcome = draw(seed, n)
-    codes = np.random.default_rng(seed).permutation(np.arange(n) % groups)
-    try:
-        expected = literal.concordance_imparity(*outcome, codes)
-    except ZeroDivisionError:
-        assume(False)
-    fractions = fairness.concordance_fractions(*outcome, {"site": codes})["site"]
-    assert len(fractions) == groups
-    assert 100 * np.ptp(fractions) == expected
 
 
 def test_fractions_are_points_over_pairs_in_the_order_of_the_groups():

@@ -10,7 +10,7 @@ from test_dro import draw_losses, kinds
 from torch.autograd import gradgradcheck
 
 import drocox
-from drocox import cox, dro, kernels, regularizers
+from drocox import dro, regularizers
 
 
 def calls(rng, n, time, event):
@@ -26,23 +26,6 @@ def calls(rng, n, time, event):
     )
     out["survival"] = lambda f: drocox.breslow_survival(f, time, event, f, [1.0, 3.0])
     return out
-
-
-@given(n=st.integers(1, 20), share=shares, seed=seeds, split=st.booleans())
-def test_sums_of_the_losses_equal_the_kernels(n, share, seed, split):
-    """The kernels of training sum what the losses sum, and push back what their gradient does."""
-    rng = np.random.default_rng(seed)
-    time = rng.integers(1, 2 + int(n * (1 - share)), (1, n)) * 1.0
-    risk = drocox.risk_sets(time, np.ones_like(time))
-    values, upstream = (torch.from_numpy(rng.exponential(size=(3, n))) for _ in range(2))
-    first = torch.from_numpy(rng.random((1, n)) < 0.5)
-    enters = first.long() if split else torch.zeros(1, n).long()
-    sets = (risk.stop, enters.numpy(), (1 - enters if split else enters).numpy())
-    values.requires_grad_()
-    sums = cox._sums(values, torch.from_numpy(risk.stop), first if split else None)
-    sums.backward(upstream)
-    equal(torch.from_numpy(kernels.risk_sums(values.detach().numpy(), *sets)), sums.detach())
-    equal(torch.from_numpy(kernels.risk_sums_back(upstream.numpy(), *sets)), values.grad)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")

@@ -198,33 +198,15 @@ def test_shift_scale_and_permutation(n, kind, alpha, rule, seed, shift, factor):
     np.testing.assert_allclose(mixed[2], weights[rows], atol=1e-12)
 
 
-@given(n=sizes, kind=kinds, rule=rules, seed=seeds, pair=st.tuples(alphas, alphas))
-def test_risk_falls_as_alpha_grows(n, kind, rule, seed, pair):
-    losses = torch.from_numpy(draw_losses(seed, n, kind))
-    low, high = sorted(pair)
-    strict, loose = (drocox.dro_risk(losses, alpha, rule=rule) for alpha in (low, high))
-    assert strict >= loose - 1e-12
-    assert drocox.dro_risk(losses + 0.5, low, rule=rule) > strict  # and rises with the losses
-
-
-def worst_share(losses: np.ndarray, alpha: float) -> float:
-    """CVaR: mean of the largest losses that make up a share alpha, the last one in part."""
-    left, total = alpha * len(losses), 0.0
-    for loss in sorted(losses, reverse=True):
-        total += min(left, 1.0) * loss
-        left -= min(left, 1.0)
-    return total / (alpha * len(losses))
-
-
 @settings(max_examples=100)
 @given(n=st.integers(2, 40), kind=kinds, alpha=st.floats(0.02, 0.5), seed=seeds)
 def test_group_risk_cvar_sharp_definition_and_paper_are_ordered(n, kind, alpha, seed):
     losses = draw_losses(seed, n, kind)
     rng = np.random.default_rng(seed)
     group = rng.permutation(n)[: rng.integers(int(np.ceil(alpha * n)), n + 1)]
-    risks = [float(drocox.dro_risk(torch.from_numpy(losses), alpha, rule=r)) for r in RULES]
-    paper, definition, sharp = risks
-    ladder = [losses[group].mean(), worst_share(losses, alpha), sharp, definition, paper]
+    rules = ("cvar", "sharp", "definition", "paper")
+    risks = [float(drocox.dro_risk(losses, alpha, rule=rule)) for rule in rules]
+    ladder = [losses[group].mean(), *risks]
     assert (np.diff(ladder) >= -1e-12).all()
 
 
@@ -265,17 +247,6 @@ def test_gradient_is_finite_where_the_risk_has_a_kink(kind, alpha):
     drocox.dro_risk(losses, alpha, rule="paper").backward()
     assert torch.isfinite(losses.grad).all()
     assert losses.grad.sum() == pytest.approx(1, abs=1e-6)
-
-
-def test_chain_rule_through_cox_losses():
-    rng = np.random.default_rng(5)
-    _, time, event = literal.random_survival(rng, 12, 0.5)
-    scores = torch.from_numpy(rng.standard_normal((2, 12))).requires_grad_()
-
-    def risk(f):
-        return drocox.dro_risk(drocox.cox_losses(f, time, event), 0.5, rule="paper")
-
-    assert gradcheck(risk, scores)
 
 
 @given(

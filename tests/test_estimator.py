@@ -18,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 from sksurv.functions import StepFunction
 from sksurv.linear_model import CoxPHSurvivalAnalysis
-from sksurv.metrics import as_integrated_brier_score_scorer, concordance_index_censored
+from sksurv.metrics import as_integrated_brier_score_scorer
 from sksurv.util import Surv
 
 import drocox
@@ -319,21 +319,6 @@ def test_passes_the_checks_of_scikit_learn(model):
 
 def test_params_clone_and_tags():
     model = DROCox(alpha=0.3, split=True, hidden_units=5, n_iter=7)
-    assert list(model.get_params()) == [
-        "alpha",
-        "hidden_units",
-        "learning_rate",
-        "n_iter",
-        "penalty",
-        "random_state",
-        "recalibrate",
-        "rule",
-        "solver",
-        "split",
-        "ties",
-        "tol",
-        "verbose",
-    ]
     assert DROCox().get_params() == {
         "alpha": 0.5,
         "rule": "sharp",
@@ -362,17 +347,6 @@ def test_pickle_keeps_every_prediction(kind):
     np.testing.assert_array_equal(twin.predict(X), model.predict(X))
     assert twin.predict_survival_function(X[:2])[1] == model.predict_survival_function(X[:2])[1]
     np.testing.assert_array_equal(twin.eta_, model.eta_)
-
-
-def test_feature_names_and_score():
-    model = DROCox().fit(X, Y)
-    assert model.n_features_in_ == 7
-    assert model.feature_names_in_.tolist() == X.columns.tolist()
-    assert not hasattr(DROCox().fit(SMALL, SMALL_Y), "feature_names_in_")
-    expected = concordance_index_censored(EVENT, TIME, model.predict(X))[0]
-    assert model.score(X, Y) == expected
-    with pytest.raises(ValueError, match="feature names should match"):
-        model.predict(X[X.columns[::-1]])
 
 
 def test_pipeline_and_grid_search():
@@ -421,7 +395,8 @@ def test_progress_bar_on_request(capsys):
     DROCox(hidden_units=2, n_iter=2).fit(SMALL, SMALL_Y)
     assert capsys.readouterr() == ("", "")
     DROCox(hidden_units=2, n_iter=2, verbose=True).fit(SMALL, SMALL_Y)
-    assert "training" in capsys.readouterr().err
+    shown = capsys.readouterr()
+    assert shown.out == "" and "training" in shown.err
 
 
 # Bad input ----------------------------------------------------------------------------------
@@ -449,6 +424,7 @@ def test_progress_bar_on_request(capsys):
         *(({"tol": t}, "tol.*must be a float") for t in (0, -1e-6, "small")),
         ({"random_state": -1}, "random_state.*must be"),
         ({"random_state": "seed"}, "random_state.*must be"),
+        ({"ties": "efron"}, "ties='efron' is not offered.*CoxPHSurvivalAnalysis"),
     ],
 )
 def test_bad_parameters_are_refused(params, message):

@@ -328,8 +328,3 @@ def test_standard_errors_are_given_only_for_cox_regression():
     np.testing.assert_allclose(constant["standard_error"][:-1], plain, rtol=1e-8)
     twice = DROCox(alpha=1).fit(X.assign(again=X["age"]), Y).summary_
     assert twice["standard_error"].isna().all()
-
-
-def test_efrons_ties_are_refused_with_an_alternative():
-    with pytest.raises(ValueError, match=r"ties='efron' is not offered.*CoxPHSurvivalAnalysis"):
-        DROCox(ties="efron").fit(X, Y)

@@ -10,7 +10,7 @@ import torch
 from test_fairness import Patients
 
 import drocox
-from drocox import SurvivalData, accuracy, fairness
+from drocox import SurvivalData, fairness
 from drocox.evaluation import Judge, scaled_features
 from drocox.paper import prepare as preparation
 
@@ -167,20 +167,3 @@ def test_judge_gives_the_signed_difference_and_both_fractions():
     assert [key for key in got if key.endswith("_site")] == [
         "f_g_site", "f_g_centred_site", "ci_percent_site",
     ]  # fmt: skip
-
-
-def test_judge_equals_the_single_metrics():
-    groups = {"sex": np.arange(40) % 2, "site": np.arange(40) % 3}
-    judge, patients = judge_of(groups)
-    scores, outcome = patients.scores, (patients.time, patients.event)
-    got = judge.fairness(scores - 0.5, torch.from_numpy(scores), ["site"])
-    assert got["c_index"] == accuracy.concordance_index(scores, *outcome)
-    assert got["ci_percent_site"] == fairness.concordance_imparity(scores, *outcome, groups["site"])
-    cells = np.column_stack(list(groups.values()))
-    centred = fairness.centred(scores, scores - 0.5)
-    for suffix, f in (("", scores), ("_centred", centred)):
-        h = np.exp(f)
-        assert got[f"f_i{suffix}"] == pytest.approx(fairness.individual(h, patients.X))
-        assert got[f"f_g{suffix}_site"] == pytest.approx(fairness.group(h, groups["site"]))
-        assert got[f"f_cap{suffix}"] == pytest.approx(fairness.intersectional(h, cells))
-    assert not any("sex" in key for key in got)

@@ -9,7 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from refused import bad_calls
 
-from drocox import accuracy, fairness, regularizers
+from drocox import fairness, regularizers
 
 sizes = st.integers(4, 30)
 shares = st.sampled_from([0.0, 0.5, 0.8, 0.95, 1.0])  # of tied times
@@ -127,15 +127,7 @@ def test_metrics_of_three_patients_by_hand():
     assert fairness.individual(hazards, X, gamma=0.1) == pytest.approx(expected, abs=1e-15)
 
 
-def test_metrics_take_any_floating_tensor():
-    patients = Patients(7, 40, share=0.5)
-    low = torch.from_numpy(patients.scores).to(torch.bfloat16)
-    outcome = (patients.time, patients.event, np.arange(40) % 2)
-    got = fairness.concordance_imparity(low, *outcome)
-    assert got == fairness.concordance_imparity(low.double(), *outcome)
-
-
-def test_lists_tensors_and_series_give_the_same():
+def test_any_list_array_tensor_or_series_gives_the_same():
     patients = Patients(7, 12)
     h, codes, X = patients.hazards, patients.codes, patients.X
     outcome = (patients.scores, patients.time, patients.event)
@@ -148,6 +140,12 @@ def test_lists_tensors_and_series_give_the_same():
         assert got == fairness.concordance_imparity(*outcome, codes)
     leaf = torch.from_numpy(h).requires_grad_()
     assert fairness.group(leaf, codes) == fairness.group(h, codes)
+    locked = h.copy()
+    locked.flags.writeable = False  # as columns of pandas 3 are; torch would warn of them
+    assert fairness.group(locked, codes) == fairness.group(h, codes)
+    low = torch.from_numpy(patients.scores).to(torch.bfloat16)
+    got = fairness.concordance_imparity(low, *outcome[1:], codes)
+    assert got == fairness.concordance_imparity(low.double(), *outcome[1:], codes)
 
 
 # What must hold -----------------------------------------------------------------------------
@@ -222,26 +220,6 @@ def test_shift_and_scale_of_scores_change_fairness_but_no_ranking(
         return
     ranks = np.unique(scores, return_inverse=True)[1]  # the same ties after rounding
     assert fairness.concordance_imparity(ranks * factor + shift, *outcome) == before
-
-
-def test_shrinking_scores_lowers_f_i_at_the_same_c_index():
-    patients = Patients(3, 40)
-    scores, X, codes, codes_2d = patients.scores, patients.X, patients.codes, patients.codes_2d
-    outcome = (patients.time, patients.event)
-
-    def metrics(f):
-        h = np.exp(f)
-        values = fairness.individual(h, X), fairness.group(h, codes, smoothing=False)
-        return *values, accuracy.concordance_index(f, *outcome)
-
-    f_i, f_g, c_index = metrics(scores)
-    for trick in (scores - 12, scores * 1e-4):  # smaller hazards; smaller differences
-        tricked = metrics(trick)
-        assert tricked[0] < 1e-3 * f_i and tricked[1] < 1e-3 * f_g
-        assert tricked[2] == c_index
-    # Smoothing pulls both groups to one half: the ratio shrinks although no prediction changed.
-    low = fairness.intersectional(np.exp(scores - 12), codes_2d)
-    assert abs(low - fairness.intersectional(np.exp(scores), codes_2d)) > 0.1
 
 
 @given(n=sizes, m=st.integers(1, 9), shift=st.floats(-50, 50), seed=seeds)
@@ -325,11 +303,6 @@ def test_bad_input_is_refused_by_name(function, name, value, message):
         getattr(fairness, function)(*(arguments[each] for each in CALLS[function]))
 
 
-def test_good_input_is_not_refused():
-    for function, names in CALLS.items():
-        assert np.isfinite(getattr(fairness, function)(*(GOOD[each] for each in names))).all()
-
-
 def test_lengths_of_scores_and_times_are_compared():
     with pytest.raises(ValueError, match="scores has 3, time has 4; pass one value per patient"):
         fairness.concordance_imparity(np.ones(3), GOOD["time"], GOOD["event"], GOOD["codes"])
@@ -361,12 +334,3 @@ def test_huge_hazards_never_give_nan(function):
 def test_gamma_beside_prepared_pairs_is_refused():
     with pytest.raises((ValueError, TypeError), match="gamma"):
         fairness.individual(GOOD["hazards"], regularizers.all_pairs(GOOD["X"], 0.5), gamma=0.1)
-
-
-def test_read_only_arrays_are_accepted():
-    """As columns of pandas 3 are; torch would warn of them."""
-    patients = Patients(7, 12)
-    locked = patients.hazards.copy()
-    locked.flags.writeable = False
-    value = fairness.group(patients.hazards, patients.codes)
-    assert fairness.group(locked, patients.codes) == value

@@ -5,7 +5,6 @@ import pytest
 import torch
 
 import drocox
-from drocox import kernels
 
 rng = np.random.default_rng(0)
 N = 60
@@ -36,19 +35,6 @@ def test_split_losses_and_survival_equal_those_of_each_stratum_alone():
         part = (SCORES[who], TIME[who], EVENT[who])
         np.testing.assert_allclose(losses[who], drocox.split_cox_losses(*part, FIRST[who]))
         np.testing.assert_allclose(survival[who], drocox.breslow_survival(*part, part[0], TIMES))
-
-
-def test_kernels_sum_within_strata():
-    order = RISK.order[0]
-    time = TIME[order]
-    site = SITE[order]
-    at_risk = (site[:, None] == site[None]) & (time[None] >= time[:, None])
-    values = np.random.default_rng(1).random((2, N))
-    one = np.zeros((1, N), int)
-    sums = kernels.risk_sums(values, RISK.stop, one, one, RISK.begin)
-    back = kernels.risk_sums_back(values, RISK.stop, one, one, RISK.begin)
-    np.testing.assert_allclose(sums, values @ at_risk.T)
-    np.testing.assert_allclose(back, values @ at_risk)
 
 
 def test_strata_that_do_not_match_are_refused():

@@ -278,13 +278,6 @@ def test_without_reference_gradient_only_the_own_score_has_one(sides):
         np.testing.assert_allclose(slope[m], np.where(EVENT, expected, 0.0), atol=1e-8)
 
 
-def test_training_works_under_no_grad():
-    expected = fit_stack(X, dro_objective(RISK, C), np.zeros(D), [0.01], n_iter=3).theta
-    with torch.no_grad():
-        got = fit_stack(X, dro_objective(RISK, C), np.zeros(D), [0.01], n_iter=3).theta
-    np.testing.assert_array_equal(got, expected)
-
-
 # Stacks -------------------------------------------------------------------------------------
 
 
@@ -425,32 +418,6 @@ def test_a_penalty_cannot_use_the_constant_of_a_centred_model():
     assert abs(centred.mean()) < 1e-12
     honest = fairness.individual(np.exp(fairness.centred(free, free)), X)
     assert fairness.individual(np.exp(centred), X) < 0.6 * honest
-
-
-# Prepared pairs -----------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("hidden", [None, HIDDEN], ids=["linear", "mlp"])
-@pytest.mark.parametrize("name", ["keya_i", "rp_i", "rp_g"])
-def test_pairs_in_the_loop_equal_the_differentiated_penalty(name, hidden):
-    pairs, lams = PENALTIES[name], np.array([0.4, 3.0])
-    theta = np.tile(initial_parameters(D, hidden, seed=3), (2, 1))
-    fast = cox_objective(RISK, "breslow", pairs, lams)
-    slow = cox_objective(RISK, "breslow", lambda h: regularizers.hinge_penalty(h, pairs), lams)
-    one, other = (
-        fit_stack(X, objective, theta, [0.01, 0.01], hidden=hidden, n_iter=25)
-        for objective in (fast, slow)
-    )
-    np.testing.assert_allclose(one.theta, other.theta, atol=1e-12)
-    assert np.abs(one.theta[0] - one.theta[1]).max() > 1e-4  # the weight of the penalty matters
-
-
-def test_progress_is_shown_on_request_only(capsys):
-    fit_stack(X, cox_objective(RISK), np.zeros(D), [0.01], n_iter=2)
-    assert capsys.readouterr() == ("", "")
-    fit_stack(X, cox_objective(RISK), np.zeros(D), [0.01], n_iter=2, verbose=True)
-    shown = capsys.readouterr()
-    assert shown.out == "" and "training" in shown.err
 
 
 def test_initial_weights_are_not_modified():

@@ -183,15 +183,6 @@ def test_plain_cox_is_chosen_if_no_alpha_is_better(stub, monkeypatch):
     assert chosen.alpha == 1.0 and "plain Cox is the choice" in chosen.sentence
 
 
-def test_unfitted_ensembles_can_be_cross_fitted():
-    data, _ = simulated(n=60)
-    forest = RandomSurvivalForest(n_estimators=3, random_state=0)
-    with pytest.raises(AttributeError):
-        bool(forest)  # it has a length once it is fitted
-    found = tuning.cross_fit(data, forest, folds=2)
-    assert found["scores"].std() > 0
-
-
 class Plain:
     """Nothing but ``fit`` and ``predict``."""
 

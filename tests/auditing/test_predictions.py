@@ -218,6 +218,9 @@ def test_each_fold_has_the_baseline_of_its_training_part():
         ratio = data.event[members].sum() / expected[members].sum()
         assert table.loc[label, "calibration"] == pytest.approx(ratio, rel=1e-10)
         assert table.loc[label, "risk_predicted"] == pytest.approx(risk[members].mean(), rel=1e-10)
+    one = drocox.audit(data, scores, train=early).table
+    same = drocox.audit(data, scores, folds=np.zeros(len(data)), train={0: early}).table
+    pd.testing.assert_frame_equal(one, same)
 
 
 def test_expected_events_that_are_given_go_before_those_of_a_training_part():

@@ -3,7 +3,6 @@
 import re
 from dataclasses import replace
 
-import literal
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,7 +11,7 @@ from lifelines.datasets import load_rossi
 from sksurv.linear_model import CoxPHSurvivalAnalysis
 
 import drocox
-from drocox import accuracy, fairness, terminal
+from drocox import terminal
 from drocox.auditing.group_measures import FEWEST_AT_HORIZON
 from drocox.auditing.measures import MEASURES
 from drocox.auditing.page import page
@@ -25,37 +24,6 @@ AT_HORIZON = [name for name, measure in MEASURES.items() if measure.at_horizon]
 # Measures -----------------------------------------------------------------------------------
 
 
-def test_measures_equal_those_of_the_package():
-    data, scores = simulated(n=90)
-    found = drocox.audit(data, scores)
-    everybody = found.table.iloc[0]
-    c_index = accuracy.concordance_index(scores, data.time, data.event)
-    assert everybody["c_index"] == pytest.approx(c_index, rel=1e-12)
-    for attribute, codes in data.groups.items():
-        (row,) = found.imparity[found.imparity["attribute"] == attribute].itertuples()
-        outcomes = (scores, data.time, data.event)
-        signed = np.diff(fairness.concordance_fractions(*outcomes, {"a": codes})["a"]).item()
-        assert row.difference == pytest.approx(100 * signed, rel=1e-12)
-        assert abs(row.difference) == pytest.approx(literal.concordance_imparity(*outcomes, codes))
-        for k, label in enumerate(data.group_labels[attribute]):
-            of = found.table[found.table["group"] == label].iloc[0]
-            mine = codes == k
-            alone = literal.concordance_index(*(part[mine] for part in outcomes))
-            assert of["c_index"] == pytest.approx(alone, rel=1e-12)
-            assert (of["patients"], of["events"]) == (mine.sum(), data.event[mine].sum())
-            risk = np.exp(scores[mine].mean() - scores.mean())
-            assert of["mean_risk"] == pytest.approx(risk, rel=1e-12)
-    assert list(found.table["attribute"]).count("group × sex") == 4
-    assert found.table["patients"][5:].sum() == len(data)
-    names = ["c_index", "concordance", "uno_c", "slope", "risk_observed", "auc", "mean_risk"]
-    values = found.table[names].to_numpy()
-    lows = found.table[[f"{name}_low" for name in names]].to_numpy()
-    highs = found.table[[f"{name}_high" for name in names]].to_numpy()
-    for name in ("calibration", "risk_predicted", "brier"):  # which scores alone cannot tell
-        assert found.table[name].isna().all()
-    assert not (lows > values + 1e-12).any() and not (values > highs + 1e-12).any()
-
-
 def test_every_measure_has_values_with_intervals():
     """Log-hazards with a training part answer all; a measure that is NaN everywhere is a fault."""
     data, scores = simulated(n=300)
@@ -66,32 +34,6 @@ def test_every_measure_has_values_with_intervals():
         assert (np.diff(known, axis=1) >= -1e-12).all() and np.ptp(known) > 0, name
         compared = (found.differences["measure"] == name).any()
         assert compared == measure.compared, name
-
-
-def test_calibration_with_a_training_part():
-    data, scores = simulated(n=80)
-    train, test = data.subset(slice(0, 40)), data.subset(slice(40, 80))
-    found = drocox.audit(test, scores[40:], train=(train, scores[:40]))
-    curves = literal.breslow_survival(scores[:40], train.time, train.event, scores[40:], test.time)
-    expected = -np.log(np.diag(curves))
-    members = test.groups["sex"] == 1
-    row = found.table[found.table["group"] == "sex = 1"].iloc[0]
-    ratio = test.event[members].sum() / expected[members].sum()
-    assert row["calibration"] == pytest.approx(ratio, rel=1e-10)
-    by_fold = {"a": (train, scores[:40]), "b": (train, scores[:40])}
-    again = drocox.audit(test, scores[40:], folds=["a", "b"] * 20, train=by_fold)
-    np.testing.assert_allclose(again.table["calibration"], found.table["calibration"])
-
-
-def test_models_of_several_folds_are_not_compared():
-    data, scores = simulated(n=150)
-    fold = np.arange(150) % 3
-    found = drocox.audit(data, scores, folds=fold)
-    moved = drocox.audit(data, scores + 10.0 * fold, folds=fold + 7)
-    numbers = found.table.columns[2:]
-    np.testing.assert_allclose(moved.table[numbers], found.table[numbers], rtol=1e-9)
-    assert np.allclose(moved.imparity["low"], found.imparity["low"])
-    assert drocox.audit(data, scores).imparity["difference"][0] != found.imparity["difference"][0]
 
 
 def test_the_old_name_of_imparity_warns():
@@ -124,19 +66,6 @@ def test_a_small_group_leaves_the_others_their_intervals():
     assert 1 < after["noise_floor"] / before["noise_floor"] < 2
     small = found.imparity.iloc[-1]
     assert small["group"] == "group = 3" and small["high"] - small["low"] > 30
-
-
-def test_several_groups_are_compared_pair_by_pair_and_together():
-    data, scores = simulated(n=300, groups=3)
-    rows = drocox.audit(data, scores).imparity
-    three = rows[rows["attribute"] == "group"]
-    pairs = [("group = 1", "group = 0"), ("group = 2", "group = 0"), ("group = 2", "group = 1")]
-    assert list(zip(three["group"], three["versus"], strict=True)) == pairs
-    a, b, c = three["difference"]
-    assert c == pytest.approx(b - a)
-    pair = {"pair": (data.groups["group"] == 2).astype(int)}
-    alone = replace(data, groups=pair, group_labels={})
-    assert three["noise_floor"].min() > drocox.audit(alone, scores).imparity["noise_floor"].iloc[0]
 
 
 def test_few_events_are_counted_and_not_judged():
