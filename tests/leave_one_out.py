@@ -24,7 +24,7 @@ def drawn(seed):
 
 
 def b1_point(f, time, event, i, j):
-    """What a pair is worth in Algorithm B.1; None where it cannot be compared."""
+    """Points of a pair in Algorithm B.1; None if the pair cannot be compared."""
     if time[i] == time[j]:
         if event[i] and event[j]:
             return 1.0 if f[i] == f[j] else 0.5

@@ -219,7 +219,7 @@ def test_all_metrics_equal_scikit_survival(n, ties, scale, seed, near, cut):
     assert accuracy.concordance_index(scores, time, event) == expected
 
 
-def test_prepared_metrics_evaluate_several_models():
+def test_prepared_auc_and_brier_score_can_be_reused():
     rng, train_time, train_event, time, event = two_parts(3, 60, 0.3, 1.0)
     learnt = (train_time, train_event)
     auc = accuracy.CumulativeAUC(*learnt, time, event)
@@ -342,7 +342,7 @@ def test_auc_without_cases_or_controls_is_refused():
         accuracy.cumulative_auc(week, arrest, np.zeros(len(week)), week, arrest)
 
 
-def test_outcomes_beyond_the_training_follow_up():
+def test_outcomes_beyond_the_training_follow_up_are_refused_where_their_weight_is_unknown():
     beyond = np.append(TIME[:5], 9.0)
     with pytest.raises(ValueError, match=r"beyond the last of train_time \(5\).*censor them"):
         call(accuracy.cumulative_auc, time=beyond)

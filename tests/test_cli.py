@@ -182,7 +182,7 @@ def test_names_are_accepted_in_any_case():
     assert len({paper._plain(name) for name in METHODS}) == len(METHODS)
 
 
-def test_the_names_known_before_pandas_is_are_those_of_the_tables():
+def test_names_known_before_slow_imports_equal_those_of_the_tables():
     assert tuple(paper.SELECTION_WORDS) == selection.SELECTIONS
     assert tuple(paper.METRIC_WORDS) == selection.TUNE_BY
     assert paper.TABLE_NAMES == ["t1", *tables.EXHIBITS, *tables.SPLIT_EXHIBITS]
@@ -276,7 +276,7 @@ def test_a_table_without_published_numbers_has_no_distances(capsys, asked, tmp_p
     assert set(asked) == {tmp_path}
 
 
-def test_the_other_tables_and_the_long_form(capsys, asked, tmp_path):
+def test_tables_1_16_and_17_are_printed_and_written_as_csv(capsys, asked, tmp_path):
     for name in ("t16", "T17"):
         out = printed(capsys, "table", name)
         assert "\nlinear\n" in out and "\nnonlinear\n" in out

@@ -105,7 +105,7 @@ def test_harrells_counts_equal_scikit_survival(n, seed):
         ([1.7e308, 0.0, -1.7e308], (3, 0)),  # a difference beyond the largest number
     ],
 )
-def test_ties_within_the_tolerance(scores, expected):
+def test_scores_within_the_tolerance_tie_in_harrells_index(scores, expected):
     counts = concordance.count(scores, [1, 2, 3], [1, 1, 0])
     concordant, tied = expected
     assert counts.harrell_points.sum() == 2 * concordant + tied
@@ -200,7 +200,7 @@ def test_counts_of_thousands_equal_a_matrix_of_pairs():
     assert counts.harrell_pairs.tolist() == (before | before.T).sum(axis=1).tolist()
 
 
-def test_two_hundred_thousand_patients():
+def test_two_hundred_thousand_patients_need_no_table_of_pairs():
     # too many for a table of all pairs; with perfect scores every pair is in order
     n = 200_000
     time = np.random.default_rng(6).permutation(n).astype(float)
@@ -224,7 +224,7 @@ def test_prepared_risk_sets_give_the_same_counts():
     assert lpl == accuracy.log_partial_likelihood(scores, time, event, ties="efron")
 
 
-def test_wrong_input_is_refused():
+def test_bad_input_is_refused_by_name():
     scores, time, event = draw(3, 30)
     risk = risk_sets(time, event)
     with pytest.raises(TypeError, match="either time and event, or risk_sets"):

@@ -75,7 +75,7 @@ def test_subset_by_index_mask_and_slice(loaded):
         ([1], ValueError, "nobody has an event"),
     ],
 )
-def test_subset_refuses(rows, error, message):
+def test_subset_refuses_rows_that_do_not_exist_or_select_nobody(rows, error, message):
     with pytest.raises(error, match=message):
         make().subset(rows)
 
@@ -106,7 +106,7 @@ def test_subset_refuses(rows, error, message):
         ({"group_labels": {"h": ("a", "b")}}, ValueError, "group_labels names .*h"),
     ],
 )
-def test_constructor_refuses(changes, error, message):
+def test_bad_data_are_refused_by_name(changes, error, message):
     with pytest.raises(error, match=message):
         make(**changes)
 
@@ -120,7 +120,7 @@ def test_data_are_copied():
         d.time = time
 
 
-def test_defaults_repr_and_pickle():
+def test_labels_have_defaults_and_data_can_be_pickled():
     d = make()
     assert d.group_labels == {"g": ("g = 0", "g = 1")}
     assert repr(d) == "SurvivalData('d': 3 patients, 2 events, 1 features, groups: g)"
@@ -144,7 +144,7 @@ def test_sha256_depends_on_values_names_and_groups_but_not_on_the_bits_of_nan():
 # A user's own frame
 
 
-def test_from_frame(frame):
+def test_from_frame_encodes_features_and_groups(frame):
     d = SurvivalData.from_frame(frame, time="days", event="died", groups=["sex"], name="mine")
     assert d.name == "mine" and d.time.tolist() == [5, 8, 2, 2]
     assert d.event.tolist() == [True, False, True, False]
@@ -234,7 +234,7 @@ def test_from_frame_reproduces_a_loaded_data_set(loaded):
         ),
     ],
 )
-def test_from_frame_refuses(frame, arguments, error, message):
+def test_from_frame_refuses_bad_columns_by_name(frame, arguments, error, message):
     with pytest.raises(error, match=message):
         SurvivalData.from_frame(frame, **{"time": "days", "event": "died"} | arguments)
 
@@ -275,7 +275,7 @@ def test_from_frame_refuses_measurements_as_groups_and_identifiers_as_features()
         read(df, time="t", event="e", features=["age"])
 
 
-def test_data_from_arrays():
+def test_from_arrays_takes_outcomes_groups_and_features():
     data, scores = simulated(3, n=500, effects=(0.8, 0.5, 0))
     sex = np.where(data.groups["sex"] == 1, "m", "f")
     made = drocox.SurvivalData.from_arrays(data.time, data.event, groups={"sex": sex})
@@ -292,7 +292,7 @@ def test_data_from_arrays():
     assert frame.group_labels == made.group_labels
 
 
-def test_spaces_around_labels_in_python():
+def test_spaces_around_labels_are_ignored():
     data, _ = simulated(n=400)
     df = pd.DataFrame({"days": data.time, "died": data.event, "risk": data.X["a"]})
     df["sex"] = np.tile(["m", "m ", " f", "f"], 100)

@@ -79,7 +79,7 @@ def test_the_hessian_of_a_cox_loss_is_the_covariance_in_its_risk_set():
 
 
 def searched(losses, c, mass):
-    """What other devices do in place of the kernel: only who has weight in the worst case."""
+    """The search on other devices, which finds the patients with weight in the worst case."""
     top = torch.where(mass > 0, losses, -torch.inf).amax(-1, keepdim=True)
     size = top - torch.where(mass > 0, losses, torch.inf).amin(-1, keepdim=True)
     above = (losses - top) / size.clamp(min=1e-300)

@@ -1,4 +1,4 @@
-"""Public names are found and have a place in the reference; what it lists is described."""
+"""Public names can be imported, are listed in the reference and described; examples run."""
 
 import doctest
 import inspect

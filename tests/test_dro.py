@@ -119,7 +119,7 @@ def test_risk_and_weights_equal_the_primal_solution(n, kind, scale, alpha, rule,
     assert losses.mean() - 1e-12 * scale <= risk <= losses.max()
 
 
-def test_three_patients_by_hand():
+def test_risk_and_weights_of_three_patients_by_hand():
     # c^2 = 2, losses 0, 1, 2. All three: mean 1, variance 2/3, eta = 1 - sqrt(2/3) > 0, so the
     # first is not active. The other two: mean 3/2, variance 1/4, c^2 k/n - 1 = 1/3.
     eta, risk, weights = solve(np.array([0.0, 1.0, 2.0]), 0.5, "definition")
@@ -153,7 +153,9 @@ def test_the_risk_of_equal_losses_is_their_value(n, alpha, rule, value):
     n=sizes, top=st.sampled_from([1.0, 1e3, 7e-5]), gaps=st.integers(1, 3), alpha=alphas,
     rule=rules, seed=seeds,
 )  # fmt: skip
-def test_losses_that_differ_only_by_rounding(n, top, gaps, alpha, rule, seed):
+def test_losses_that_differ_only_by_rounding_have_a_finite_risk_and_weights(
+    n, top, gaps, alpha, rule, seed
+):
     steps = np.random.default_rng(seed).integers(0, gaps + 1, n)
     losses = top - np.spacing(top) * steps
     _, risk, weights = solve(losses, alpha, rule)
@@ -163,7 +165,7 @@ def test_losses_that_differ_only_by_rounding(n, top, gaps, alpha, rule, seed):
 
 
 @pytest.mark.parametrize("scale", [1e-200, 1e200])
-def test_losses_of_any_size(scale):
+def test_risk_and_weights_of_losses_of_any_size_are_exact(scale):
     losses = np.array([1.0, 0.0, 2.0, 5.0, 1.0])
     _, risk, weights = solve(losses * scale, 0.9)
     _, risk_of_one, weights_of_one = solve(losses, 0.9)
@@ -178,7 +180,9 @@ def test_losses_of_any_size(scale):
     n=sizes, kind=kinds, alpha=alphas, rule=rules, seed=seeds, shift=st.floats(-100, 100),
     factor=st.sampled_from([1e-8, 0.3, 7.0, 1e8]),
 )  # fmt: skip
-def test_shift_scale_and_permutation(n, kind, alpha, rule, seed, shift, factor):
+def test_risk_and_weights_follow_a_shift_a_scale_and_a_permutation(
+    n, kind, alpha, rule, seed, shift, factor
+):
     losses = draw_losses(seed, n, kind)
     # Losses closer than the rounding of the shift are not the same problem afterwards.
     assume(n == 1 or (np.diff(np.unique(losses)) > 1e-6).all())
@@ -324,7 +328,7 @@ def test_an_alpha_next_to_one_is_nearly_the_mean():
             np.testing.assert_allclose(worst, weights / weights.sum(), rtol=1e-4)
 
 
-def test_the_smallest_alpha():
+def test_a_tiny_alpha_does_not_overflow():
     assert drocox.dual_constant(1e-200, rule="paper") > 1e199  # C is about sqrt(2)/alpha
 
 

@@ -317,7 +317,7 @@ def test_passes_the_checks_of_scikit_learn(model):
     assert [c["check_name"] for c in checks if c["status"] == "failed"] == []
 
 
-def test_params_clone_and_tags():
+def test_parameters_have_their_defaults_and_survive_clone():
     model = DROCox(alpha=0.3, split=True, hidden_units=5, n_iter=7)
     assert DROCox().get_params() == {
         "alpha": 0.5,
@@ -349,7 +349,16 @@ def test_pickle_keeps_every_prediction(kind):
     np.testing.assert_array_equal(twin.eta_, model.eta_)
 
 
-def test_pipeline_and_grid_search():
+def test_feature_names_are_kept_and_must_match():
+    model = DROCox().fit(X, Y)
+    assert model.n_features_in_ == 7
+    assert model.feature_names_in_.tolist() == X.columns.tolist()
+    assert not hasattr(DROCox().fit(SMALL, SMALL_Y), "feature_names_in_")
+    with pytest.raises(ValueError, match="feature names should match"):
+        model.predict(X[X.columns[::-1]])
+
+
+def test_works_in_a_pipeline_and_a_grid_search():
     raw = load_rossi().drop(columns=["week", "arrest"])
     pipeline = make_pipeline(StandardScaler(), DROCox(n_iter=30))
     search = GridSearchCV(pipeline, {"drocox__alpha": [0.2, 0.5, 1.0]}, cv=3).fit(raw, Y)
@@ -368,7 +377,7 @@ def test_works_with_the_scorers_of_scikit_survival():
 
 
 @kinds([{"split": True}, {"hidden_units": 2}])
-def test_random_state(kind):
+def test_random_state_makes_fits_repeatable(kind):
     def scores(state):
         return DROCox(n_iter=20, random_state=state, **kind).fit(X, Y).predict(X)
 
@@ -391,7 +400,7 @@ def test_refitting_removes_earlier_attributes():
     assert model.predict(SMALL).shape == model.worst_case_weights_.shape == (120,)
 
 
-def test_progress_bar_on_request(capsys):
+def test_progress_is_shown_on_request_only(capsys):
     DROCox(hidden_units=2, n_iter=2).fit(SMALL, SMALL_Y)
     assert capsys.readouterr() == ("", "")
     DROCox(hidden_units=2, n_iter=2, verbose=True).fit(SMALL, SMALL_Y)
@@ -427,7 +436,7 @@ def test_progress_bar_on_request(capsys):
         ({"ties": "efron"}, "ties='efron' is not offered.*CoxPHSurvivalAnalysis"),
     ],
 )
-def test_bad_parameters_are_refused(params, message):
+def test_bad_parameters_are_refused_by_name(params, message):
     model = DROCox(**params)  # refused by fit, as scikit-learn has it
     with pytest.raises((TypeError, ValueError), match=message):
         model.fit(SMALL, SMALL_Y)
@@ -483,7 +492,7 @@ def delayed():
         (SMALL, delayed(), r"y has 3 fields \(entry, event, time\).*entry_col.*cause == 1"),
     ],
 )
-def test_bad_data_are_refused(features, y, message):
+def test_bad_data_are_refused_by_name(features, y, message):
     with pytest.raises((TypeError, ValueError), match=re.compile(message, re.DOTALL)):
         DROCox(n_iter=1).fit(features, y)
 

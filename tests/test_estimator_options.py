@@ -37,7 +37,7 @@ STRATA = np.where(X["wexp"] == 1, "worked", "not")
 INSIDE = X.drop(columns="wexp")
 
 
-def test_new_parameters_are_keyword_only():
+def test_positional_parameters_keep_their_order():
     parameters = inspect.signature(DROCox).parameters
     positional = [p.name for p in parameters.values() if p.kind == p.POSITIONAL_OR_KEYWORD]
     assert positional == [

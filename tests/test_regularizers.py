@@ -232,7 +232,7 @@ def test_dtype_is_kept(name):
     assert float(got.detach()) == pytest.approx(float(exact), rel=1e-5)
 
 
-def test_two_patients_by_hand():
+def test_penalties_of_two_patients_by_hand():
     X, h = [[3.0, 0.0], [0.0, 0.1]], torch.tensor([1.0, 4.0], dtype=torch.float64)
     root = np.sqrt(2)  # distance of the unit rows
     assert float(regularizers.individual_keya(h, X, gamma=0.5)) == pytest.approx(

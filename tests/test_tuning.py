@@ -18,7 +18,7 @@ from drocox.tuning import KEPT, choose, most_accurate
 
 
 class Stub(BaseEstimator):
-    """A model that is known without training: the smaller alpha, the more the last feature."""
+    """A model without training: the smaller alpha, the larger the weight of the last feature."""
 
     def __init__(self, alpha=0.2, rule="sharp"):
         self.alpha = alpha

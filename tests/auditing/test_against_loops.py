@@ -36,7 +36,7 @@ def test_audit_table_equals_loops_over_pairs(seed):
             assert all(np.isnan(row[name]) for name in LITERAL)
             continue
         if patients.expected is None:
-            assert np.isnan(row["calibration"])  # nobody knows
+            assert np.isnan(row["calibration"])  # unknown without a baseline
         else:
             assert row["calibration"] == pytest.approx(calibration(patients, members), rel=1e-10)
         for name, (forward, back, slope) in SCALES.items():

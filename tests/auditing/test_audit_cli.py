@@ -1,4 +1,4 @@
-"""``drocox audit``: from someone's file to a page, and what is said of files that are no good."""
+"""``drocox audit``: from someone's file to a page, with errors that say what to correct."""
 
 import os
 import subprocess
@@ -128,7 +128,7 @@ def answer(capsys, *arguments, status=2):
         ({"died": [0] * 57}, [], "p.csv has 2 event(s); an audit needs 5 or more"),
     ],
 )
-def test_what_the_owner_of_a_bad_file_reads(capsys, change, arguments, expected):
+def test_bad_columns_are_refused_with_column_line_and_remedy(capsys, change, arguments, expected):
     df = frame().astype(object)
     for name, values in change.items():
         if isinstance(values, list):
@@ -154,7 +154,7 @@ def test_scores_in_a_file_are_judged_without_torch():
     assert b"wrote p-audit.html" in run.stdout
 
 
-def test_files_that_are_none(capsys):
+def test_missing_files_folders_and_addresses_are_refused(capsys):
     assert "cannot read none.csv: there is no such file" in answer(capsys, "none.csv", *ARGUMENTS)
     os.mkdir("folder.csv")
     assert "folder.csv: [Errno 21] Is a directory" in answer(capsys, "folder.csv", *ARGUMENTS)
@@ -174,13 +174,13 @@ def test_files_that_are_none(capsys):
         (b"days,died,sex,days\n1,1,f,1\n", "it names 'days' twice; rename one"),
     ],
 )
-def test_files_that_are_damaged(capsys, content, expected):
+def test_damaged_files_are_refused_with_the_line(capsys, content, expected):
     Path("p.csv").write_bytes(content)
     assert expected in answer(capsys, "p.csv", *ARGUMENTS)
 
 
 @pytest.mark.parametrize("suffix", ["xlsx", "dta", "SAV", "sas7bdat"])
-def test_files_that_cannot_be_read_are_to_be_saved_as_others(capsys, suffix):
+def test_files_of_unsupported_programs_are_refused_with_a_remedy(capsys, suffix):
     name = f"p.{suffix}"
     Path(name).write_bytes(b"PK\x03\x04\xff")
     said = answer(capsys, name, *ARGUMENTS)
@@ -212,7 +212,7 @@ def written(df, suffix):
 
 
 @pytest.mark.parametrize("suffix", ["csv", "xlsx", "parquet"])
-def test_files_of_other_programs(capsys, suffix):
+def test_csv_excel_and_parquet_files_are_read(capsys, suffix):
     df = frame(120).assign(status=pd.Categorical(np.where(np.arange(120) % 2, "dead", "alive")))
     df.loc[3, "age"] = np.nan
     path = written(df, suffix)
@@ -229,7 +229,7 @@ def test_files_of_other_programs(capsys, suffix):
 
 @pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
 @pytest.mark.parametrize("ending", ["", "end"])
-def test_separators_and_rows_that_end_in_one(separator, ending):
+def test_any_separator_is_recognised(separator, ending):
     df = frame().assign(risk=np.round(frame()["risk"], 3))
     text = df.to_csv(index=False, sep=separator)
     if separator == ";":
@@ -294,7 +294,7 @@ def test_missing_labels_are_a_group_of_their_own(capsys):
     assert f"age = 65 or more {(df['age'] >= 65).sum()} " in said and "site = 1 " in said
 
 
-def test_events_by_their_label(capsys):
+def test_an_event_may_be_named_by_its_label(capsys):
     df = frame(120)
     df["status"] = np.where(df["died"] == 1, "dead", "alive")
     df["code"] = df["died"] + 1.0
@@ -363,7 +363,7 @@ def _quick(fitted):
     return fit
 
 
-def test_separation_is_told_on_the_page(capsys):
+def test_separation_is_reported_on_the_page(capsys):
     df = frame(80).drop(columns="risk")
     df["died"] = (df["days"] < 25).astype(int)
     df["mark"] = df["died"]  # separates
@@ -375,7 +375,7 @@ def test_separation_is_told_on_the_page(capsys):
 
 
 def test_models_fitted_here_are_not_blamed_on_the_file(capsys, monkeypatch):
-    """Where their scores are far too extreme, nobody is told to pass other ones."""
+    """If their scores are far too extreme, there is no advice to pass other scores."""
     df = frame(120)
     df["risk"] -= df["days"] / 15
     df.to_csv("p.csv", index=False)
@@ -395,8 +395,8 @@ def _far_too_extreme(self, X, y):
     return self
 
 
-def test_a_million_patients(capsys):
-    """Reading and judging as many takes a minute at most; the judging alone is tried here."""
+def test_a_file_of_twenty_thousand_patients_is_judged(capsys):
+    """A stand-in for files of a million patients, which take a minute."""
     rows = frame(20_000)
     rows.to_csv("many.csv", index=False)
     said = answer(capsys, "many.csv", *ARGUMENTS, "--score", "risk", status=0)
@@ -404,7 +404,7 @@ def test_a_million_patients(capsys):
 
 
 @pytest.mark.parametrize("name", ["p.csv.gz", "p.csv.zip", "p.csv.bz2", "p.csv.xz"])
-def test_packed_files(capsys, name):
+def test_compressed_files_are_read(capsys, name):
     frame().to_csv(name, index=False)
     read = files.read_table(Path(name)).reset_index(drop=True)
     pd.testing.assert_frame_equal(read, frame())
@@ -412,7 +412,7 @@ def test_packed_files(capsys, name):
     assert f"cannot read {name}: " in answer(capsys, name, *ARGUMENTS)
 
 
-def test_sites_by_number_and_ages_in_bins(capsys):
+def test_groups_may_be_sites_by_number_and_ages_in_bins(capsys):
     df = frame(480).assign(site=np.arange(480) % 12 + 1)
     df.to_csv("p.csv", index=False)
     groups = [*ARGUMENTS[:-1], "site,age:50,65,75", "--score", "risk"]
@@ -426,7 +426,7 @@ def test_sites_by_number_and_ages_in_bins(capsys):
     assert "edges must grow" in answer(capsys, "p.csv", *wrong)
 
 
-def test_numbers_of_sites_are_no_measurement(capsys, monkeypatch):
+def test_numbers_of_sites_are_labels_not_measurements(capsys, monkeypatch):
     """Neither a model nor the search asks whether a site has a number above six."""
     seen = []
     monkeypatch.setattr(audit, "audit", lambda data, **_: seen.extend(data.feature_names) or 1 / 0)
@@ -452,7 +452,7 @@ def test_survival_folds_and_small_cells_on_the_command_line(capsys):
     assert "--fold goes with --score" in answer(capsys, "p.csv", *ARGUMENTS, "--fold", "fold")
 
 
-def test_risks_on_the_command_line_are_one_less_survival(capsys):
+def test_risks_on_the_command_line_are_one_minus_survival(capsys):
     df = frame(240)
     df["alive"] = np.exp(-0.5 * np.exp(df["risk"]))
     df["dies"] = 1 - df["alive"]
@@ -513,11 +513,11 @@ def test_advice_is_in_terms_of_the_command_line(capsys, argument, column, advice
     assert advice in said and "survival=" not in said and "np." not in said
 
 
-# What is said about the file ----------------------------------------------------------------
+# Notes about the file ----------------------------------------------------------------
 
 
 @pytest.mark.parametrize("argument", ["--score", "--risk"])
-def test_two_models_of_one_file(capsys, argument):
+def test_two_models_of_one_file_are_compared(capsys, argument):
     df = frame(240)
     df["a"] = 1 / (1 + np.exp(-df["risk"]))
     df["b"] = 1 - df["a"] ** 2
@@ -550,7 +550,7 @@ def test_groups_and_columns_to_drop_may_be_named_one_by_one(capsys):
     assert "By sex," in said and "By age," in said and "not searched" not in said
 
 
-def test_names_with_a_comma(capsys):
+def test_names_may_contain_a_comma(capsys):
     df = frame(240).rename(columns={"age": "age, years", "sex": "sex, at birth", "days": "t, d"})
     df["name, first"] = [f"p{i}" for i in range(240)]
     df.to_csv("p.csv", index=False)
@@ -594,7 +594,7 @@ def test_times_of_0_and_imputed_values_are_mentioned(capsys):
     assert "a time of 0" in Path("p-audit.html").read_text(encoding="utf-8")
 
 
-def test_lines_are_those_of_the_file(capsys):
+def test_errors_name_the_line_of_the_file(capsys):
     """Lines may be empty, and a text in quotes may go over several."""
     text = 'days,died,sex,note\n1,1,f,a\n\n2,0,m,"over\ntwo lines"\n3,1,f,b\nx,1,m,c\n'
     Path("p.csv").write_text(text)

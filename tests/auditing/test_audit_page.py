@@ -90,7 +90,7 @@ def test_every_group_is_shown_or_its_absence_explained():
     assert "site = 40" in soup.select_one("table.groups").get_text()
 
 
-def test_the_columns_of_the_page(pages):
+def test_the_page_has_the_columns_of_its_measures(pages):
     """The measures of the list that are for the page, among them one c-index."""
     soup = BeautifulSoup((pages / "models.html").read_text(encoding="utf-8"), "html.parser")
     heads = [cell.get_text() for cell in soup.select_one("table.groups thead").select("th")]
@@ -203,7 +203,7 @@ def test_the_page_is_whole_and_names_are_only_names(hostile, tmp_path):
     assert hostile.to_html(tmp_path / "again.html").read_bytes() == path.read_bytes()
 
 
-def test_text_and_picture(hostile):
+def test_text_fits_the_terminal_and_a_dollar_in_a_name_is_no_formula(hostile):
     assert max(map(len, str(hostile).splitlines())) <= 80
     figure = hostile.plot()
     assert len(figure.axes) == 2
@@ -214,7 +214,7 @@ def test_text_and_picture(hostile):
 # What goes elsewhere ------------------------------------------------------------------------
 
 
-def test_tables_for_other_programs(model, tmp_path):
+def test_tables_are_written_as_json_csv_and_markdown(model, tmp_path):
     data, scores = model
     found = drocox.audit(data, scores)
     told = json.loads(found.to_json(tmp_path / "a.json"))
@@ -226,7 +226,7 @@ def test_tables_for_other_programs(model, tmp_path):
     assert "<table" in found._repr_html_() and "beyond noise" in found._repr_html_()
 
 
-def test_the_calibration_plot(model):
+def test_calibration_is_drawn_where_risks_are_known(model):
     data, scores = model
     found = drocox.audit(data, scores, train=(data, scores))
     assert len(found.plot_calibration().axes) == 2

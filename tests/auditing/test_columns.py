@@ -1,4 +1,4 @@
-"""Columns of somebody's file: labels with spaces, edges of cuts, columns that are no features."""
+"""Columns of somebody's file: labels with spaces, edges of cuts, columns that are not features."""
 
 import numpy as np
 import pandas as pd
@@ -32,7 +32,7 @@ def frame(n=400, seed=0, **columns):
 
 
 @pytest.mark.parametrize("file", ["p.csv", "p.xlsx"])
-def test_spaces_around_labels_are_no_labels(said, file):
+def test_spaces_around_labels_in_a_file_are_ignored(said, file):
     sex = np.tile(["male", "male ", " female", "female"], 100)
     text = said(frame(sex=sex), "--groups", "sex", "--score", "risk", file=file)
     assert "sex = male 200 " in text and "sex = female 200 " in text
@@ -51,8 +51,8 @@ def test_patients_at_an_edge_belong_to_the_part_above(said):
 
 
 @pytest.mark.parametrize("role", ["--score", "--risk", "--fold"])
-def test_predictions_and_folds_are_no_features(said, role):
-    """Badly served are patients of one arm whose scores are high: only the arm may be named."""
+def test_predictions_and_folds_are_not_searched_as_features(said, role):
+    """Patients of one arm with high scores are badly served; only the arm may be named."""
     rng = np.random.default_rng(0)
     n = 4000
     scores, arm = rng.normal(size=n), rng.integers(0, 2, n)

@@ -39,7 +39,7 @@ def test_a_measure_without_a_scale_has_the_usual_interval():
 
 
 @pytest.mark.slow
-def test_differences_of_many_small_groups_hold_together():
+def test_intervals_of_many_small_groups_hold_together():
     """Shares of 15 patients, 0.85 on average: the usual intervals hold in half of the data sets."""
     rng = np.random.default_rng(2)
     groups, size, share = 20, 15, 0.85
@@ -86,7 +86,7 @@ def small_beyond_the_horizon(beyond):
 
 
 @pytest.mark.parametrize(("beyond", "judged"), [(4, False), (5, True)])
-def test_few_patients_beyond_the_horizon_are_too_few_to_say(beyond, judged):
+def test_measures_at_the_horizon_need_five_patients_beyond_it(beyond, judged):
     data, scores = small_beyond_the_horizon(beyond)
     assert group_measures.FEWEST_AT_HORIZON == 5
     found = drocox.audit(data, scores, train=(data, scores), horizon=1.0)
@@ -127,7 +127,7 @@ def test_digits_tell_the_ends_of_an_interval_apart(low, high, least, digits):
     assert digits_for(low, high, least) == digits
 
 
-def test_an_interval_without_0_does_not_look_as_if_it_had_it():
+def test_an_interval_without_0_is_not_rounded_to_0():
     table = pd.DataFrame({"attribute": ["", "sex", "sex"], "group": ["everybody", "f", "m"]})
     table[["c_index", "calibration"]] = [[0.7, 1.0], [0.75, 1.0], [0.65, 1.0]]
     table[["calibration_low", "calibration_high", "slope_low", "slope_high"]] = np.nan
@@ -142,5 +142,5 @@ def test_an_interval_without_0_does_not_look_as_if_it_had_it():
     assert "10.0 points (95 % interval 0.0 to 19.6)" in said
 
 
-def test_nothing_is_not_negative():
+def test_a_number_that_rounds_to_zero_has_no_minus_sign():
     assert number_text(-0.001) == "0.00" and number_text(-0.01) == "-0.01"

@@ -33,7 +33,7 @@ def test_every_design_has_as_many_data_sets_as_the_script_draws(audit_coverage):
 
 
 @pytest.mark.slow
-def test_a_few_data_sets_of_the_table_of_coverage(monkeypatch):
+def test_intervals_cover_the_truth_in_a_few_data_sets_of_the_table(monkeypatch):
     """Two dozen draws cannot tell 95 % from 90, but would show intervals of half their width."""
     monkeypatch.syspath_prepend(str(Path(__file__).parents[1] / "benchmarks"))
     import audit_coverage

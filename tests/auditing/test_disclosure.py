@@ -12,7 +12,7 @@ from drocox.auditing.page import page
 
 
 def members(data):
-    """Who belongs to each row of an audit's table, by its attribute and group."""
+    """The members of each row of an audit's table, by its attribute and group."""
     inside = {("", "everybody"): np.full(len(data), True)}
     for name, codes in data.groups.items():
         for k, label in enumerate(data.group_labels[name]):
@@ -59,8 +59,8 @@ def test_no_hidden_count_is_a_combination_of_shown_ones(seed, shape):
                         assert min(some, (~data.event[missing]).sum()) >= 6
 
 
-def test_three_sums_of_two_tell_each_of_three_cells():
-    """Each sum lacks two counts, so that each alone tells none."""
+def test_cells_that_several_sums_reveal_together_are_hidden():
+    """Each sum lacks two counts, so no sum alone reveals one; the three together do."""
     counts = np.full((2, 2, 2), 40)
     counts[1, 0, 0], counts[0, 1, 0], counts[0, 0, 1] = 4, 5, 6
     cells = np.repeat(np.indices((2, 2, 2)).reshape(3, 8), counts.ravel(), axis=1)
@@ -92,7 +92,7 @@ def test_the_smallest_counts_that_are_shown(few):
     assert drocox.audit(data, scores).table["patients"].notna().all()
 
 
-def test_one_small_group_takes_another_along():
+def test_a_second_group_is_hidden_so_that_a_small_one_cannot_be_worked_out():
     data, scores = sites([100, 50, 30, 6], [100, 50, 30, 6])
     found = drocox.audit(data, scores, smallest=10)
     table = found.table.set_index("group")
@@ -105,7 +105,7 @@ def test_one_small_group_takes_another_along():
     assert "hidden" in str(found) and "hidden" in page({"": found})
 
 
-def test_two_groups_without_an_event_are_not_told_by_their_sum():
+def test_two_groups_without_an_event_are_not_revealed_by_their_sum():
     """If all events are those of other sites, these have none."""
     data, scores = sites([100, 50, 30, 0, 0], [100, 50, 30, 20, 20])
     table = drocox.audit(data, scores, smallest=10).table.set_index("group")
@@ -138,7 +138,7 @@ def test_groups_found_by_search_are_not_counted():
     assert len(drocox.audit(data, scores, smallest=int(few)).slices) < len(found.slices)
 
 
-def test_calibration_curves_tell_no_small_count():
+def test_calibration_curves_show_no_small_count():
     """A curve has five parts, each with patients, events and survivors enough; others have none."""
     data, scores = simulated(0, n=2100, effects=(0.8, 0.5, 0))
     sizes = {"large": 1300, "middle": 700, "small": 100}

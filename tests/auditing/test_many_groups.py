@@ -63,7 +63,7 @@ def test_limits_of_a_funnel_hold_groups_without_difference(at_once):
 
 
 def test_a_funnel_with_a_group_that_cannot_be_compared():
-    """Whoever is ranked without a mistake has a c-index, and no error to compare it by."""
+    """A group ranked without a mistake has a c-index, but no standard error to compare it with."""
     data, scores = simulated(n=400)
     site = np.arange(400) % 7
     site[data.groups["group"] == 0] %= 6

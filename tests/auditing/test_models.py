@@ -47,7 +47,7 @@ def test_scores_of_two_models_side_by_side(given, tmp_path):
     assert both.table["model"].value_counts().to_dict() == {"good": 9, "bad": 9}
 
 
-def test_predictions_of_several_kinds(given):
+def test_models_may_have_predictions_of_any_kind(given):
     data, good, bad = given
     survival = {"good": np.exp(-np.exp(good)), "bad": np.exp(-np.exp(bad))}
     both = drocox.audit(data, survival=survival, times=1.0)
@@ -61,7 +61,7 @@ def test_predictions_of_several_kinds(given):
     assert len(three.sentence.splitlines()) == 2
 
 
-def test_what_cannot_be_compared_is_refused(given):
+def test_models_that_cannot_be_compared_are_refused(given):
     data, good, bad = given
     for arguments, words in (
         ({"scores": {"a": good}}, r"scores names 1 model\(s\); name two or more"),

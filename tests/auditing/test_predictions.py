@@ -34,7 +34,7 @@ def groups_of(data):
 # Risks of exactly 0 and 1 -------------------------------------------------------------------
 
 
-def test_rounded_risks_of_a_right_model():
+def test_rounded_risks_of_a_right_model_are_judged_as_right():
     """Risks of two decimals, one in ten of which is 0.00 or 1.00: a right model stays right."""
     data, scores = simulated(5, n=3000, effects=(0.8, 0.5, 0))
     scores = 2 * scores
@@ -83,7 +83,7 @@ def test_a_group_of_rounded_risks_has_no_slope():
     assert np.isfinite(found.loc["group = 0", "slope"])
 
 
-def test_curves_that_end_at_0():
+def test_risks_are_compared_if_curves_end_at_0():
     """Nobody survives the last time: expected events are unknown, and risks are compared."""
     data, scores = simulated(n=300)
     times = np.append(np.quantile(data.time, [0.3, 0.6]), data.time.max())
@@ -109,7 +109,7 @@ def test_a_curve_falls_to_0_in_a_straight_line():
 # Curves -------------------------------------------------------------------------------------
 
 
-def test_columns_in_any_order_of_their_times():
+def test_curves_may_have_their_times_in_any_order():
     data, scores = patients()
     times = np.linspace(0.2, data.time.max(), 6)
     curves = np.exp(-np.outer(np.exp(scores), times))
@@ -131,7 +131,7 @@ def literal_expected(times, survival, at):
     return hazard_before
 
 
-def test_expected_events_of_curves():
+def test_expected_events_are_the_cumulative_hazard_of_the_curves():
     """Curves that reach the last event, not the last patient: what comes later is not expected."""
     data, scores = patients()
     last = data.time[data.event].max()
@@ -175,7 +175,7 @@ def test_without_expected_events_risks_are_compared(kind):
     assert "events by those that the model expects" in page({"": with_events})
 
 
-def test_the_horizon_unless_it_is_given():
+def test_a_tenth_is_still_observed_at_the_default_horizon():
     """A tenth of the patients is still observed then, or it is the last time of the curves."""
     data, scores = patients(unit=0.01)
     usual = drocox.audit(data, scores).horizon
@@ -282,7 +282,7 @@ def test_no_verdict_on_two_models_one_of_which_is_backwards():
 KNOWN_FROM_SCORES = ["c_index", "concordance", "uno_c", "slope", "risk_observed", "auc"]
 
 
-def test_one_model_passed_in_several_ways(model):
+def test_one_model_passed_in_several_ways_has_the_same_table(model):
     data, scores = model
     times = np.linspace(data.time.min() / 2, data.time.max(), 80)
     at = 0.5
@@ -354,7 +354,7 @@ def test_curves_of_scikit_survival_and_transposed_tables(model):
         drocox.audit(data, survival=curves.T, times=times)
 
 
-def test_curves_end_with_the_training_times(model):
+def test_times_beyond_the_survival_curves_are_refused(model):
     data, _ = model
     tree = RandomSurvivalForest(n_estimators=2, min_samples_leaf=50, random_state=0)
     curves = tree.fit(data.X, data.y).predict_survival_function(data.X)
@@ -400,7 +400,7 @@ def test_what_cannot_be_judged_is_refused(model):
 # Input --------------------------------------------------------------------------------------
 
 
-def test_wrong_input_is_named():
+def test_bad_input_is_refused_by_name():
     data, scores = simulated(n=50)
     with pytest.raises(TypeError, match="SurvivalData with groups"):
         drocox.audit(data.X, scores)
@@ -425,7 +425,7 @@ def test_wrong_input_is_named():
         drocox.audit(rare, scores)
 
 
-def test_wrong_training_parts_are_named():
+def test_bad_training_parts_are_refused_by_name():
     data, scores = simulated(n=50)
     fold = np.arange(50) % 3
     pair = (data, scores)
@@ -448,7 +448,7 @@ def test_eight_patients_are_enough():
         assert found.slices.empty and found.table["events"].iloc[0] == 5
 
 
-def test_numbers_beyond_all_measure():
+def test_huge_scores_leave_text_and_page_readable():
     data, scores = simulated(n=200)
     for factor in (1e3, 1e300):
         train = (data, scores)

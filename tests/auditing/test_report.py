@@ -83,7 +83,7 @@ def test_few_events_are_counted_and_not_judged():
     assert drocox.audit(one, scores).sentence.startswith("By one, nothing to compare")
 
 
-def test_scores_without_information():
+def test_scores_without_information_have_no_difference_beyond_noise():
     data, _ = simulated(n=100)
     found = drocox.audit(data, np.zeros(100))
     assert (found.table["c_index"] == 0.5).all() and (found.table["c_index_high"] == 0.5).all()
@@ -138,7 +138,7 @@ def load(name):
 
 
 @pytest.mark.parametrize("name", ["rossi", "lung", "whas500", "gbsg2", "veterans_lung_cancer"])
-def test_data_sets_of_other_packages(name):
+def test_every_group_with_enough_events_is_judged_on_well_known_data_sets(name):
     df, time, event, groups = load(name)
     data = drocox.SurvivalData.from_frame(df, time=time, event=event, groups=groups, name=name)
     half = np.arange(len(data)) % 2 == 0

@@ -105,7 +105,7 @@ def test_nothing_is_found_where_the_scores_say_all():
     assert alarms <= 1
 
 
-def test_descriptions_of_leaves():
+def test_a_found_group_is_described_by_its_features():
     data, scores = simulated(n=1500, minority=0.3, effects=(-0.8, -0.5, 0))
     X = data.X.rename(columns={"member": "arm=B", "a": "dose"})
     X.loc[::7, "dose"] = np.nan
@@ -113,7 +113,7 @@ def test_descriptions_of_leaves():
     assert names[0].startswith("arm=B") and not names.str.contains("0.5").any()
 
 
-def test_a_feature_in_odd_units_is_searched():
+def test_a_feature_in_units_of_any_size_is_searched():
     data, scores = simulated(n=800, minority=0.3, effects=(-0.8, -0.5, 0))
     X = data.X.assign(huge=1e39 * (1 + data.X["a"]), member=1e39 * data.X["member"])
     names = drocox.audit(replace(data, X=X), scores).slices["group"]

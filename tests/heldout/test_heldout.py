@@ -51,7 +51,7 @@ def tied(seed=1, n=40):
     )
 
 
-def test_calibration_with_and_without_each_patient():
+def test_calibration_without_each_patient_approximates_a_new_baseline():
     def loop(scores, time, event, members):
         at_risk = (time >= time[:, None]) @ np.exp(scores)  # at each patient's time
         expected = np.exp(scores) * ((time <= time[:, None]) @ (event / at_risk))

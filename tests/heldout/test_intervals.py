@@ -7,7 +7,7 @@ from scipy import stats
 from drocox.heldout.intervals import jackknife, simultaneous
 
 
-def test_critical_values():
+def test_critical_values_equal_theory_and_simulation():
     assert simultaneous(np.eye(1), 9)[0] == pytest.approx(stats.t.ppf(0.975, 9))
     assert simultaneous(4 * np.eye(1), 9)[1] == pytest.approx(2 * np.sqrt(2 / np.pi))
     for k in (2, 5):
