@@ -85,7 +85,7 @@ explore("ball", function (box) {
     sizes: [[width, height]],
     inputs: box.range("alpha", "<i>α</i>", 0, alphas.length - 1, 1, box.data.start),
     readout: [
-      key(dot(14, 6, 4, { stroke: "currentColor", ...styles.sharp }), "sharp disc"),
+      key(path("M1 6H27", styles.sharp), "sharp disc"),
       key(path("M1 6H27", styles.definition), "definition"),
       key(path("M1 6H27", styles.paper), "paper"),
       key(path("M4 3H24V9H4Z", styles.ceiling), "under the ceiling"),

@@ -66,7 +66,7 @@ explore("dual", function (box) {
       return (
         tag("rect", { ...above, style: "fill:" + colours[1] }) +
         tag("rect", { ...whole, fill: "none", stroke: "currentColor" }) +
-        text(bars.x(i), bars.bottom + 2.75 * em, (100 * q[i]).toFixed(0) + " %")
+        text(bars.x(i), bars.bottom + 2.75 * em, (100 * q[i]).toFixed(0))
       );
     });
     const water = { x: bars.left, y: level, width: bars.right - bars.left };
@@ -79,7 +79,7 @@ explore("dual", function (box) {
         opacity: "0.18",
       }) +
         bars.drawn("", "loss", names.map((name, i) => [i, name])) +
-        text((bars.left + bars.right) / 2, bars.bottom + 4.15 * em, "patient, weight") +
+        text((bars.left + bars.right) / 2, bars.bottom + 4.15 * em, "patient, weight in %") +
         drawn.join("") +
         path(bars.across(best, bars.right + 14), { "stroke-dasharray": "2 4", "stroke-width": "1.5" }) +
         text(bars.right + 17, bars.y(best) + 0.35 * em, "η*", { "text-anchor": "start" }) +
