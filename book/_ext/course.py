@@ -416,13 +416,14 @@ def right_answer(words):
         return ", ".join(name for name, value in zip(asked.labels, values, strict=True) if value)
     if "True or False" in words:
         return ", ".join(str(bool(value)) for value in values)
-    return ", ".join(three_digits(value) for value in values)
+    return ", ".join(map(printed, values))
 
 
-def three_digits(value):
-    """A number as written in an answer: whole, or with three digits."""
+def printed(value):
+    """A number as written in an answer: whole, or with three decimals, or more if it is small."""
     whole = abs(value - round(value)) < 1e-9
-    return (f"{value:.0f}" if whole else f"{value:#.3g}").replace("-", "−")
+    text = f"{value:.0f}" if whole else f"{value:.3f}" if abs(value) >= 0.1 else f"{value:#.3g}"
+    return text.replace("-", "−")
 
 
 def quiz_question(chapter, place, solved):
@@ -430,13 +431,13 @@ def quiz_question(chapter, place, solved):
     found = quiz(chapter)[int(place) - 1]
     text = rendered(found.text)
     if not found.choices:
-        right = f"<p><b>{found.right:.4g}</b></p>"
+        right = f"<p><b>{printed(found.right)}</b></p>"
         answer = right if solved else '<p class="number">Answer: <i></i></p>'
         return f'<section class="problem question">{text}{answer}</section>'
     items = []
     for letter, words in found.choices.items():
         mark = "☒" if solved and letter == found.right else "☐"
-        why = html.escape(found.shows.get(letter, "")) if solved else ""
+        why = f"No: {html.escape(found.shows[letter])}." if solved and letter in found.shows else ""
         items.append(f"<li>{mark} {rendered(words, inline=True)} <em>{why}</em></li>")
     return f'<section class="problem question">{text}<ul>{"".join(items)}</ul></section>'
 
@@ -467,7 +468,7 @@ def sheet(name, solved=False):
     points = points_of(text)
     if solved:
         problems = [f[0] for f in REFERENCE.finditer(text) if f[1] in {"exercise", "quiz"}]
-        text = "\n\n".join([f"# Solutions: {title(text)}", *problems, marks])
+        text = "\n\n".join([f"# {title(text).replace(':', ', solutions:', 1)}", *problems, marks])
     text = text.replace("{name}", NAME.format(points=points)).replace("{head}", head())
     parts = []
     for piece in re.split(r"^(\{(?:exercise|quiz|rows)\}`[^`]+`)$", text, flags=re.MULTILINE):
