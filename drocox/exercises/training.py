@@ -87,7 +87,7 @@ asks(
         "ad",
         {
             "a": "(a) has h_i and Y_i in it: is there a second patient?",
-            "b": "subtracting the log of a risk set's size does not take the others out of the loss",
+            "b": "subtracting log |R_i| does not take the others out of the loss",
             "c": "an estimated baseline is made of patients: of which, in each case?",
             "d": "what was fixed before these patients came does not tie them to each other",
             "e": "a pair has two patients",

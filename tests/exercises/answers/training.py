@@ -104,7 +104,7 @@ ANSWERS = {
     "dro-cox-valid": (
         "a, d",
         [
-            ("abd", "dividing"),
+            ("abd", "subtracting"),
             ("acd", "estimated baseline"),
             ("ade", "two patients"),
             ("a", "fixed before"),
