@@ -179,7 +179,7 @@ def test_names_are_accepted_in_any_case():
     assert method("cox_∩(keya)") == method("COX CAP KEYA") == "Cox_cap(Keya)"
     assert method("dro-cox-split") == "DRO-COX (SPLIT)"
     assert [method(name.swapcase()) for name in METHODS] == list(METHODS)
-    assert len({paper._plain(name) for name in METHODS}) == len(METHODS)
+    assert len({paper._spelling(name) for name in METHODS}) == len(METHODS)
 
 
 def test_names_known_before_slow_imports_equal_those_of_the_tables():

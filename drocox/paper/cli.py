@@ -35,19 +35,19 @@ NOTE = """% after a number: how many of the 120 resamples (three of ten repeats 
 verdict; below 90 % it is undecided. Detectable: difference seen with probability 80 %."""
 
 
-def _plain(name: str) -> str:
+def _spelling(name: str) -> str:
     """A name in lower case, without punctuation."""
     return "".join(filter(str.isalnum, name.lower().replace("∩", "cap")))
 
 
 def _name(kind: str, known: Iterable[str], **aliases: str) -> Callable[[str], str]:
     """A parser of names for argparse; its error for an unknown name lists the right ones."""
-    by_spelling = {_plain(name): name for name in known} | aliases
+    by_spelling = {_spelling(name): name for name in known} | aliases
 
     def read(text: str) -> str:
-        if _plain(text) in by_spelling:
-            return by_spelling[_plain(text)]
-        close = difflib.get_close_matches(_plain(text), by_spelling, 1)
+        if _spelling(text) in by_spelling:
+            return by_spelling[_spelling(text)]
+        close = difflib.get_close_matches(_spelling(text), by_spelling, 1)
         hint = f" did you mean {by_spelling[close[0]]!r}?" if close else ""
         choices = ", ".join(dict.fromkeys(by_spelling.values()))
         raise argparse.ArgumentTypeError(f"unknown {kind} {text!r};{hint} choose one of: {choices}")
