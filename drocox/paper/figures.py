@@ -53,6 +53,6 @@ def alpha_sensitivity(
             ax.errorbar(*values, **POINTS)
         ax.set_title(label, fontsize="medium")
     for ax in axes[1]:
-        ax.set_xlabel(r"$\alpha$ (smallest group protected)")
+        ax.set_xlabel(r"$\alpha$")
     axes[0, 0].legend()
     return figure
