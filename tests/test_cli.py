@@ -199,8 +199,10 @@ def test_sweep_passes_its_arguments_on(capsys, monkeypatch, tmp_path):
         (["--scheduler", "tcp://x"], {"jobs": -1, "scheduler": "tcp://x"}),
     ):
         out = printed(capsys, "sweep", *argv.split(), *workers, "--out", str(tmp_path))
-        assert got.pop() == (("corrected",), {**parts, **how, "out": tmp_path})
-        assert "trained 7 models" in out
+        assert got.pop() == (("corrected",), {**parts, **how, "out": tmp_path, "dry_run": False})
+        assert "trained: 7 models" in out
+    assert "missing: 7 models" in printed(capsys, "sweep", "--dry-run")
+    assert got.pop()[1]["dry_run"]
 
 
 def test_verify_fails_on_problems(capsys, monkeypatch, tmp_path):

@@ -47,7 +47,7 @@ def numbers_of_the_six():
     for died in (event, event | (SIX.index == "E"), event | (SIX.index == "B")):
         steps = [1 - (died & (time == t)).sum() / (time >= t).sum() for t in time[died]]
         found += [*np.cumprod(steps)]
-    for theta in (np.log(2), 0.0, -np.log(2)):
+    for theta in (np.log(2), 0.0, -np.log(2), -1.0):
         losses = drocox.cox_losses(torch.tensor(theta * x), time, event).numpy()
         found += [*losses, losses.sum(), losses.mean()]
     riskier = np.log(2) * (x + (SIX.index == "D"))  # D's hazard doubled
