@@ -59,9 +59,18 @@ def numbers_of_the_six():
         found += [*drocox.worst_case_weights(losses, alpha).numpy()]
         found += [drocox.dro_risk(losses, alpha)]
         found += [drocox.optimal_eta(losses, drocox.dual_constant(alpha))]
+    excess = (losses.numpy() - 0.291).clip(0)  # by hand, at the threshold for alpha = 0.35
+    rounded = (excess / excess.sum()).round(3)
+    found += [*excess, excess.sum(), 6 * (rounded**2).sum(), drocox.dual_constant(0.35) ** 2]
+    found += [1 / drocox.dual_constant(0.2, rule="paper") ** 2]
     at_risk = (time >= time[:, None]) * 2.0**x
     expected = event @ (at_risk / at_risk.sum(axis=1, keepdims=True))
-    found += [*expected, *(expected - event), 100 / drocox.dual_constant(0.1, rule="paper") ** 2]
+    found += [
+        *expected,
+        *(expected - event),
+        1 / 4 - 1,
+        100 / drocox.dual_constant(0.1, rule="paper") ** 2,
+    ]
     return {f"{abs(float(value)):.3f}" for value in found}
 
 
