@@ -35,6 +35,7 @@ preview: $(READY)  ## Build the pages from stored outputs, executing only chapte
 	DROCOX_OUTPUTS=preview $(BIN)/jupyter-book build . -W --keep-going
 
 check: lint  ## Lint, then run the quick tests of the package: for people at work on it
+	$(BIN)/python book/_ext/twins.py --check
 	$(PYTEST) -q -m "not slow" -n auto --dist worksteal tests \
 	  $(foreach name,$(OF_THE_BOOK),--ignore tests/test_$(name).py) $(ARGS)
 

@@ -176,7 +176,8 @@ def fill_cache(app):
                 keep(source, notebook)
                 missing.remove(source)
     if missing:
-        logger.info(f"executing {len(missing)} of {len(chapters)} chapters")
+        names = ", ".join(source.stem for source in missing)
+        logger.info(f"executing {len(missing)} of {len(chapters)} chapters: {names}")
     with ThreadPoolExecutor(min(os.cpu_count(), 8)) as pool:
         timeout = app.config.nb_execution_timeout
         jobs = {pool.submit(execute, source, timeout): source for source in missing}
@@ -207,7 +208,7 @@ def refresh_twins(app, exception):
         if notebook is None:  # it failed
             continue
         if not kept and twins.refresh(source, notebook):
-            logger.info(f"{twin.relative_to(ROOT)}: refreshed, it belongs into the same commit")
+            logger.info(f"{twin.relative_to(ROOT)}: refreshed, commit it with its chapter")
         target = Path(app.outdir, "_sources", twin.relative_to(ROOT))
         if target.parent.exists():
             shutil.copy(twin, target)

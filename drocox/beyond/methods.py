@@ -71,7 +71,7 @@ class Part:
 
     def features(self, method: str, attribute: str) -> np.ndarray:
         """The design matrix of a method."""
-        if METHODS[method].interactions:
+        if RIVALS[method].interactions:
             return by_group(self.X, self.members(attribute)[1:])
         return self.X
 
@@ -202,7 +202,7 @@ def _free(part: Part, X, alpha, members) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class Method:
+class Rival:
     """How a rival is fitted, and whether it is given the groups."""
 
     fit: Fit
@@ -222,31 +222,31 @@ STOPPED = "Cox stopped at equal c-index"
 CROSSED = "Cox with interactions"
 YEARS = "Cox, age in years"
 
-METHODS: Mapping[str, Method] = {
-    "Cox": Method(_exact, stable=True),
-    "shrunken Cox": Method(_exact, stable=True),
-    "ridge Cox": Method(_ridge, PENALTIES, stable=True),
-    "early-stopped Cox": Method(_stopped, STEPS),
-    STOPPED: Method(_stopped, FINE_STEPS),
-    CROSSED: Method(_SLIGHT, told=True, interactions=True, stable=True),
-    YEARS: Method(_exact, in_years=True, stable=True),
-    "group weights": Method(_weighted, WEIGHTS, told=True),
-    "group DRO": Method(_group_dro, told=True),
-    "group DRO by regret": Method(partial(_group_dro, regret=True), told=True),
-    "CVaR": Method(_cvar, ALPHAS),
-    "CVaR 0.5": Method(_cvar, (GENTLE,)),
-    "DRO-COX, sharp": Method(_exact, ALPHAS, stable=True),
-    "DRO-COX, sharp 0.5": Method(_exact, (GENTLE,), stable=True),
-    "DRO-COX": Method(_PAPER, ALPHAS, stable=True),
-    "DRO-COX, Adam": Method(_adam, ALPHAS),
-    "DRO-COX (SPLIT), sharp 0.5": Method(_SPLIT, (GENTLE,), stable=True),
-    "DRO-COX (SPLIT)": Method(partial(_SPLIT, rule="paper"), ALPHAS, stable=True),
-    "DRO-COX (SPLIT), Adam": Method(partial(_adam, split=True), ALPHAS),
-    "free baseline": Method(_free, FREE_ALPHAS),
-    "DRO-COX with interactions, sharp 0.5": Method(
+RIVALS: Mapping[str, Rival] = {
+    "Cox": Rival(_exact, stable=True),
+    "shrunken Cox": Rival(_exact, stable=True),
+    "ridge Cox": Rival(_ridge, PENALTIES, stable=True),
+    "early-stopped Cox": Rival(_stopped, STEPS),
+    STOPPED: Rival(_stopped, FINE_STEPS),
+    CROSSED: Rival(_SLIGHT, told=True, interactions=True, stable=True),
+    YEARS: Rival(_exact, in_years=True, stable=True),
+    "group weights": Rival(_weighted, WEIGHTS, told=True),
+    "group DRO": Rival(_group_dro, told=True),
+    "group DRO by regret": Rival(partial(_group_dro, regret=True), told=True),
+    "CVaR": Rival(_cvar, ALPHAS),
+    "CVaR 0.5": Rival(_cvar, (GENTLE,)),
+    "DRO-COX, sharp": Rival(_exact, ALPHAS, stable=True),
+    "DRO-COX, sharp 0.5": Rival(_exact, (GENTLE,), stable=True),
+    "DRO-COX": Rival(_PAPER, ALPHAS, stable=True),
+    "DRO-COX, Adam": Rival(_adam, ALPHAS),
+    "DRO-COX (SPLIT), sharp 0.5": Rival(_SPLIT, (GENTLE,), stable=True),
+    "DRO-COX (SPLIT)": Rival(partial(_SPLIT, rule="paper"), ALPHAS, stable=True),
+    "DRO-COX (SPLIT), Adam": Rival(partial(_adam, split=True), ALPHAS),
+    "free baseline": Rival(_free, FREE_ALPHAS),
+    "DRO-COX with interactions, sharp 0.5": Rival(
         _SLIGHT, (GENTLE,), told=True, interactions=True, stable=True, against=CROSSED
     ),
-    "DRO-COX, sharp 0.5, age in years": Method(
+    "DRO-COX, sharp 0.5, age in years": Rival(
         _exact, (GENTLE,), in_years=True, stable=True, against=YEARS
     ),
 }
@@ -254,7 +254,7 @@ METHODS: Mapping[str, Method] = {
 
 def fit(part: Part, method: str, setting: float, attribute: str) -> np.ndarray:
     """Coefficients of a method, computed once if they do not depend on the attribute."""
-    rival = METHODS[method]
+    rival = RIVALS[method]
     key = (method, setting, attribute if rival.told else None)
     if key not in part.fits:
         X = part.features(method, attribute)
@@ -268,7 +268,7 @@ def tune(inner: tuple[Part, Part], method: str, attribute: str) -> float:
     The exception is Cox stopped at equal c-index, which takes the number of steps whose validation
     c-index is nearest to that of DRO-COX.
     """
-    settings = METHODS[method].settings
+    settings = RIVALS[method].settings
     if len(settings) == 1:
         return settings[0]
     train, val = inner

@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 from drocox.beyond.described import found_groups
-from drocox.beyond.methods import IN_YEARS, METHODS, Fold, fit_tuned, prepared_folds
+from drocox.beyond.methods import IN_YEARS, RIVALS, Fold, fit_tuned, prepared_folds
 from drocox.beyond.weighted_gap import weighted_gap
 from drocox.evaluation import Judge
 from drocox.heldout import Estimate, HeldOut, expected_events
@@ -43,7 +43,7 @@ class Tested:
 def try_out(dataset: str, method: str) -> dict[str, Tested]:
     """Train and test a method on all folds; the result is by attribute."""
     tested = {attribute: Tested([], [], []) for attribute in ATTRIBUTES[dataset]}
-    for folds in prepared_folds(dataset, METHODS[method].in_years):
+    for folds in prepared_folds(dataset, RIVALS[method].in_years):
         parts = {attribute: [] for attribute in tested}
         for number, fold in enumerate(folds):
             known = {}  # by coefficients, which are the same for several attributes
@@ -184,7 +184,7 @@ def jobs() -> list[dict]:
     return [
         {"dataset": dataset, "method": name}
         for dataset in ATTRIBUTES
-        for name, method in METHODS.items()
+        for name, method in RIVALS.items()
         if not method.in_years or dataset in IN_YEARS
     ]
 
@@ -209,7 +209,7 @@ def rows(dataset: str, method: str) -> pd.DataFrame:
     The columns of :func:`compared`, ``against`` the named model; ``f_a``, ``ibs`` and ``spread`` of
     the scores (means of the ten folds); the ``chosen`` settings.
     """
-    against = METHODS[method].against
+    against = RIVALS[method].against
     theirs = results_of(dataset, against)
     out = []
     for attribute, (tested, ours) in results_of(dataset, method).items():
@@ -218,7 +218,7 @@ def rows(dataset: str, method: str) -> pd.DataFrame:
             "method": method,
             "against": against,
             "chosen": " ".join(tested.chosen),
-            "moved": 0.0 if METHODS[method].stable else np.nan,
+            "moved": 0.0 if RIVALS[method].stable else np.nan,
         }
         row |= compared(ours, theirs[attribute][1])
         of_folds = pd.DataFrame(tested.of_folds).mean()

@@ -19,7 +19,7 @@ import pandas as pd
 
 from drocox import _checks
 from drocox.beyond import STUDIES
-from drocox.beyond.methods import METHODS
+from drocox.beyond.methods import RIVALS
 from drocox.paper.store import DEFAULT, Store
 from drocox.paper.sweep import Plan, train_missing, verify_plan, writable
 
@@ -28,7 +28,7 @@ SAMPLE = {
     "protection": ["seer-1"],
     "groups": ["opposite-0.2-1000-1.0-1", "opposite-0.2-4000-3.0-1", "seer-1"],
     "censoring": ["opposite-1.0-1"],
-    "rivals": [f"seer-{method}" for method in METHODS],
+    "rivals": [f"seer-{method}" for method in RIVALS],
     "many": ["cancer"],
     "controls": ["permuted-cancer-0", "coverage-small-0"],
 }

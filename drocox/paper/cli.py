@@ -281,7 +281,7 @@ def add_commands(command: Callable[..., argparse.ArgumentParser]) -> None:
         **names("method", [*METHODS, *STUDIES], f"all; last {len(STUDIES)} with beyond"),
     )
     add("--repeats", nargs="+", choices=REPEATS, help="from 1 to 10 (default: all)", **number)
-    add("--dry-run", action="store_true", help="only count what is missing")
+    add("--dry-run", action="store_true", help="only list what is missing")
     add("--jobs", help="worker processes (default: one per core)", **number)
     add("--scheduler", metavar="ADDRESS", help="dask scheduler, e.g. tcp://host:8786")
     add("--out", **store)

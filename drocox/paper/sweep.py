@@ -38,6 +38,7 @@ COARSE = 1e-3  # where stability was not measured, on the kind of machine that m
 NEAR = 1e-6  # difference up to which recomputed metrics agree; relative where they exceed 1
 BAR = "{desc} {percentage:3.0f}%|{bar}| {elapsed} passed, {remaining} left"
 PACKAGES = ("numpy", "pandas", "scikit-learn", "scikit-survival", "survivors", "torch", "numba")
+LISTED = 10  # missing jobs that a dry run names
 PATIENTS = {"flc": 5.0, "support": 5.8, "seer": 2.6}  # in a training part, in thousands
 
 
@@ -190,12 +191,17 @@ def train_missing(
 
     When no job is missing any more, the parts are joined into one file. ``jobs`` is the number of
     worker processes, -1 for one per core; with the address of a dask ``scheduler`` its workers
-    decide how many jobs run at once. A ``dry_run`` only counts.
+    decide how many jobs run at once. A ``dry_run`` lists and counts them instead.
     """
     of = what.store
     wanted = what.jobs if some is None else some
     if dry_run:
-        return sum(len(job.keys()) for job in missing(wanted, _stored_rows(of)))
+        todo = missing(wanted, _stored_rows(of))
+        for job in todo[:LISTED]:
+            print(f"{of.name}: {job.name}")
+        if len(todo) > LISTED:
+            print(f"{of.name}: and {len(todo) - LISTED} more")
+        return sum(len(job.keys()) for job in todo)
     with only_writer(of.folder):
         todo = missing(wanted, _stored_rows(of))
         before = time.monotonic()
@@ -236,7 +242,7 @@ def sweep(
     progress : bool
         Whether to show a progress bar.
     dry_run : bool
-        Whether only to count the missing models.
+        Whether only to list and count what is missing.
     **some : sequences, optional
         ``datasets``, ``methods`` and ``repeats`` restrict the sweep; a method that the protocol
         lacks is refused.

@@ -306,8 +306,8 @@ def test_the_stored_rivals_are_whole():
     pairs = {(name, a) for name, attributes in ATTRIBUTES.items() for a in attributes}
     assert {tuple(key) for key in runs[["dataset", "attribute"]].to_numpy()} == pairs
     for (dataset, _), rows in runs.groupby(["dataset", "attribute"]):
-        missing = set(methods.METHODS) - set(rows["method"])
-        in_years = {name for name in methods.METHODS if "age in years" in name}
+        missing = set(methods.RIVALS) - set(rows["method"])
+        in_years = {name for name in methods.RIVALS if "age in years" in name}
         assert missing == (in_years if dataset == "flc" else set())
     # one model for all attributes has one c-index
     gentle = runs[(runs["method"] == "DRO-COX, sharp 0.5") & (runs["dataset"] == "support")]

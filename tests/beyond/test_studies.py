@@ -59,7 +59,7 @@ def test_jobs_have_unique_names():
         assert len({job.name for job in jobs}) == len(jobs)
     assert [job.job for job in run.jobs_of("protection", ["seer"], [1])] == ["seer-1"]
     assert len(protection.jobs()) == 30
-    assert len(rivals.jobs()) == 3 * len(methods.METHODS) - 2  # ages of FLC are in years
+    assert len(rivals.jobs()) == 3 * len(methods.RIVALS) - 2  # ages of FLC are in years
 
 
 def test_the_sample_of_every_study_has_all_its_methods():
