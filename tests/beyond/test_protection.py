@@ -4,6 +4,7 @@ import literal
 import numpy as np
 import pytest
 import torch
+from cohort import patients
 from scipy import optimize
 
 from drocox import dro_risk, dual_constant, risk_sets, worst_case_weights
@@ -11,15 +12,6 @@ from drocox.beyond.protection import nominal_alpha, protected_share
 from drocox.solver import minimise
 
 pytestmark = pytest.mark.slow  # of the study beyond the paper; `make check` is for the package
-
-
-def patients(n=40, d=2, seed=0):
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((n, d))
-    time = rng.integers(1, 25, n).astype(float)
-    event = rng.random(n) < 0.5
-    event[:2] = True, False
-    return X, time, event
 
 
 def ball(losses, c):

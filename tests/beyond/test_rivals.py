@@ -7,6 +7,7 @@ import literal
 import numpy as np
 import pandas as pd
 import pytest
+from cohort import patients
 from scipy import optimize
 
 from drocox import dual_constant, risk_sets
@@ -21,15 +22,6 @@ from drocox.paper.protocol import ATTRIBUTES
 from drocox.solver import minimise
 
 pytestmark = pytest.mark.slow  # of the study beyond the paper; `make check` is for the package
-
-
-def patients(n=40, d=2, seed=0):
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((n, d))
-    time = rng.integers(1, 25, n).astype(float)
-    event = rng.random(n) < 0.5
-    event[:2] = True, False
-    return X, time, event
 
 
 def part_of(X, time, event, codes):
