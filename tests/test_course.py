@@ -310,8 +310,9 @@ def test_the_third_session_runs():
     [
         ("session-1", "drocox_absent", False, "drocox could not be installed: download notebooks"),
         ("session-1", "numpy pandas_absent", True, "run once:   pip install pandas_absent"),
-        ("session-3", "drocox torch_absent", True, "run once:   pip install torch_absent"),
-        ("cox-loss", "drocox lifelines_absent", True, "run once:   pip install lifelines_absent"),
+        ("session-3", "drocox torch_absent", True, 'run once:   pip install "drocox-9.whl"'),
+        ("cox-loss", "lifelines_absent", True, 'pip install "drocox-9.whl[notebooks]"'),
+        ("session-1", "a_folder", True, "run once:   pip install a_folder"),
     ],
 )
 def test_a_missing_package_is_one_sentence_below_every_cell(
@@ -321,6 +322,7 @@ def test_a_missing_package_is_one_sentence_below_every_cell(
     monkeypatch.chdir(tmp_path)
     if wheel:
         (tmp_path / "drocox-9.whl").touch()
+    (tmp_path / "a_folder").mkdir()
     notebook = course.session(name) if name in course.SESSIONS else course.student(COX_LOSS)
     code = re.sub('(?<=needed = ")[^"]*', needed, notebook.cells[0].source)
     code = code.replace("subprocess.run(command, capture_output=True)", "assert package in command")

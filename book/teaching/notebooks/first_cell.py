@@ -11,7 +11,10 @@ package = wheels[0] + "$extra" if wheels else "drocox$extra @ git+https://github
 
 def missing():
     importlib.invalidate_caches()
-    return [name for name in needed if importlib.util.find_spec(name) is None]
+    found = {name: importlib.util.find_spec(name) for name in needed}
+    return [
+        name for name in needed if not (found[name] and found[name].origin)
+    ]  # not a mere folder
 
 
 if missing():
@@ -22,7 +25,8 @@ if not missing():
     advice = ""
 elif wheels:
     names = [package if name == "drocox" else name for name in missing()]
-    advice = f"Packages are missing. With a network, run once:   pip install {' '.join(names)}"
+    what = " ".join(names) if "$options" else f'"{package}"'
+    advice = f"Packages are missing. With a network, run once:   pip install {what}"
 else:
     advice = (
         "drocox could not be installed: download notebooks.zip from the page of the course, "
