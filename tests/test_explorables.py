@@ -283,8 +283,9 @@ def test_the_water_level_shows_the_packages_risk_and_weights(water, alpha):
         assert shown["mean"] == f"{q @ LOSSES:.3f}"
         assert shown["used"] == f"{100 * 6 * (q**2).sum() / c**2:.1f}\u00a0%"
         assert ("raise" in shown["verdict"]) == (eta < best)
-        percents = [f"{100 * share:.0f} %" for share in sorted(q, reverse=True)]
-        assert [text for text in water.texts() if re.fullmatch(r"\d+ %", text)][:6] == percents
+        texts = water.texts()
+        weights = texts[texts.index("patient, weight in %") + 1 :][:6]
+        assert weights == [f"{100 * share:.0f}" for share in sorted(q, reverse=True)]
 
 
 def test_eta_star_is_reached_exactly_by_the_keyboard(water):
