@@ -6,7 +6,7 @@ r"""Sphinx extension: the course, written into the site beside the book, as ``co
     notebooks/session-1/ …              notebooks of the sessions, from book/teaching/notebooks/
     notebooks/X/                        chapter X for students: stubs and checks, no solutions
     notebooks.zip                       all notebooks, with the package as a wheel beside them
-    course.zip                          all of it, for a room without a network
+    course.zip                          decks and sheets, for a room without a network
 
 Sources are Markdown. What the book has is not written again but fetched by a reference:
 
