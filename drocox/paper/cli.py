@@ -96,7 +96,7 @@ def _sweep(args) -> bool | None:
 
         count = f"{sweep.sweep(args.protocol, **how)} models"
     if args.dry_run:
-        print(f"missing: {count}, which the same command without --dry-run would train")
+        print(f"missing: {count}; run the command without --dry-run to train them")
     else:
         print(f"trained: {count}; nothing of this is missing now")
 
