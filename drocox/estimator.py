@@ -304,8 +304,9 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
             ignored. For ``alpha`` below 1 the scale matters, since the loss of an event,
             :math:`\log \sum_{j \in R_i} w_j e^{f_j} - f_i`, grows with it while that of a censored
             patient stays 0: divide weights that are not counts by their mean. Not with ``split``.
-            strata : array of shape (n_samples,), optional Label of each patient's stratum. Patients
-            are compared within their stratum only, and each stratum has its own baseline hazard.
+        strata : array of shape (n_samples,), optional
+            Label of each patient's stratum. Patients are compared within their stratum only, and
+            each stratum has its own baseline hazard.
 
         Returns
         -------

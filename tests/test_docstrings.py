@@ -43,6 +43,30 @@ def test_parameters_and_returns_are_described(name):
             assert "Returns\n-------" in text
 
 
+def entries(text):
+    """Names that have an entry of their own in the section of parameters."""
+    section = re.search(r"Parameters\n-+\n(.*?)(?=\n\w+\n---|\Z)", text, re.DOTALL)[1]
+    heads = [line.partition(" : ")[0] for line in section.splitlines() if line[:1].strip()]
+    return {name.strip(" *") for head in heads for name in head.split(",")}
+
+
+METHODS = [
+    (name, method)
+    for name in LISTED
+    if inspect.isclass(resolve_name(name))
+    for method, member in sorted(vars(resolve_name(name)).items())
+    if inspect.isfunction(member) and not method.startswith("_")
+    if "Parameters\n" in (inspect.getdoc(member) or "")
+]
+
+
+@pytest.mark.parametrize(("name", "method"), METHODS)
+def test_every_parameter_of_a_method_has_an_entry(name, method):
+    member = getattr(resolve_name(name), method)
+    described = entries(inspect.getdoc(member))
+    assert {*inspect.signature(member).parameters} - {"self"} <= described
+
+
 def test_every_public_name_has_a_place_in_the_reference():
     for name in sorted(drocox.__all__):
         module = getattr(drocox, name)

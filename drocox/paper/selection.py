@@ -40,9 +40,7 @@ class Rule:
     """
 
     words: str
-    metric: str = (
-        "ci_percent"  # the metric that is minimised; "c_index": the largest wins, without a bar
-    )
+    metric: str = "ci_percent"  # minimised; "c_index" instead: the largest wins, without a bar
     part: str = "val"  # the part whose metrics decide: "val" or "test"
     decimals: int | None = None  # of the rounded metric; ties then go to the smaller setting
     learning_rate: float | None = None  # configurations are restricted to it
@@ -174,9 +172,8 @@ def select(rows: pd.DataFrame, plain: pd.DataFrame, rule: str) -> pd.DataFrame:
     method = rows["method"].iloc[0]
     wanted = [chosen_by.learning_rate, chosen_by.alpha]
     if chosen_by.named:
-        wanted = NAMED.get(method, {}).get(
-            rows["dataset"].iloc[0], [np.nan, np.nan]
-        )  # no run has it
+        nothing = [np.nan, np.nan]  # no run has it
+        wanted = NAMED.get(method, {}).get(rows["dataset"].iloc[0], nothing)
     allowed = np.isin(rows["repeat"], plain["repeat"].unique())
     if "protocol" in rows:
         allowed &= (rows["protocol"].to_numpy() == "forensic") == chosen_by.forensic
