@@ -205,7 +205,7 @@ def choose_alpha(
 
     This shows what tuning would do; it is not advised. The smallest of several noisy imparities is
     small by chance, and on the book's 27 data sets the rule, with the paper's constant, cost
-    accuracy and closed no gap.
+    accuracy and on average closed no gap.
 
     Pairs are formed within a fold, and each group's concordance fraction is averaged over the folds
     before groups are compared: the mean of the folds' own imparities would be mostly noise.

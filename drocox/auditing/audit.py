@@ -78,9 +78,9 @@ class Audit:
         compared with everybody.
     imparity : DataFrame
         The same for concordance by Algorithm B.1, whose rules for ties in time can make a
-        difference of their own; and ``noise_floor``, the difference that a model without any shows
-        on average in the most striking of the attribute's pairs, on as many patients as this pair
-        has.
+        difference of their own; and ``noise_floor``, the absolute difference that the attribute's
+        most striking pair would show on average by chance, on as many patients as this pair has,
+        if the model had the same concordance in all groups.
     slices : DataFrame
         The same for the worst groups that a search found, the worst first, judged on patients who
         took no part in it and compared with others who have like scores.
@@ -91,7 +91,7 @@ class Audit:
     familywise : bool
         Whether the intervals of differences hold for all attributes at once.
     smallest : int
-        Groups with fewer patients are not shown.
+        Groups with fewer patients, events or patients without an event are not shown.
     """
 
     name: str
@@ -249,9 +249,9 @@ class Audit:
     def plot(self) -> object:
         """Draw c-index and calibration (or slope) of every group, with intervals.
 
-        Of more than six groups of an attribute it is a funnel: the c-index by the number of
-        events, around everybody's, with limits that hold 95 % of the groups by chance, and others
-        that hold all of them. Returns a matplotlib Figure.
+        For an attribute with more than six groups it draws a funnel plot: the c-index by the number
+        of events, around everybody's, with limits that hold 95 % of the groups by chance, and
+        others that hold all of them. Returns a matplotlib Figure.
         """
         import matplotlib.pyplot as plt  # here: it chooses a backend, and only plots need one
 
@@ -503,11 +503,11 @@ def audit(
     ``c_index`` is Harrell's, among the group's own patients, and ``uno_c`` the same weighted for
     censoring, up to the horizon. ``concordance`` is the fraction of Algorithm B.1, the group's
     patients compared with everybody; its differences between groups make up concordance imparity.
-    ``calibration`` is observed by expected events,
+    ``calibration`` is observed / expected events,
 
     .. math:: \sum_{i \in g} \delta_i \Big/ \sum_{i \in g} \hat H_i(Y_i)
 
-    (for survival at a single time, observed by predicted risk), ``slope`` the coefficient of a Cox
+    (for survival at a single time, observed / predicted risk), ``slope`` the coefficient of a Cox
     regression on the log-hazards, and ``mean_risk`` the geometric mean of the hazards relative to
     everybody's. Up to the horizon, ``risk_observed`` is Kaplan and Meier's risk,
     ``risk_predicted`` the mean prediction, ``auc`` and ``brier`` compare the two patient by
@@ -551,9 +551,10 @@ def audit(
         differences, nor how large the groups are that a search found.
     familywise : bool
         Whether the intervals of differences hold for all attributes at once. Those of c-index and
-        calibration, which the sentence is about, then hold together: where no group differs, 5 %
-        of all audits say that one does. Those of any other measure hold among themselves.
-        Otherwise intervals hold for the groups of one attribute and one measure.
+        calibration, which the sentence is about, then hold together: where no group differs, they
+        say of a named group that it does in 5 % of all audits. Those of any other measure hold
+        among themselves, as do those of groups that the search found. Otherwise intervals hold for
+        the groups of one attribute and one measure.
 
     Returns
     -------

@@ -91,7 +91,7 @@ def add_audit(command: Callable) -> None:
         type=int,
         default=0,
         metavar="N",
-        help="hide groups with fewer patients or events, as in --smallest 10",
+        help="hide groups with fewer patients, events, or patients without an event: --smallest 10",
     )
     add(
         "--familywise",

@@ -141,7 +141,7 @@ def _calibration(
     rows: pd.DataFrame, of_groups: pd.DataFrame, everybody: pd.Series, of_risks: bool
 ) -> str:
     row = _most_striking(rows)
-    what = "Observed by predicted risk" if of_risks else "Observed by expected events"
+    what = "Observed / predicted risk" if of_risks else "Observed / expected events"
     more = _value(row["group"], "calibration", of_groups, everybody)
     fewer = _value(row["versus"], "calibration", of_groups, everybody)
     low, high = _ends(row, 2)

@@ -118,7 +118,7 @@ def estimates_of(held_out: HeldOut, codes: np.ndarray, worst: np.ndarray) -> dic
     group g, ``cf_g``, its concordance with everybody, and ``own_g`` and ``uno_g``, c-indices among
     its members; ``ci``, the second ``cf`` minus the first, and ``ci_weighted``, the same with
     censoring weights; ``worst``, the concordance of the worst group. ``slope`` of calibration,
-    ``slope_g``, and ``oe_g``, observed by expected events, are ratios.
+    ``slope_g``, and ``oe_g``, observed / expected events, are ratios.
     """
     everybody = np.full(len(codes), True)
     first = held_out.concordance(codes == 0)
