@@ -6,7 +6,6 @@ READY  := $(VENV)/.ready
 PYTHON ?= python3.11 python3.12 python3.13 python3.14 python3
 PORT   ?= 8000
 ARGS   ?=
-NBVAL  ?= --nbval
 # tests at a time: as many as two cores; what waits for a browser leaves its core to it
 JOBS   ?= 2
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest  # a core for each test, not all for all
@@ -40,7 +39,7 @@ check: lint  ## Lint, then run the quick tests of the package: for people at wor
 	  $(foreach name,$(OF_THE_BOOK),--ignore tests/test_$(name).py) $(ARGS)
 
 test: lint  ## Lint, then run all tests and re-execute all notebooks (ARGS="-k dual" for some)
-	$(PYTEST) $(NBVAL) --nbval-current-env --nbval-cell-timeout=300 \
+	$(PYTEST) --nbval --nbval-current-env --nbval-cell-timeout=300 \
 	  -n $(JOBS) --dist loadfile --no-loadscope-reorder tests book $(ARGS)
 
 lab: $(VENV)/.lab  ## Open the chapters as notebooks in JupyterLab (installed the first time)

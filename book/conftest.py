@@ -42,8 +42,7 @@ def pytest_collect_file(file_path, parent):
 def pytest_runtest_setup(item):
     if item.path.suffix == ".ipynb":
         item.user_properties += zip(KINDS, compared(item), strict=True)
-    # nbval compares no metadata, where variants of figures for phones are: none are drawn
-    with mock.patch.dict(os.environ, kernel_environment() | {"DROCOX_NARROW": ""}):
+    with mock.patch.dict(os.environ, kernel_environment()):
         return (yield)
 
 

@@ -157,7 +157,7 @@ def cross_fit(data: SurvivalData, model=None, *, folds: int = 5, seed: int = 0, 
         X, X_out = scaled_features(part, data.subset(fold == k))
         fitted = clone(model, safe=False).fit(X, part.y)  # of anything with fit and predict
         # with recalibration the log-hazards of the survival curves are slope_ times the scores
-        slope = getattr(fitted, "slope_", 1.0) if isinstance(fitted, DROCox) else 1.0
+        slope = fitted.slope_ if isinstance(fitted, DROCox) else 1.0
         scores[fold == k] = slope * fitted.predict(X_out)
         curves = curves and _gives_curves(fitted, X_out)
         if curves:

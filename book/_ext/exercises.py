@@ -113,14 +113,9 @@ def write_field(translator, node):
     raise nodes.SkipNode
 
 
-def leave_out(translator, node):
-    """Write nothing: output other than HTML has no forms."""
-    raise nodes.SkipNode
-
-
 def setup(app):
     """Called by Sphinx."""
-    app.add_node(Field, html=(write_field, None), latex=(leave_out, None), text=(leave_out, None))
+    app.add_node(Field, html=(write_field, None))
     app.add_directive("quiz", Quiz)
     app.connect("doctree-read", add_fields)
     app.connect("html-page-context", add_script)

@@ -26,9 +26,9 @@ from drocox import exercises
 
 ROOT = Path(__file__).resolve().parents[2]
 BOXES = ("admonition", "note", "tip", "hint", "warning", "important", "seealso", "dropdown")
-KINDS = {"exercise-start": "Exercise", "figure": "Fig.", "glue:figure": "Fig."}
+KINDS = {"exercise-start": "Exercise"}
 SOLUTION = "#### Solution"
-HIDDEN = {"remove-cell", "remove-input", "hide-cell", "hide-input"}
+HIDDEN = {"remove-cell", "hide-cell", "hide-input"}
 # A span of code, alone or as the text of a role; words with a class; the target of a link.
 SPAN = re.compile(r"(?:\{([\w:.-]+)\})?(`+)(?!`)(.+?)(?<!`)\2(?!`)", re.DOTALL)
 CLASSED = re.compile(r"\[([^][]*)\]\{\.([\w-]+)\}")
@@ -68,15 +68,15 @@ def read(source):
 
 
 @functools.lru_cache
-def pages(root=ROOT):
+def pages():
     """The pages of the table of contents with their chapter numbers, "" for unnumbered ones."""
-    toc = yaml.safe_load((root / "_toc.yml").read_text(encoding="utf8"))
-    found = {root / f"{toc['root']}.md": ""}
+    toc = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf8"))
+    found = {ROOT / f"{toc['root']}.md": ""}
     chapter = 0
     for part in toc["parts"]:
         for entry in part["chapters"]:
             chapter += "numbered" in part
-            found[root / f"{entry['file']}.md"] = str(chapter) if "numbered" in part else ""
+            found[ROOT / f"{entry['file']}.md"] = str(chapter) if "numbered" in part else ""
     return found
 
 
@@ -101,8 +101,8 @@ def directive(token):
 
 def blocks(text):
     """Blocks other than running text: directives, code, formulas, targets, comments, HTML."""
-    kinds = {"fence", "colon_fence", "code_block", "math_block", "math_block_label", "amsmath"}
-    kinds |= {"myst_target", "myst_line_comment", "attrs_block", "html_block"}
+    kinds = {"fence", "colon_fence", "code_block", "math_block", "math_block_label"}
+    kinds |= {"myst_target", "myst_line_comment", "html_block"}
     return [token for token in parser().parse(text) if token.type in kinds]
 
 
@@ -123,11 +123,11 @@ def numbered(text):
 
 
 @functools.lru_cache
-def labels(root=ROOT):
+def labels():
     """``{label: (name as on the site, page)}`` for everything that can be referred to."""
     found = {}
     without_number = collections.Counter()  # the site counts on over pages without a number
-    for page, chapter in pages(root).items():
+    for page, chapter in pages().items():
         counts = collections.Counter() if chapter else without_number
         for cell in read(page).cells:
             figure = cell.metadata.get("mystnb", {}).get("figure")
@@ -141,11 +141,11 @@ def labels(root=ROOT):
 
 
 @functools.lru_cache
-def targets(root=ROOT):
+def targets():
     """``{label: page}`` for places in the text that are marked as ``(label)=``."""
     return {
         label: page
-        for page in pages(root)
+        for page in pages()
         for label in re.findall(r"^\(([\w-]+)\)=$", page.read_text(encoding="utf8"), re.MULTILINE)
     }
 
@@ -158,10 +158,10 @@ def base():
 
 
 @functools.lru_cache
-def citations(root=ROOT):
+def citations():
     """``{key: (authors, year, address)}`` of the bibliography."""
     found = {}
-    for key, entry in parse_file(str(root / "book" / "references.bib")).entries.items():
+    for key, entry in parse_file(str(ROOT / "book" / "references.bib")).entries.items():
         names = [" ".join(map(str, each.rich_last_names)) for each in entry.persons["author"]]
         authors = f"{names[0]} et al." if len(names) > 2 else " and ".join(names)
         fields = entry.fields
@@ -185,10 +185,9 @@ def values(notebook):
 class Page:
     """Translator of the Markdown of one page, with the values that its code has glued."""
 
-    def __init__(self, source, values, root=ROOT):
+    def __init__(self, source, values):
         self.source = source
         self.values = values
-        self.root = root
 
     def markdown(self, text):
         """Plain Markdown for a piece of the page."""
@@ -208,7 +207,7 @@ class Page:
 
     def block(self, token, text):
         """One block, given as a token and as its text, both without indentation."""
-        if token.type in {"myst_target", "myst_line_comment", "attrs_block"}:
+        if token.type in {"myst_target", "myst_line_comment"}:
             return ""
         if token.type == "math_block_label":
             name, _ = self.label(token.info)
@@ -221,8 +220,6 @@ class Page:
         kind = box.name.removeprefix("prf:")
         if box.name == "glue":
             return self.glued(box.argument)
-        if box.name in {"figure", "glue:figure"}:
-            return self.picture(box)
         if box.name in {"exercise-end", "solution-end"}:
             return ""
         if box.name == "quiz":
@@ -250,22 +247,13 @@ class Page:
         raise Untranslated(f"{self.source.name}: no plain form of the directive {{{box.name}}}")
 
     def glued(self, name):
-        """A table as HTML with its marks written out, else text."""
-        data = self.value(name)
-        if "text/html" not in data:
-            return self.text(name)
-        table = re.sub(r"<style.*?</style>\s*", "", data["text/html"], flags=re.DOTALL)
+        """A table as HTML with its marks written out."""
+        html = self.value(name)["text/html"]
+        table = re.sub(r"<style.*?</style>\s*", "", html, flags=re.DOTALL)
         table = re.sub(r' data-csv="[^"]*"', "", table)
         table = re.sub(r'(<td class="[^"]*best[^"]*">)([^<]+)', r"\1<b>\2</b>", table)
         mark = ' style="background-color:#cde8d5;color:#000"'
         return re.sub(r'(<td class="[^"]*win[^"]*")', rf"\1{mark}", table).strip()
-
-    def picture(self, box):
-        """Picture and caption; a picture that a cell has glued is below that cell already."""
-        caption = self.caption(box.options.get("name"), box.body)
-        if box.name == "glue:figure":
-            return caption
-        return f"![{box.options.get('alt', '')}]({box.argument})\n\n{caption}"
 
     def caption(self, label, text):
         """Number and caption of a figure."""
@@ -295,9 +283,9 @@ class Page:
 
     def label(self, label):
         """Name and page of a labelled element."""
-        if label not in labels(self.root):
+        if label not in labels():
             raise Untranslated(f"{self.source.name}: nothing in the book has the label {label!r}")
-        return labels(self.root)[label]
+        return labels()[label]
 
     def value(self, name):
         """The value that the code has glued under a name."""
@@ -313,7 +301,7 @@ class Page:
     def citation(self, role, keys):
         cited = []
         for key in keys.split(","):
-            authors, year, link = citations(self.root)[key.strip()]
+            authors, year, link = citations()[key.strip()]
             words = f"{authors} ({year})" if role == "cite:t" else f"{authors}, {year}"
             cited.append(f"[{words}]({link})" if link else words)
         return ", ".join(cited) if role == "cite:t" else f"({'; '.join(cited)})"
@@ -322,14 +310,14 @@ class Page:
         """The target of a link: the notebook of a page that has one, a heading as Jupyter says."""
         if target.startswith("course:"):
             return f"{base()}course/{target.removeprefix('course:')}"
-        if target in targets(self.root):
-            return self.relative(targets(self.root)[target])
+        if target in targets():
+            return self.relative(targets()[target])
         path, _, anchor = target.partition("#")
         if not path and anchor:
             slugs = {slug(title): title for title in headings(self.source)}
             return "#" + slugs.get(anchor, anchor).replace(" ", "-")
         page = Path(os.path.normpath(self.source.parent / path))
-        return self.relative(page) if page in pages(self.root) else target
+        return self.relative(page) if page in pages(ROOT) else target
 
     def relative(self, page):
         target = page.with_suffix(".ipynb") if has_code(page) else page
@@ -369,7 +357,7 @@ def quote(text):
     return "\n".join(f"> {line}".rstrip() for line in text.split("\n"))
 
 
-def cells(notebook, source, values, root=ROOT):
+def cells(notebook, source, values):
     """The cells of a page in plain Markdown, those with code unchanged.
 
     Exercises begin cells of their own. The heading of a solution is a cell, too, and JupyterLab
@@ -384,12 +372,12 @@ def cells(notebook, source, values, root=ROOT):
             done.append(cell)
             figure = cell.metadata.get("mystnb", {}).get("figure")
             if figure:
-                text = Page(source, values, root).caption(figure.name, figure.caption)
+                text = Page(source, values).caption(figure.name, figure.caption)
                 done.append(nbformat.v4.new_markdown_cell(text))
             continue
         starts = re.split(r"^(?=```\{(?:exercise|solution)-start\})", cell.source, flags=re.M)
         for piece in starts:
-            text = Page(source, values, root).markdown(piece)
+            text = Page(source, values).markdown(piece)
             if LEFT.search(re.sub(r"```.*?```|`[^`]*`", "`code`", text, flags=re.DOTALL)):
                 raise Untranslated(f"{source.name}: markup of the book is left in\n{text}")
             if text.startswith(SOLUTION):

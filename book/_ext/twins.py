@@ -72,7 +72,7 @@ def outputs(source):
     return [cell.outputs for cell in cells]
 
 
-def skeleton(source, outputs, root=ROOT):
+def skeleton(source, outputs):
     """The twin of a chapter with these outputs, from which the numbers in its text are taken."""
     twin = read(source)
     for cell, cell_outputs in zip(code_cells(twin), outputs, strict=True):
@@ -81,7 +81,7 @@ def skeleton(source, outputs, root=ROOT):
     twin.nbformat_minor = 5
     twin.metadata = nbformat.from_dict(METADATA | {"drocox": {"platform": here()}})
     first = nbformat.v4.new_code_cell(COLAB.strip(), metadata={"jupyter": {"source_hidden": True}})
-    twin.cells = [first, *plain.cells(twin, source, plain.values(twin), root)]
+    twin.cells = [first, *plain.cells(twin, source, plain.values(twin))]
     seen = {}
     for cell in twin.cells:
         name = hashlib.sha256(f"{cell.cell_type}\n{cell.source}".encode()).hexdigest()[:10]

@@ -63,7 +63,7 @@
     }
   }
 
-  // What is said of numbers; drocox.exercises._answers.Question.judge does the same.
+  // What is said of numbers; drocox.exercises._answers.Question.grade does the same.
   function judge(question, numbers) {
     if (!numbers.every(Number.isFinite)) return question.notFinite;
     const near = (given, values) => values === null || values.some(([value, off]) => Math.abs(given - value) <= off);

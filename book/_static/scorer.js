@@ -20,7 +20,7 @@ var Scorer = {
 // Excerpts come from the text of a page: no buttons, no code, no boxes of goals, and each formula once.
 const NOT_TOLD = [
   ".headerlink", "script", "style", "details", "nav", ".goals", ".csv", ".cell_input", ".katex-html", "annotation",
-  ".toggle-button", ".caption-number", ".gap-panel", "table", ".sd-tab-set > label",
+  ".toggle-button", ".caption-number", "table", ".sd-tab-set > label",
 ];
 document.addEventListener("DOMContentLoaded", () => {
   if (typeof Search === "undefined") return;

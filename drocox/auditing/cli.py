@@ -199,7 +199,7 @@ def _complete(df, args, kind: str):
         column(df, name, "--drop")
     gaps = df[list(wanted)].isna()
     gaps = gaps.loc[:, gaps.any()]
-    if gaps.empty or not gaps.any(axis=None):
+    if gaps.empty:
         return df, f"{len(df):,} read, all of them used"
     if args.missing != "drop":
         columns.refuse_missing(gaps, wanted)

@@ -79,13 +79,13 @@ class Mean(NamedTuple):
     high: float
 
 
-def equal_weights(runs: pd.DataFrame, column: str, setting: Setting = DRO) -> Mean:
+def equal_weights(runs: pd.DataFrame, column: str) -> Mean:
     """The mean effect when every data set counts the same, by Student's t over data sets.
 
     It was added after the results were known: where two models nearly agree, standard errors are
     small, and such data sets have the largest weights in :func:`pooled`.
     """
-    effect = effects(runs, column, setting)["effect"]
+    effect = effects(runs, column)["effect"]
     k = len(effect)
     half = stats.t.ppf(0.975, k - 1) * effect.std(ddof=1) / np.sqrt(k)
     return Mean(effect.mean(), effect.mean() - half, effect.mean() + half)
@@ -152,17 +152,17 @@ def claims(runs: pd.DataFrame) -> Claims:
     )
 
 
-def share_of_gap(runs: pd.DataFrame, setting: Setting = DRO) -> Share:
-    """The share of Cox's gaps by sex and age that a model closes."""
-    rows = of_model(runs, setting)
+def share_of_gap(runs: pd.DataFrame) -> Share:
+    """The share of Cox's gaps by sex and age that gentle DRO-COX closes."""
+    rows = of_model(runs)
     counts = rows["dataset"].isin(list(REGISTERED["included"])) & rows["attribute"].isin(PRIMARY)
     sums = rows[counts].groupby("dataset")[["product_cox", "product"]].sum()
     return share_closed(sums["product_cox"], sums["product"])
 
 
-def by_attribute(runs: pd.DataFrame, setting: Setting = DRO) -> pd.DataFrame:
+def by_attribute(runs: pd.DataFrame) -> pd.DataFrame:
     """Closing and guard of each attribute alone, pooled where enough data sets have it."""
-    rows = of_model(runs, setting)
+    rows = of_model(runs)
     rows = rows[rows["dataset"].isin(list(REGISTERED["included"]))]
     table = {}
     for attribute in ATTRIBUTES:

@@ -18,13 +18,13 @@ from drocox.dro import dual_constant
 from drocox.solver import minimise
 
 
-def free_baseline(X, time, event, alpha: float, *, rule="sharp", n_iter=3000) -> tuple:
+def free_baseline(X, time, event, alpha: float, *, n_iter=3000) -> tuple:
     """Minimise the DRO risk of the full loss over coefficients and hazards, by L-BFGS.
 
     Returns the coefficients, the risk, and a bound below which no coefficients and hazards can go.
     """
     n, d = X.shape
-    c = np.array([dual_constant(alpha, rule=rule)])
+    c = np.array([dual_constant(alpha, rule="sharp")])
     times, own = np.unique(time[event], return_inverse=True)
     seen = np.searchsorted(times, time, side="right")  # event times up to each patient's own
     ones = np.ones(n)

@@ -21,7 +21,7 @@ from drocox import _checks
 from drocox.beyond import STUDIES
 from drocox.beyond.methods import RIVALS
 from drocox.paper.store import DEFAULT, Store
-from drocox.paper.sweep import Plan, train_missing, verify_plan, writable
+from drocox.paper.sweep import Plan, train_missing, writable
 
 # Jobs to train again in order to verify a study: the cheapest that have all its methods.
 SAMPLE = {
@@ -127,11 +127,3 @@ def sweep(
     return sum(
         train_missing(plan(name, folder), some, **how) for name, some in wanted.items() if some
     )
-
-
-def verify(
-    *, out: Path | None = None, jobs: int = -1, methods: Sequence[str] = STUDIES
-) -> list[str]:
-    """Problems of the stores of studies, as in :func:`drocox.paper.sweep.verify`."""
-    verdicts = {name: verify_plan(plan(name, out), jobs=jobs) for name in methods}
-    return [f"{name}: {line}" for name, verdict in verdicts.items() for line in verdict.problems]

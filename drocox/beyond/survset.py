@@ -73,7 +73,6 @@ class DataSet:
     sex: np.ndarray | None  # 1 = women, 0 = men, NaN = unknown; None: no such column, or one sex
     age: np.ndarray | None  # NaN = unknown
     race: np.ndarray | None  # 1 = the most frequent, 0 = the others, NaN = unknown
-    race_label: str | None  # what the most frequent is called
     covariates: pd.DataFrame  # numbers, and factors as text with their levels pooled
 
     @cached_property
@@ -199,10 +198,8 @@ def load(name: str) -> DataSet:
     if age is not None:
         age = age.to_numpy()
     race = _labels(name, "race")
-    race_label = None
     if race is not None:
-        race_label = str(race.value_counts().index[0])
-        race = (race == race_label).astype(float).mask(race.isna()).to_numpy()
+        race = (race == race.value_counts().index[0]).astype(float).mask(race.isna()).to_numpy()
     return DataSet(
         name=name,
         X=_encode(covariates),
@@ -211,7 +208,6 @@ def load(name: str) -> DataSet:
         sex=sex,
         age=age,
         race=race,
-        race_label=race_label,
         covariates=covariates,
     )
 
@@ -297,26 +293,3 @@ def flow() -> pd.DataFrame:
     where a data set left earlier.
     """
     return _flow().copy()
-
-
-def included() -> list[str]:
-    """Sorted names of the data sets that pass all rules, without FLC and SUPPORT."""
-    steps = _flow()["step"]
-    return sorted(steps.index[steps == "included"])
-
-
-def flow_counts() -> pd.DataFrame:
-    """The flow in numbers, from 76 data sets to those included: a row for each step.
-
-    Columns: reason, names (of those that leave here, or that stay), leaving (how many), left (how
-    many are left after the step).
-    """
-    steps = _flow()["step"]
-    left = len(steps)
-    rows = []
-    for step, reason in STEPS.items():
-        names = sorted(steps.index[steps == step])
-        left -= len(names) if step != "included" else 0
-        row = {"step": step, "reason": reason, "names": names, "leaving": len(names), "left": left}
-        rows.append(row)
-    return pd.DataFrame(rows).set_index("step")

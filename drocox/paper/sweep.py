@@ -439,7 +439,6 @@ def verify(protocol: str, *, out: Path | None = None, jobs: int = -1) -> list[st
     Parameters
     ----------
     protocol : {"as_published", "corrected", "forensic"}
-        Studies have :func:`drocox.beyond.run.verify`.
     out : path, optional
         Folder of the store, by default the book's.
     jobs : int

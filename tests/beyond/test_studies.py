@@ -48,9 +48,10 @@ def test_studies_are_swept_resumed_and_verified(tiny, tmp_path, monkeypatch):
     record = store.load_provenance(tmp_path)["beyond"]
     assert set(record["core_minutes"]) == set(STUDIES) and record["rows"] == len(runs)
     monkeypatch.setattr(run, "SAMPLE", {name: ["seer-2"] for name in STUDIES})
-    assert run.verify(out=tmp_path, jobs=1) == []
+    assert not any(verify_plan(run.plan(name, tmp_path), jobs=1).problems for name in STUDIES)
     tiny["rivals"].rows = lambda **job: pd.DataFrame({"value": [0.3, 1.0], "word": "a"})
-    assert run.verify(out=tmp_path, jobs=1)[0].startswith("rivals: seer-2: value")
+    (problem, *_) = verify_plan(run.plan("rivals", tmp_path), jobs=1).problems
+    assert problem.startswith("seer-2: value")
 
 
 def test_jobs_have_unique_names():

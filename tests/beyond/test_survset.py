@@ -39,16 +39,12 @@ def test_the_table_names_columns_that_exist():
 
 def test_the_rules_are_applied_in_order(flow):
     assert list(flow.index) == survset.NAMES
-    counts = survset.flow_counts()
-    assert list(counts.index) == list(survset.STEPS)
-    assert counts["leaving"].sum() == 76
-    assert counts["left"].iloc[-1] == counts.loc["included", "leaving"] == len(survset.included())
-    assert counts["leaving"].to_dict() == flow["step"].value_counts()[counts.index].to_dict()
-    leaving = counts["names"]
-    assert leaving["people"] == ["UnempDur", "Unemployment", "divorce", "hdfail"]
-    assert leaving["rows"] == ["diabetes", "retinopathy"]
-    assert leaving["study"] == ["dataDIVAT2"]
-    assert leaving["beside"] == ["flchain", "support2"]
+    assert set(flow["step"]) == set(survset.STEPS)
+    leaving = flow.groupby("step").groups
+    assert sorted(leaving["people"]) == ["UnempDur", "Unemployment", "divorce", "hdfail"]
+    assert sorted(leaving["rows"]) == ["diabetes", "retinopathy"]
+    assert list(leaving["study"]) == ["dataDIVAT2"]
+    assert sorted(leaving["beside"]) == ["flchain", "support2"]
 
 
 def test_those_included_keep_the_rules(flow):
@@ -90,7 +86,6 @@ def test_encoding_by_hand_of_the_lung_cancer_trial():
 def test_encoding_by_hand_of_the_drug_abuse_treatment():
     table = pd.read_csv(FOLDER / "uis.csv")
     data = survset.load("uis")
-    assert data.race_label == "white"
     known = table["fac_race"] != "missing"
     expected = np.where(known, table["fac_race"] == "white", np.nan)
     np.testing.assert_array_equal(data.race, expected)
