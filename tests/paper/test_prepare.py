@@ -7,8 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from sklearn.model_selection import train_test_split
 
 import drocox
@@ -36,30 +34,6 @@ def test_order_of_ties_does_not_depend_on_the_machine(name):
     assert not np.array_equal(order, np.argsort(time, kind="stable"))  # so it matters
     if SCALAR_ARGSORT:
         np.testing.assert_array_equal(order, np.argsort(time))
-
-
-@settings(max_examples=150)
-@given(
-    n=st.integers(0, 300), distinct=st.sampled_from([1, 2, 5, 30, 10**6]),
-    shape=st.sampled_from(["random", "rising", "falling", "up and down"]),
-    seed=st.integers(0, 2**32 - 1),
-)  # fmt: skip
-def test_introsort_sorts_whatever_it_is_given(n, distinct, shape, seed):
-    drawn = np.random.default_rng(seed).integers(0, distinct, n).astype(float)
-    rising = np.sort(drawn)
-    values = {
-        "random": drawn,
-        "rising": rising,
-        "falling": rising[::-1],
-        "up and down": np.concatenate([rising[::2], rising[1::2][::-1]]),
-    }[shape]
-    order = preparation.introsort_order(values)
-    assert sorted(order.tolist()) == list(range(n))
-    assert (np.diff(values[order.astype(int)]) >= 0).all()
-    if n <= 16:
-        assert order.tolist() == np.argsort(values, kind="stable").tolist()
-    if SCALAR_ARGSORT:
-        assert order.tolist() == np.argsort(values).tolist()
 
 
 def tiny(name: str, keys: tuple, n: int = 24) -> drocox.SurvivalData:
