@@ -317,7 +317,7 @@ class Page:
             slugs = {slug(title): title for title in headings(self.source)}
             return "#" + slugs.get(anchor, anchor).replace(" ", "-")
         page = Path(os.path.normpath(self.source.parent / path))
-        return self.relative(page) if page in pages(ROOT) else target
+        return self.relative(page) if page in pages() else target
 
     def relative(self, page):
         target = page.with_suffix(".ipynb") if has_code(page) else page
