@@ -20,6 +20,8 @@ from drocox.tuning import KEPT, choose, most_accurate
 class Stub(BaseEstimator):
     """A model without training: the smaller alpha, the larger the weight of the last feature."""
 
+    slope_ = 1.0
+
     def __init__(self, alpha=0.2, rule="sharp"):
         self.alpha = alpha
         self.rule = rule
