@@ -75,28 +75,6 @@ def rows_of(part) -> np.ndarray:
     return part.X.index.to_numpy()
 
 
-@pytest.mark.parametrize("name", ["seer", "flc"])
-@pytest.mark.parametrize("which", PROTOCOLS)
-def test_splits_are_stratified_disjoint_and_exhaustive(which, name):
-    data = drocox.load_dataset(name)
-    tests, trained = [], []
-    for repeat in (1, 2):
-        ready = prepare(which, name, repeat)
-        parts = (ready.train, ready.val, ready.test)
-        rows = [rows_of(part) for part in parts]
-        assert sorted(np.concatenate(rows)) == list(range(len(data)))
-        for part, share in zip(parts, (0.64, 0.16, 0.2), strict=True):
-            assert len(part) == pytest.approx(share * len(data), abs=1.5)
-            assert part.event.sum() == pytest.approx(share * data.event.sum(), abs=1.5)
-            np.testing.assert_array_equal(part.time, data.time[rows_of(part)])
-            for key, codes in part.groups.items():
-                np.testing.assert_array_equal(codes, data.groups[key][rows_of(part)])
-        trained.append(set(rows[0]))
-        tests.append(set(rows[2]))
-    assert trained[0] != trained[1]
-    assert (tests[0] == tests[1]) == (which == "as_published")
-
-
 @pytest.mark.parametrize("which", PROTOCOLS)
 @pytest.mark.parametrize("repeat", [1, 4])
 def test_splits_are_those_of_the_stated_seeds(which, repeat):
