@@ -67,17 +67,7 @@ def c_index(patients, members):
 
 
 def calibration(patients, members):
-    expected = 0.0
-    for i in np.flatnonzero(members):
-        if patients.expected is not None:
-            expected += patients.expected[i]
-            continue
-        mine = patients.fold == patients.fold[i]
-        for j in np.flatnonzero(mine & patients.event):
-            if patients.time[j] <= patients.time[i]:
-                at_risk = mine & (patients.time >= patients.time[j])
-                expected += np.exp(patients.scores[i]) / np.exp(patients.scores[at_risk]).sum()
-    return patients.event[members].sum() / expected
+    return patients.event[members].sum() / patients.expected[members].sum()
 
 
 def mean_risk(patients, members):

@@ -185,23 +185,10 @@ class HeldOut:
         return self._of_all(finite, *slope)
 
     def calibration(self, members: np.ndarray) -> Estimate:
-        """Ratio of observed to expected events among the members.
-
-        Without ``expected`` (from the baseline hazard of a training part) each fold's own Breslow
-        baseline is used; leave-one-out values are then correct to second order in the patient's
-        share of the risk sets.
-        """
-        observed = members & self.event
-        if self.expected is not None:
-            return _ratio(np.column_stack([observed, members * self.expected]))
-        lost = np.zeros(len(members))
-        second = np.zeros(len(members))
-        for fold in np.unique(self.fold):
-            rows = self.fold == fold
-            hazard = np.exp(self.scores[rows] - self.scores[rows].max())
-            outcomes = self.time[rows], self.event[rows]
-            lost[rows], second[rows] = _expected_lost(hazard, *outcomes, members[rows])
-        return _ratio(np.column_stack([observed, lost]), second=second)
+        """Ratio of observed to expected events among the members; needs ``expected``."""
+        if self.expected is None:
+            raise ValueError("expected is missing; pass expected_events(train, ...) as expected=")
+        return _ratio(np.column_stack([members & self.event, members * self.expected]))
 
     def risk_observed(self, members: np.ndarray) -> Estimate:
         """Observed risk of the members up to the horizon, by Kaplan and Meier."""
@@ -265,9 +252,7 @@ def default_horizon(time: np.ndarray, event: np.ndarray) -> float:
     return float(max(events[enough].max(initial=0.0), events[0]))
 
 
-def _ratio(
-    lost: np.ndarray, losses_per_term: int = 1, second: np.ndarray | float = 0.0
-) -> Estimate:
+def _ratio(lost: np.ndarray, losses_per_term: int = 1) -> Estimate:
     """A ratio of two totals with its leave-one-out values, from the contribution of each patient.
 
     Row i of ``lost`` is the amount by which numerator and denominator fall without patient i::
@@ -276,42 +261,15 @@ def _ratio(
           ┌ a_0  b_0 ┐  patient 0
           │ a_1  b_1 │  patient 1  left  = total - lost        row i: both sums without patient i
           │ a_2  b_2 │  patient 2
-          └   ...    ┘             value = total a / total b   without = left a / (left b - second)
+          └   ...    ┘             value = total a / total b   without = left a / left b
 
     A term of one patient is lost with that patient only. A term of a pair is lost with either
     patient, so it stands in two rows and the column sums count it twice: ``losses_per_term=2``.
-    ``second`` is the second-order part of the denominator's fall; the total does not include it.
     """
     total = lost.sum(axis=0) / losses_per_term
     left = total - lost
     with np.errstate(divide="ignore", invalid="ignore"):  # 0 / 0 is NaN: not defined
-        return Estimate(total[0] / total[1], left[:, 0] / (left[:, 1] - second))
-
-
-def _expected_lost(hazard, time, event, members) -> tuple[np.ndarray, np.ndarray]:
-    r"""By how much the members' expected events fall without each patient: first and second order.
-
-    With deaths :math:`d_t`, total hazard at risk :math:`S_t` and the members' share :math:`p_t` of
-    it, the members' expected events are :math:`E = \sum_t d_t p_t`. Without patient i, whose death
-    and hazard are missing, they fall by
-
-    .. math:: \delta_i \, p_{Y_i} + h_i \sum_{t \le Y_i} \frac{d_t}{S_t} (m_i - p_t) +
-              h_i^2 \sum_{t \le Y_i} \frac{d_t}{S_t^2} (m_i - p_t) + \dots,
-
-    where :math:`m_i` is 1 for members. The first-order terms of all patients sum to E.
-    """
-    rank, at_risk, step = breslow_steps(hazard, time, event)
-    members_at_risk = np.cumsum(np.bincount(rank, hazard * members)[::-1])[::-1]
-    share = members_at_risk / at_risk
-
-    def until_own_time(step: np.ndarray) -> np.ndarray:
-        """Sum of step (m_i - p_t) over the times up to each patient's own."""
-        return members * np.cumsum(step)[rank] - np.cumsum(share * step)[rank]
-
-    first = event * share[rank]
-    first = first + hazard * until_own_time(step)
-    second = hazard**2 * until_own_time(step / at_risk)
-    return first, second
+        return Estimate(total[0] / total[1], left[:, 0] / left[:, 1])
 
 
 def breslow_steps(hazard, time, event) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
