@@ -481,40 +481,6 @@ def penalty_group_rp(hazards, X, time, event, codes, gamma: float = 0.01) -> flo
     return total / ((n - events) * events)
 
 
-# Training -----------------------------------------------------------------------------------
-
-
-def train_linear_cox(
-    X, time, event, weights, learning_rate: float, steps: int, c: float | None = None
-) -> np.ndarray:
-    """Return the weights of f(x) = w.x after full-batch Adam steps with the analytic gradient.
-
-    Without ``c``: eq. (2) with eq. (3), per event. With ``c``: Algorithm C.1, eq. (7) at the best
-    eta, whose gradient is the sum of q_i times the gradient of loss i, q from ``dro_primal``.
-    """
-    X, w = np.asarray(X, dtype=float), np.array(weights, dtype=float)
-    n = len(X)
-    first_moment, second_moment = np.zeros_like(w), np.zeros_like(w)
-    for step in range(1, steps + 1):
-        scores = X @ w
-        if c is None:
-            q = np.array([bool(e) for e in event]) / sum(bool(e) for e in event)
-        else:
-            q = dro_primal(cox_losses(scores, time, event), c)[1]
-        gradient = np.zeros_like(w)
-        for i in range(n):
-            if event[i] and q[i] > 0:
-                risk_set = [j for j in range(n) if time[j] >= time[i]]
-                total = log_sum_exp(scores[j] for j in risk_set)
-                mean = sum(math.exp(scores[j] - total) * X[j] for j in risk_set)
-                gradient += q[i] * (mean - X[i])
-        first_moment = 0.9 * first_moment + 0.1 * gradient
-        second_moment = 0.999 * second_moment + 0.001 * gradient**2
-        corrected = np.sqrt(second_moment / (1 - 0.999**step)) + 1e-8
-        w = w - learning_rate * first_moment / (1 - 0.9**step) / corrected
-    return w
-
-
 # Selection ----------------------------------------------------------------------------------
 
 

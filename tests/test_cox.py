@@ -1,6 +1,5 @@
 """Cox losses and survival curves against literal loops, lifelines, scikit-survival and limits."""
 
-import fresh
 import literal
 import numpy as np
 import pandas as pd
@@ -147,21 +146,6 @@ def test_dtype_is_kept(dtype):
         assert gradient(call, low).dtype == dtype
 
 
-@pytest.mark.slow
-def test_losses_and_risk_need_no_scikit_survival():
-    code = (
-        "import sys\n"
-        "for name in [name for name in sys.modules if name.split('.')[0] == 'sksurv']:\n"
-        "    del sys.modules[name]\n"
-        "sys.modules['sksurv'] = None  # as if it were not installed\n"
-        "import torch, drocox\n"
-        "losses = drocox.cox_losses(torch.zeros(3), [3, 2, 1], [1, 1, 1])\n"
-        "print(float(drocox.dro_risk(losses, 1.0).exp() ** 3))"
-    )
-    done = fresh.run("-c", code)
-    assert float(done.stdout) == pytest.approx(6)
-
-
 class OnApple(torch.Tensor):
     """A tensor that says it is on a device without float64."""
 
@@ -240,23 +224,6 @@ def test_losses_ignore_a_constant_and_the_unit_of_time(n, share, seed, shift, ti
     equal(drocox.split_cox_losses(scores + shift, time * time_scale, event, first), kept)
     curves = drocox.breslow_survival(scores, time, event, scores, time)
     equal(drocox.breslow_survival(scores + shift, time, event, scores + shift, time), curves)
-
-
-@given(n=st.integers(3, 25), share=shares, seed=seeds)
-def test_a_split_loss_ignores_its_own_side(n, share, seed):
-    rng, scores, time, event = draw(seed, n, share, 1.0)
-    first = random_sides(rng, n)
-    before = drocox.split_cox_losses(scores, time, event, first)
-    i = int(rng.choice(np.flatnonzero(first)))
-    others = torch.from_numpy(first).clone()
-    others[i] = False
-    moved = torch.where(others, scores + torch.from_numpy(rng.standard_normal(n)), scores)
-    equal(drocox.split_cox_losses(moved, time, event, first)[i], before[i], atol=1e-13)
-    # ... and it is the full loss when its own side holds nobody else.
-    alone = np.arange(n) == i
-    full = drocox.cox_losses(scores, time, event)
-    equal(drocox.split_cox_losses(scores, time, event, alone)[i], full[i])
-    assert (before <= full + 1e-12).all()  # fewer competitors than in the full risk set
 
 
 # Gradients ----------------------------------------------------------------------------------
@@ -341,21 +308,6 @@ def test_losses_and_gradients_of_extreme_scores_are_finite_and_correct(extreme, 
     equal(slope, literal_gradient(scores.numpy(), time, event, upstream))
     slope = gradient(lambda f: drocox.split_cox_losses(f, time, event, first), scores, weights)
     equal(slope, literal_gradient(scores.numpy(), time, event, upstream, first))
-
-
-@given(n=st.integers(2, 25), share=shares, scale=scales, seed=seeds)
-def test_gradients_equal_the_formula(n, share, scale, seed):
-    rng, scores, time, event = draw(seed, n, share, scale)
-    upstream, first = rng.standard_normal(n), random_sides(rng, n)
-    weights, values = torch.from_numpy(upstream), scores.numpy()
-    slope = gradient(lambda f: drocox.cox_losses(f, time, event), scores, weights)
-    equal(slope, literal_gradient(values, time, event, upstream))
-    slope = gradient(lambda f: drocox.split_cox_losses(f, time, event, first), scores, weights)
-    equal(slope, literal_gradient(values, time, event, upstream, first))
-    ranks = np.empty(n)  # "order": as if the times were distinct, in the order of the rows
-    ranks[np.argsort(-time, kind="stable")] = np.arange(n, 0, -1.0)
-    slope = gradient(lambda f: drocox.cox_losses(f, time, event, ties="order"), scores, weights)
-    equal(slope, literal_gradient(values, ranks, event, upstream))
 
 
 # Against lifelines and scikit-survival ------------------------------------------------------
@@ -506,11 +458,6 @@ def test_bad_input_is_refused_by_name(function, names, name, value, message):
     arguments = {**GOOD, name: value}
     with pytest.raises((ValueError, TypeError), match=message):
         function(*(arguments[each] for each in names))
-
-
-def test_unknown_ties_are_refused_with_the_known_ones():
-    with pytest.raises(ValueError, match=r"unknown ties 'exact'; .*breslow, efron, order"):
-        drocox.cox_losses(GOOD["scores"], GOOD["time"], GOOD["event"], ties="exact")
 
 
 def test_shapes_that_do_not_fit_are_refused():

@@ -178,22 +178,6 @@ def test_opposite_patients_may_differ_by_twice_gamma(n, spacing, gamma, seed):
     np.testing.assert_allclose(got, expected, rtol=1e-14, atol=1e-16)
 
 
-@given(n=sizes, share=shares, gamma=gammas, seed=seeds)
-def test_prepared_pairs_can_be_reused(n, share, gamma, seed):
-    patients = Patients(seed, n, share)
-    X, time, event, codes = patients.X, patients.time, patients.event, patients.codes
-    everyone = regularizers.all_pairs(X, gamma)
-    some = regularizers.censored_event_pairs(X, time, event, gamma=gamma)
-    inside = regularizers.censored_event_pairs(X, time, event, codes, gamma)
-    for _ in range(3):
-        hazards = patients.rng.exponential(size=n)
-        for name, pairs in zip(NAMES, (everyone, some, inside), strict=False):
-            got = regularizers.hinge_penalty(torch.from_numpy(hazards), pairs)
-            torch.testing.assert_close(
-                got, patients.penalty(name, hazards, gamma), atol=1e-14, rtol=1e-13
-            )
-
-
 @pytest.mark.parametrize("name", NAMES)
 @given(n=sizes, share=shares, groups=groupings, seed=seeds)
 def test_row_order_and_names_of_groups_are_irrelevant(name, n, share, groups, seed):

@@ -1,4 +1,4 @@
-"""Training against torch.optim.Adam with autograd, a literal trainer, and models fitted alone.
+"""Training against torch.optim.Adam with autograd, and models fitted alone.
 
 The reference objectives here are dense: masks over all pairs of patients, and worst-case weights
 from the primal solver. Nothing of the package enters them.
@@ -171,16 +171,6 @@ def test_steps_equal_torch_adam(name, hidden):
         expected = adam(theta, hidden, dense, 0.01, 25, centre)
         np.testing.assert_allclose(got.theta[0], expected, atol=1e-10)
         assert np.abs(got.theta[0] - theta).max() > 0.02  # it moved
-
-
-@pytest.mark.parametrize("alpha", [None, 0.2, 0.5])
-def test_linear_training_equals_the_literal_trainer(alpha):
-    start = np.array([0.3, -0.2, 0.1])
-    c = None if alpha is None else dual_constant(alpha, rule="paper")
-    expected = literal.train_linear_cox(X, TIME, EVENT, start, 0.02, 40, c)
-    objective = cox_objective(RISK) if c is None else dro_objective(RISK, c)
-    got = fit_stack(X, objective, start, [0.02], n_iter=40)
-    np.testing.assert_allclose(got.theta[0], expected, atol=1e-10)
 
 
 # One compiled pass --------------------------------------------------------------------------
@@ -404,20 +394,6 @@ def test_centring_fixes_the_constant_and_nothing_else(name):
     np.testing.assert_allclose(*losses, atol=1e-8)
     np.testing.assert_allclose(centred.scores(X + 1) - free.scores(X + 1), -free.scores(X).mean(),
                                atol=1e-8)  # fmt: skip
-
-
-def test_a_penalty_cannot_use_the_constant_of_a_centred_model():
-    objective = cox_objective(RISK, "breslow", PENALTIES["keya_i"], [0.5])
-    theta = initial_parameters(D, HIDDEN, seed=2)
-    how = {"hidden": HIDDEN, "n_iter": 200}
-    free, centred = (
-        fit_stack(X, objective, theta, [0.02], centre=centre, **how).scores(X)[0]
-        for centre in (False, True)
-    )
-    assert free.mean() < -5 and fairness.individual(np.exp(free), X) < 1e-3  # small, so "fair"
-    assert abs(centred.mean()) < 1e-12
-    honest = fairness.individual(np.exp(fairness.centred(free, free)), X)
-    assert fairness.individual(np.exp(centred), X) < 0.6 * honest
 
 
 def test_initial_weights_are_not_modified():
