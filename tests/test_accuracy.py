@@ -1,7 +1,6 @@
 """Accuracy metrics against hand-computed values, literal loops, scikit-survival and lifelines."""
 
 import inspect
-import math
 import re
 
 import literal
@@ -13,14 +12,11 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from lifelines import datasets
 from lifelines.utils import concordance_index as lifelines_concordance_index
-from sksurv.datasets import load_gbsg2
-from sksurv.linear_model import CoxPHSurvivalAnalysis
 from sksurv.metrics import (
     concordance_index_censored,
     cumulative_dynamic_auc,
     integrated_brier_score,
 )
-from sksurv.preprocessing import OneHotEncoder
 from sksurv.util import Surv
 from test_cox import LIFELINES
 
@@ -36,7 +32,6 @@ seeds = st.integers(0, 2**32 - 1)
 TIME = np.array([1.0, 2.0, 2.0, 3.0, 4.0, 5.0])
 EVENT = np.array([1, 1, 0, 1, 0, 1])
 SCORES = np.array([3.0, 2.0, 2.0, 0.0, 1.0, -1.0])
-HAZARDS = np.array([4.0, 2.0, 1.0, 3.0, 1.0, 1.0])
 
 
 def two_parts(seed: int, n: int, ties: float, time_scale: float):
@@ -62,23 +57,6 @@ def test_auc_of_six_patients():
     assert expected == pytest.approx(51 / 55)
     got = accuracy.cumulative_auc(TIME, EVENT, SCORES, TIME, EVENT)
     assert got == pytest.approx(expected, abs=1e-14)
-
-
-@pytest.mark.parametrize(
-    ("second_tied_event", "ties", "ratio"),
-    [
-        (0, "breslow", 4 / 12 * 2 / 8 * 3 / 5),
-        (0, "efron", 4 / 12 * 2 / 8 * 3 / 5),
-        (0, "order", 4 / 12 * 2 / 7 * 3 / 5),  # patient 1 stands before patient 2
-        (1, "breslow", 4 / 12 * 2 / 8 * 1 / 8 * 3 / 5),
-        (1, "efron", 4 / 12 * 2 / 8 * 1 / 6.5 * 3 / 5),
-        (1, "order", 4 / 12 * 2 / 7 * 1 / 8 * 3 / 5),
-    ],
-)
-def test_log_partial_likelihood_of_six_patients(second_tied_event, ties, ratio):
-    event = np.array([1, 1, second_tied_event, 1, 0, 1])
-    got = accuracy.log_partial_likelihood(np.log(HAZARDS), TIME, event, ties=ties)
-    assert got == pytest.approx(math.log(ratio) / event.sum(), abs=1e-14)
 
 
 def test_brier_score_of_six_patients():
@@ -217,35 +195,6 @@ def test_all_metrics_equal_scikit_survival(n, ties, scale, seed, near, cut):
     assert got == pytest.approx(expected, rel=1e-12)
     expected = concordance_index_censored(event, time, scores)[0]
     assert accuracy.concordance_index(scores, time, event) == expected
-
-
-def test_prepared_auc_and_brier_score_can_be_reused():
-    rng, train_time, train_event, time, event = two_parts(3, 60, 0.3, 1.0)
-    learnt = (train_time, train_event)
-    auc = accuracy.CumulativeAUC(*learnt, time, event)
-    times = accuracy.brier_times(train_time, time)
-    brier = accuracy.BrierScore(*learnt, time, event, times)
-    found = []
-    for _ in range(3):
-        scores = rng.standard_normal(60)
-        survival = np.sort(rng.random((60, 50)), axis=1)[:, ::-1]
-        assert auc(scores) == accuracy.cumulative_auc(*learnt, scores, time, event)
-        expected = accuracy.integrated_brier_score(*learnt, survival, time, event, times)
-        assert brier(survival) == expected
-        found += [auc(scores), brier(survival)]
-    assert len(set(found)) == 6
-
-
-def test_brier_score_is_the_one_in_the_documentation_of_scikit_survival():
-    X, y = load_gbsg2()
-    X["tgrade"] = X["tgrade"].astype(str).str.len()
-    X = OneHotEncoder().fit_transform(X)
-    fit = CoxPHSurvivalAnalysis(ties="efron").fit(X, y)
-    times = np.arange(365, 1826)
-    survival = np.array([curve(times) for curve in fit.predict_survival_function(X)])
-    outcomes = (y["time"], y["cens"])
-    ibs = accuracy.integrated_brier_score(*outcomes, survival, *outcomes, times)
-    assert round(ibs, 4) == 0.1816
 
 
 # Forms of input -----------------------------------------------------------------------------

@@ -112,10 +112,6 @@ def test_scores_within_the_tolerance_tie_in_harrells_index(scores, expected):
     assert counts.harrell_pairs.tolist() == [2, 2, 2]
 
 
-def test_algorithm_b1_compares_scores_without_tolerance():
-    assert concordance.count([2e-9, 1e-9], [1, 2], [1, 0]).points.tolist() == [1.0, 1.0]
-
-
 # Strata -------------------------------------------------------------------------------------
 
 
@@ -170,34 +166,6 @@ def test_strata_may_lack_events_but_not_labels():
 
 
 # Many patients ------------------------------------------------------------------------------
-
-
-def test_counts_of_thousands_equal_a_matrix_of_pairs():
-    rng = np.random.default_rng(5)
-    n = 3000
-    time = np.ceil(rng.exponential(200, n))
-    event = rng.random(n) < 0.5
-    scores = np.round(rng.standard_normal(n), 2)
-    counts = concordance.count(scores, time, event)
-    f, g = scores[:, None], scores
-    s, t = time[:, None], time
-    mine, theirs = event[:, None], event
-    earlier = (s < t) & mine
-    both = (s == t) & mine & theirs & ~np.eye(n, dtype=bool)
-    one = (s == t) & (mine != theirs)
-    point = np.where(earlier, (f > g) + 0.5 * (f == g), 0.0)
-    point = point + np.where(earlier.T, (f < g) + 0.5 * (f == g), 0.0)
-    point = point + np.where(both, 0.5 + 0.5 * (f == g), 0.0)
-    point = point + np.where(one, 0.5 + 0.5 * np.where(mine, f > g, f < g), 0.0)
-    assert counts.points.tolist() == point.sum(axis=1).tolist()
-    assert counts.pairs.tolist() == (earlier + earlier.T + both + one).sum(axis=1).tolist()
-    assert counts.index() == concordance_index_censored(event, time, scores)[0]
-    before = earlier | ((s == t) & mine & ~theirs)  # Harrell: as if censored later
-    near = np.abs(f - g) <= concordance.TOLERANCE
-    point = np.where(before, np.where(near, 0.5, f > g), 0.0)
-    point = point + np.where(before.T, np.where(near, 0.5, f < g), 0.0)
-    assert counts.harrell_points.tolist() == point.sum(axis=1).tolist()
-    assert counts.harrell_pairs.tolist() == (before | before.T).sum(axis=1).tolist()
 
 
 def test_two_hundred_thousand_patients_need_no_table_of_pairs():

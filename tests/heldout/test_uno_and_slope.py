@@ -71,24 +71,6 @@ def test_default_horizon_leaves_a_tenth_under_observation():
     assert default_horizon(ended, np.array([True, True, True, False, False, False])) == 2
 
 
-def test_uno_c_does_not_depend_on_the_censoring():
-    """With longer follow-up of the same patients Harrell's index changes, Uno's does not."""
-    rng = np.random.default_rng(5)
-    n = 40_000
-    x = rng.normal(size=n)
-    scale = np.where(rng.random(n) < 0.5, 0.2, 2.0)  # early deaths are predicted, late ones not
-    death = rng.weibull(1 / scale) * np.exp(-x * (scale < 1))
-    values = []
-    for mean in (1.0, 8.0):
-        leaves = rng.exponential(mean, n)
-        patients = HeldOut(
-            x, np.minimum(death, leaves), death <= leaves, np.zeros(n, int), horizon=2.0
-        )
-        everybody = np.full(n, True)
-        values.append([patients.uno_c(everybody).value, patients.c_index(everybody).value])
-    assert abs(values[0][0] - values[1][0]) < 0.01 < abs(values[0][1] - values[1][1])
-
-
 def score_function(patients, members):
     """Derivative of the log partial likelihood, by loops over the events."""
 
@@ -125,19 +107,6 @@ def test_slope_leave_one_out_values_approximate_refits(seed):
     assert (without[~members] == exact[~members]).all()
     assert np.corrcoef(without[members], exact[members])[0, 1] > 0.99
     assert without[members].std() == pytest.approx(exact[members].std(), rel=0.05)
-
-
-def test_slope_is_inverse_to_the_scale_and_ignores_constants_of_folds():
-    patients, members = drawn(5)
-    value, without = patients.slope(members)
-    moved = HeldOut(
-        3 * patients.scores + 7 * patients.fold, patients.time, patients.event, patients.fold
-    )
-    again = moved.slope(members)
-    assert again.value == pytest.approx(value / 3, rel=1e-9)
-    np.testing.assert_allclose(again.without, without / 3, rtol=1e-9)
-    backwards = HeldOut(-patients.scores, patients.time, patients.event, patients.fold)
-    assert backwards.slope(members).value == pytest.approx(-value, rel=1e-9)
 
 
 def with_outlier(score, leaves):
