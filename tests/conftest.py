@@ -1,4 +1,4 @@
-"""What all tests share: repeatable property tests, and the marks of this suite.
+"""What all tests share: repeatable property tests, the built book, and a browser.
 
 Warnings are errors (see ``pyproject.toml``). Property tests draw the same examples on every run;
 ``pytest --hypothesis-profile=explore`` draws fresh ones, and more of them.
@@ -24,20 +24,6 @@ settings.load_profile("repeatable")
 JUPYTER_BOOK = "from jupyter_book.cli.main import main; main()"  # as its command does
 # Workers take files in order: the long ones first, then those that need the built book.
 LONGEST_FIRST = ("test_book.py", "test_sweep.py", "test_store.py", "test_newton.py", ".ipynb")
-
-
-def pytest_configure(config):
-    config.addinivalue_line(
-        "markers", "reproduction: trains as the paper did and compares with the published row"
-    )
-
-
-def pytest_generate_tests(metafunc):
-    """Every worker must find the same tests in the same order, which a set does not promise."""
-    for mark in metafunc.definition.iter_markers("parametrize"):
-        values = mark.args[1] if len(mark.args) > 1 else mark.kwargs["argvalues"]
-        if isinstance(values, (set, frozenset)):
-            raise pytest.UsageError(f"{metafunc.definition.nodeid}: parametrise over a sorted list")
 
 
 def pytest_collection_modifyitems(items):

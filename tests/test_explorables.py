@@ -258,14 +258,6 @@ def test_every_control_is_named_and_fits_the_screen(show, name, width):
     assert page.evaluate("() => document.documentElement.scrollWidth") <= width
 
 
-def test_the_extension_names_the_scripts():
-    markup = EXPLORABLES["dual"]().markup
-    assert explore.scripts(markup) == ["explore/common.js", "explore/dual.js"]
-    assert explore.scripts("<p>data-explore</p>") == []
-    for name in [*explore.scripts(markup), explore.STYLE]:
-        assert (STATIC / name).exists()
-
-
 @pytest.fixture
 def water(show):
     return show(EXPLORABLES["dual"]())

@@ -1,6 +1,6 @@
 """Two published rows, trained from scratch as the paper's authors did, to the fourth decimal.
 
-Ten repeats each, less than half a minute in all; ``pytest -m "not reproduction"`` leaves them out.
+Ten repeats each, less than half a minute in all.
 """
 
 import numpy as np
@@ -13,7 +13,7 @@ from drocox.paper.protocol import REPEATS, Stack
 from drocox.paper.run import run_stack
 from drocox.training import dro_objective, fit_stack, initial_parameters
 
-pytestmark = [pytest.mark.reproduction, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 
 def compare(found: pd.Series, published: dict, tolerance: float):

@@ -14,7 +14,7 @@ import pytest
 
 from drocox.beyond import run as beyond
 from drocox.paper import store, sweep
-from drocox.paper.protocol import Stack, stacks
+from drocox.paper.protocol import Stack
 from drocox.paper.store import Store
 
 pytestmark = pytest.mark.slow
@@ -302,9 +302,3 @@ def test_differences_in_words_infinities_and_absent_columns_are_found():
     assert sweep.differences(rows, rows.assign(a=[np.inf, 1.0])) == ["a: inf apart"]
     assert sweep.differences(rows, rows.assign(b="x")) == ["b: inf apart"]
     assert sweep.differences(rows, rows.drop(columns="a")) == ["a: inf apart"]
-
-
-def test_the_most_expensive_stacks_come_first():
-    order = sorted(stacks("corrected", repeats=(1,)), key=sweep.stack_cost, reverse=True)
-    assert order[0].method == "DeepSurv_I(Keya)"
-    assert order[-1].method == "Cox"
