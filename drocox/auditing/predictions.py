@@ -49,7 +49,7 @@ class Predictions(NamedTuple):
 
     @property
     def of_risks(self) -> bool:
-        """Whether calibration is observed by predicted risk, for want of expected events."""
+        """Whether calibration is observed / predicted risk, for want of expected events."""
         return self.measures.get("calibration") == "risk_ratio"
 
     @property
@@ -101,7 +101,7 @@ def predictions(
     if events is not None and expected is None and not np.isfinite(events).all():
         notes.append(
             f"Survival of {np.isinf(events).sum()} of {n} patients falls to exactly 0 before they "
-            "leave, so that expected events are unknown. Calibration is observed by predicted risk."
+            "leave, so that expected events are unknown. Calibration is observed / predicted risk."
         )
         events = None
     if expected is not None:

@@ -163,7 +163,7 @@ def test_without_expected_events_risks_are_compared(kind):
     for label, members in groups_of(data).items():
         ratio = kaplan_meier_ratio(data, members, 1 - curves[:, -1], at)
         assert table.loc[label, "calibration"] == pytest.approx(ratio, rel=1e-10)
-    assert "Observed by predicted risk: " in found.sentence
+    assert "Observed / predicted risk: " in found.sentence
     if kind != "one late time":
         assert "On the whole, the observed risk is 0." in found.sentence
     assert "events" not in found.sentence
