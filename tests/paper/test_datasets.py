@@ -1,17 +1,10 @@
 """The three data sets: rows, order, coding and origin."""
 
-import csv
-import gzip
-import hashlib
-from importlib.util import find_spec
-from pathlib import Path
-
 import numpy as np
-import pandas as pd
 import pytest
 
 from drocox.paper import datasets
-from drocox.paper.datasets import dataset_summary, load_dataset, original_seer_csv
+from drocox.paper.datasets import dataset_summary, load_dataset
 
 NAMES = ["flc", "support", "seer"]
 
@@ -68,68 +61,6 @@ def test_groups_have_their_labels(loaded):
         "gender": ("female", "male"),
         "race": ("non-white", "white"),
     }
-
-
-def test_flc_equals_what_scikit_survival_loads(loaded):
-    from sksurv.datasets import load_flchain
-
-    raw, outcome = load_flchain()
-    flc = loaded["flc"]
-    numeric = ["age", "creatinine", "flc.grp", "kappa", "lambda"]
-    pd.testing.assert_frame_equal(flc.X[numeric], raw[numeric].astype(float))
-    assert np.array_equal(flc.X["sex"] == 1, raw["sex"] == "M")
-    assert np.array_equal(flc.time, outcome["futime"])
-    assert np.array_equal(flc.event, outcome["death"])
-
-
-def test_original_seer_file_is_rebuilt_byte_for_byte():
-    digest = hashlib.sha256(original_seer_csv()).hexdigest()
-    assert digest == "1d64363e87b306bdb241cb7e105271514f74564842c02e01dbce2f4884266d09"
-
-
-def test_support_columns_equal_those_of_the_original_file():
-    """The digest is of the original file (sha256 79621945...; its header lacks a first name).
-
-    It covers one line per patient: text as it is, numbers as ``repr(float)``, blanks empty.
-    """
-    text = ("sex", "race", "ca")
-    columns = [
-        *text,
-        "diabetes",
-        "dementia",
-        "age",
-        "num.co",
-        "meanbp",
-        "hrt",
-        "resp",
-        "temp",
-        "wblc",
-        "sod",
-        "crea",
-        "d.time",
-        "death",
-    ]
-    renamed = {"d.time": "time", "death": "event"} | {
-        c: f"fac_{c}" for c in (*text, "diabetes", "dementia")
-    }
-    coded = {
-        "diabetes": {"N": "0", "Y": "1"},
-        "dementia": {"N": "0", "Y": "1"},
-        "race": {"missing": ""},
-    }
-    path = Path(find_spec("survivors").origin).parent / "datasets/data/support2.csv.gz"
-    digest, races = hashlib.sha256(), []
-    with gzip.open(path, "rt", newline="") as file:
-        for row in csv.DictReader(file):
-            cells = []
-            for c in columns:
-                cell = row[renamed.get(c, "num_" + c.replace(".", "_"))]
-                cell = coded.get(c, {}).get(cell, cell)
-                cells.append(cell if c in text or not cell else repr(float(cell)))
-            races.append(cells[1])
-            digest.update((",".join(cells) + "\n").encode())
-    assert races.count("") == 42
-    assert digest.hexdigest() == "0a8a13001388d2688df2cb8fae62697e9222d9ba724405620b4802f0181d57b4"
 
 
 def test_another_file_is_refused_with_the_package_to_install(monkeypatch):
