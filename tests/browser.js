@@ -42,10 +42,10 @@
     return found;
   },
 
-  // Pictures that did not load or say nothing to those who cannot see them.
+  // Pictures that did not load, say nothing to those who cannot see them, or move the text below.
   pictures() {
     return [...document.querySelectorAll("article img")]
-      .filter((i) => i.alt.length < 3 || !i.complete || !i.naturalWidth)
+      .filter((i) => i.alt.length < 3 || !i.complete || !i.naturalWidth || !i.getAttribute("width"))
       .map((i) => i.outerHTML.slice(0, 120));
   },
 
