@@ -212,7 +212,7 @@ def test_a_damaged_file_is_refused_by_name(finished, tmp_path):
     for use in (finished.store.read, lambda: sweep.train_missing(finished, **HOW)):
         with pytest.raises(store.StoreError, match=advice):
             use()
-    assert re.search(advice, sweep.verify_plan(finished, **HOW).problems[0])
+    assert re.search(advice, sweep.verify("corrected", out=tmp_path)[0])
 
 
 @pytest.mark.parametrize("damage", [lambda b: b[:-4], lambda b: b.replace(b"0.333", b"0.444", 1)])
