@@ -2,9 +2,9 @@
 
 from types import SimpleNamespace
 
+import fuzz_solver
 import numpy as np
 import pytest
-from benchmarks import fuzz_solver
 from scipy.optimize import minimize
 from sksurv.linear_model import CoxPHSurvivalAnalysis
 from sksurv.util import Surv
@@ -333,5 +333,5 @@ def test_patients_in_no_risk_set_have_no_influence():
 
 @pytest.mark.parametrize("seed", range(25))
 def test_random_problems_equal_literal_formulas(seed):
-    """The first of the random problems of ``benchmarks/fuzz_solver.py``."""
+    """The first of the random problems of ``fuzz_solver.py``."""
     assert fuzz_solver.judge(seed, others=False) in ("certified", "separated")

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from benchmarks.fuzz_solver import literal_objective
+from fuzz_solver import literal_objective
 from hypothesis import given
 from hypothesis import strategies as st
 from lifelines.datasets import load_rossi
