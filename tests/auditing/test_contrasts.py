@@ -7,7 +7,7 @@ import pytest
 import drocox
 from drocox.auditing import group_measures
 from drocox.auditing.contrasts import Contrast, contrast, estimable
-from drocox.auditing.findings import digits_for, number_text, sentences
+from drocox.auditing.findings import sentences
 from drocox.auditing.measures import MEASURES
 from drocox.heldout import Estimate
 from drocox.heldout.intervals import jackknife, simultaneous
@@ -109,24 +109,6 @@ def test_a_value_that_reaches_the_end_without_one_patient_has_an_interval():
     assert 0 < row["auc_low"] < row["auc"] < row["auc_high"] < 1
 
 
-@pytest.mark.parametrize(
-    ("low", "high", "least", "digits"),
-    [
-        (-1, 5, 1, 1),
-        (0.012, 0.061, 1, 3),
-        (-0.001, 0.001, 2, 4),
-        (-0.03, 0.07, 1, 2),
-        (0, 1e-9, 2, 4),
-        (2, 2, 1, 1),
-        (0.03, 18, 1, 2),
-        (-18, -0.004, 1, 3),
-        (-0.004, 18, 1, 1),
-    ],
-)
-def test_digits_tell_the_ends_of_an_interval_apart(low, high, least, digits):
-    assert digits_for(low, high, least) == digits
-
-
 def test_an_interval_without_0_is_not_rounded_to_0():
     table = pd.DataFrame({"attribute": ["", "sex", "sex"], "group": ["everybody", "f", "m"]})
     table[["c_index", "calibration"]] = [[0.7, 1.0], [0.75, 1.0], [0.65, 1.0]]
@@ -140,7 +122,3 @@ def test_an_interval_without_0_is_not_rounded_to_0():
         0
     ]
     assert "10.0 points (95 % interval 0.0 to 19.6)" in said
-
-
-def test_a_number_that_rounds_to_zero_has_no_minus_sign():
-    assert number_text(-0.001) == "0.00" and number_text(-0.01) == "-0.01"

@@ -104,17 +104,6 @@ def test_prediction_intervals_and_equivalence_follow_their_formulas():
     assert result.equivalent(-low + 1e-9) and not result.equivalent(-low - 1e-9)
 
 
-def test_prediction_covers_the_next_effect():
-    rng = np.random.default_rng(0)
-    covered = []
-    for _ in range(300):
-        se = rng.uniform(0.2, 0.8, 35)
-        effects = rng.normal(0.5, 0.6, 235)
-        low, high = pooled.pool(rng.normal(effects[:35], se), se).prediction()
-        covered.append(np.mean((low < effects[35:]) & (effects[35:] < high)))
-    assert 0.92 < np.mean(covered) < 0.97
-
-
 def test_the_slope_of_a_moderator_is_found():
     rng = np.random.default_rng(1)
     moderator = rng.normal(size=60)

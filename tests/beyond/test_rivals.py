@@ -73,23 +73,6 @@ def test_a_free_baseline_is_certified_and_no_other_solver_finds_less():
     assert below - 1e-9 <= best.fun < risk + 1e-3
 
 
-def test_for_fixed_weights_the_best_free_baseline_is_a_case_weighted_cox_model():
-    X, time, event = patients(n=25, seed=5)
-    q = np.random.default_rng(0).dirichlet(np.ones(25))
-    times = np.unique(time[event])
-    deaths = np.array([q[event & (time == t)].sum() for t in times])
-
-    def full(point):
-        f, hazards = X @ point[:2], np.exp(point[2:])
-        cumulative = np.array([hazards[times <= t].sum() for t in time])
-        own = np.log(hazards[np.searchsorted(times, time[event])])
-        return q @ (np.exp(f) * cumulative) - q[event] @ (f[event] + own)
-
-    best = optimize.minimize(full, np.full(2 + len(times), -1.0), method="BFGS").fun
-    cox = minimise(X, risk_sets(time, event), 1, weights=25 * q).risk - np.log(25) * deaths.sum()
-    assert best == pytest.approx(cox + deaths.sum() - deaths @ np.log(deaths), abs=1e-6)
-
-
 def test_every_patient_is_tested_once_a_repeat_and_never_trained_on():
     folds = methods.prepared_folds("seer", False)[0]
     tested = []

@@ -58,12 +58,6 @@ def test_those_included_keep_the_rules(flow):
     assert stays["reason"].isin([survset.STEPS["included"], survset.STEPS["beside"]]).all()
 
 
-def test_a_study_keeps_the_data_set_with_more_attributes(flow):
-    divat = flow[(flow["study"] == "DIVAT") & (flow["step"] != "outcome")]
-    assert divat["step"].to_dict() == {"dataDIVAT2": "study", "dataDIVAT3": "included"}
-    assert divat.loc["dataDIVAT2", "events"] > divat.loc["dataDIVAT3", "events"]
-
-
 def test_encoding_by_hand_of_the_lung_cancer_trial():
     table = pd.read_csv(FOLDER / "cancer.csv", dtype={"fac_ph_ecog": str})
     data = survset.load("cancer")

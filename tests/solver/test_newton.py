@@ -334,14 +334,6 @@ def test_the_smoothed_worst_case_is_optimal(seed, cap, mu):
 # Separation and bad input -----------------------------------------------------------------------
 
 
-def test_newton_directions_ignore_rounding():
-    """The step is 0 along directions whose slope and curvature are rounding."""
-    slopes = np.array([1e-3, 1e-16])
-    np.testing.assert_allclose(solver._newton(np.diag([1.0, 1e-17]), slopes), [-1e-3, 0.0])
-    steep = solver._newton(np.diag([1.0, 1e-17]), np.array([1e-3, 1e-6]))
-    np.testing.assert_allclose(steep, [-1e-3, -1e-6 / solver.FLAT_CURVATURE])
-
-
 def test_separation_is_reported():
     late = np.column_stack([X, TIME == TIME.max()]).astype(float)
     for alpha in (1, 0.3):
