@@ -1,4 +1,5 @@
-"""Guards of sentences: asserts in the build and in tests, notes for readers."""
+"""Asserts in a chapter, of what its sentences say: a failed one stops the build; readers, who may
+have changed a cell, see a note instead."""
 
 import pytest
 from IPython.core.interactiveshell import InteractiveShell

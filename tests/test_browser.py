@@ -241,7 +241,7 @@ def test_a_first_visit_has_its_colours_before_any_script_of_the_theme(chromium, 
     context.close()
 
 
-def test_formulas_are_no_stops_of_the_tab_key(visit):
+def test_the_tab_key_skips_formulas(visit):
     page = visit("book/method/dual.html")
     reached = page.locator("article .katex :is([tabindex], a, button)").count()
     assert page.locator("article .katex").count() > 100 and reached == 0

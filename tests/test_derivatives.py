@@ -69,7 +69,7 @@ def test_second_derivatives_of_scores_too_far_apart_are_refused():
 
 
 def searched(losses, c, mass):
-    """The search on other devices, which finds the patients with weight in the worst case."""
+    """In place of ``dro._solve``: who has weight in the worst case, by the search of a GPU."""
     top = torch.where(mass > 0, losses, -torch.inf).amax(-1, keepdim=True)
     size = top - torch.where(mass > 0, losses, torch.inf).amin(-1, keepdim=True)
     above = (losses - top) / size.clamp(min=1e-300)

@@ -6,6 +6,6 @@ from cohort import simulated
 
 @pytest.fixture(scope="module")
 def model():
-    """Patients, log-hazards and the baseline hazard, which is 1."""
+    """Patients and their log-hazards; the baseline hazard is 1."""
     data, scores = simulated(3, n=500, effects=(0.8, 0.5, 0))
     return data, scores

@@ -20,7 +20,7 @@ def mean_of(values, members):
     return Estimate(total / size, left)
 
 
-def test_a_measure_without_a_scale_has_the_usual_interval():
+def test_a_measure_without_a_transformation_has_the_usual_interval():
     rng = np.random.default_rng(0)
     values = rng.normal(size=60)
     group = np.arange(60) % 3
@@ -97,7 +97,7 @@ def test_measures_at_the_horizon_need_five_patients_beyond_it(beyond, judged):
         assert (name in set(found.differences["measure"])) == judged, name
 
 
-def test_a_value_that_reaches_the_end_without_one_patient_has_an_interval():
+def test_an_auc_that_becomes_1_when_one_patient_is_left_out_still_has_an_interval():
     """One wrong pair makes an AUC of 1 without either of its patients."""
     time = np.r_[np.linspace(0.1, 0.9, 8), np.linspace(1.1, 1.9, 8)]
     scores = -time.copy()
@@ -109,7 +109,7 @@ def test_a_value_that_reaches_the_end_without_one_patient_has_an_interval():
     assert 0 < row["auc_low"] < row["auc"] < row["auc_high"] < 1
 
 
-def test_an_interval_without_0_is_not_rounded_to_0():
+def test_a_limit_is_not_printed_as_0_if_the_interval_excludes_0():
     table = pd.DataFrame({"attribute": ["", "sex", "sex"], "group": ["everybody", "f", "m"]})
     table[["c_index", "calibration"]] = [[0.7, 1.0], [0.75, 1.0], [0.65, 1.0]]
     table[["calibration_low", "calibration_high", "slope_low", "slope_high"]] = np.nan

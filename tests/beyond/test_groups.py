@@ -116,6 +116,8 @@ def test_regret_is_the_minimum_of_the_literal_maximum(few):
 
 
 def test_the_loss_of_everybody_determines_what_groups_leave_open(few):
+    """A feature that is constant in each group changes no loss inside a group, so its coefficient
+    is the one that minimises the loss of everybody."""
     drawn, _ = few
     side = drawn.X[:, 0] > 0
     X = np.column_stack([drawn.X[:, 1], side])

@@ -75,6 +75,8 @@ def test_cvar_beyond_the_share_of_events_is_cox(seed):
 
 
 def test_above_its_threshold_a_ball_weighs_everyone_and_is_mean_and_deviation():
+    """From a share on that depends on the losses, the worst case gives every patient some weight,
+    also those with loss 0; the risk is then the mean plus a multiple of the standard deviation."""
     X, time, event = patients(n=30, seed=3)
     losses = literal.cox_losses(X @ [0.5, -0.2], time, event)
     own = losses[event]

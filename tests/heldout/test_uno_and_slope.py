@@ -11,7 +11,7 @@ from drocox.heldout import HeldOut, default_horizon
 from drocox.heldout.slope import calibration_slope
 
 
-def drawn(seed, n=90):
+def patients_and_group(seed, n=90):
     """Patients with or without ties and folds, and the members of a group."""
     rng = np.random.default_rng(seed)
     scores = rng.normal(size=n).round(1 + 2 * (seed % 2))
@@ -25,7 +25,8 @@ def drawn(seed, n=90):
     return patients, rng.random(n) < 0.7
 
 
-def left_out(name, patients, members):
+def value_without_each(name, patients, members):
+    """The value of a method of the package without each patient in turn."""
     everyone = np.arange(len(members))
     values = []
     for i in everyone:
@@ -36,7 +37,7 @@ def left_out(name, patients, members):
 
 @pytest.mark.parametrize("seed", range(9))
 def test_uno_c_equals_scikit_survival(seed):
-    patients, members = drawn(seed)
+    patients, members = patients_and_group(seed)
     patients = HeldOut(
         patients.scores, patients.time, patients.event, 0 * patients.fold, None, patients.horizon
     )
@@ -50,19 +51,19 @@ def test_uno_c_equals_scikit_survival(seed):
 @pytest.mark.parametrize("seed", range(9))
 def test_uno_c_leave_one_out_values_are_exact(seed):
     """Including pairs within folds and the censoring weights of the remaining patients."""
-    patients, members = drawn(seed)
-    exact = left_out("uno_c", patients, members)
+    patients, members = patients_and_group(seed)
+    exact = value_without_each("uno_c", patients, members)
     np.testing.assert_allclose(patients.uno_c(members).without, exact, rtol=1e-10)
 
 
 def test_uno_c_is_nan_without_events_before_the_horizon():
-    patients, members = drawn(0)
+    patients, members = patients_and_group(0)
     early = HeldOut(patients.scores, patients.time, patients.event, patients.fold, horizon=0.0)
     assert np.isnan(early.uno_c(members).value)
 
 
 def test_default_horizon_leaves_a_tenth_under_observation():
-    patients, _ = drawn(0, n=1000)
+    patients, _ = patients_and_group(0, n=1000)
     horizon = default_horizon(patients.time, patients.event)
     assert 0.1 <= (patients.time > horizon).mean() < 0.11
     assert horizon in patients.time[patients.event]
@@ -88,7 +89,7 @@ def score_function(patients, members):
 
 @pytest.mark.parametrize("seed", range(6))
 def test_slope_solves_the_score_equation(seed):
-    patients, members = drawn(seed)
+    patients, members = patients_and_group(seed)
     root = brentq(score_function(patients, members), -5, 5, xtol=1e-12)
     assert patients.slope(members).value == pytest.approx(root, rel=1e-8)
     if seed % 3 == 0:
@@ -101,8 +102,8 @@ def test_slope_solves_the_score_equation(seed):
 @pytest.mark.parametrize("seed", range(6))
 def test_slope_leave_one_out_values_approximate_refits(seed):
     """One Newton step against a refit; the error falls with the number of patients in a fold."""
-    patients, members = drawn(seed, n=300)
-    exact = left_out("slope", patients, members)
+    patients, members = patients_and_group(seed, n=300)
+    exact = value_without_each("slope", patients, members)
     without = patients.slope(members).without
     assert (without[~members] == exact[~members]).all()
     assert np.corrcoef(without[members], exact[members])[0, 1] > 0.99
@@ -111,7 +112,7 @@ def test_slope_leave_one_out_values_approximate_refits(seed):
 
 def with_outlier(score, leaves):
     """Patients of whom the first, middle or last to leave has a score far from all others."""
-    patients, _ = drawn(0)
+    patients, _ = patients_and_group(0)
     place = {"first": 0, "in the middle": 45, "last": -1}[leaves]
     outlier = np.argsort(patients.time)[place]
     scores, event = patients.scores.copy(), patients.event.copy()
