@@ -393,11 +393,6 @@ def intersectional_fairness(hazards, codes, smoothing: bool = True) -> float:
     return largest
 
 
-def average_fairness(f_i: float, f_g: float, f_cap: float) -> float:
-    """Return F_A, the mean of F_I, F_G and F_cap."""
-    return (f_i + f_g + f_cap) / 3
-
-
 def concordance_imparity(scores, time, event, codes) -> float:
     """Return CI by Algorithm B.1, line by line, in percent."""
     n = len(scores)
@@ -444,32 +439,9 @@ def concordance_imparity(scores, time, event, codes) -> float:
 # Penalties of the fair baselines ------------------------------------------------------------
 
 
-def penalty_individual_keya(hazards, X, gamma: float = 0.01) -> float:
-    """Return I (Keya): F_I of appendix B on the training part."""
-    return individual_fairness(hazards, X, gamma)
-
-
-def penalty_group_keya(hazards, codes) -> float:
-    """Return G (Keya): F_G of appendix B, smoothed, on the training part."""
-    return group_fairness(hazards, codes, smoothing=True)
-
-
-def penalty_intersectional_keya(hazards, codes) -> float:
-    """Return the intersectional penalty of Keya et al.: F_cap of appendix B, smoothed."""
-    return intersectional_fairness(hazards, codes, smoothing=True)
-
-
-def penalty_individual_rp(hazards, X, time, event, gamma: float = 0.01) -> float:
-    """Return I (Rahman & Purushotham): F_I's summands over censored i and events j, Y_i <= Y_j.
-
-    The sum is divided by (number censored) * (number of events).
-    """
-    n = len(hazards)
-    return penalty_group_rp(hazards, X, time, event, [0] * n, gamma)
-
-
-def penalty_group_rp(hazards, X, time, event, codes, gamma: float = 0.01) -> float:
-    """Return G (Rahman & Purushotham): the same sum and divisor, pairs of one group only."""
+def penalty_rp(hazards, X, time, event, codes, gamma: float = 0.01) -> float:
+    """Return G (Rahman & Purushotham), or I if all codes are equal: F_I's summands over censored i
+    and events j of one group, Y_i <= Y_j, divided by (number censored) * (number of events)."""
     n = len(hazards)
     rows = unit_rows(X)
     total = 0.0

@@ -5,6 +5,7 @@ import pytest
 import torch
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from leave_one_out import b1_point
 from sksurv.metrics import concordance_index_censored
 
 from drocox import accuracy, concordance, fairness
@@ -32,20 +33,10 @@ def points_and_pairs(scores, time, event):
     pairs = np.zeros(n)
     for i in range(n):
         for j in range(n):
-            first, last = (i, j) if time[i] < time[j] else (j, i)
-            if i == j or not (event[i] or event[j]):
-                continue
-            if time[i] != time[j]:
-                if not event[first]:
-                    continue
-                point = (np.sign(scores[first] - scores[last]) + 1) / 2
-            elif event[i] and event[j]:
-                point = 1.0 if scores[i] == scores[j] else 0.5
-            else:
-                died, lived = (i, j) if event[i] else (j, i)
-                point = 1.0 if scores[died] > scores[lived] else 0.5
-            pairs[i] += 1
-            points[i] += point
+            point = None if i == j else b1_point(scores, time, event, i, j)
+            if point is not None:
+                pairs[i] += 1
+                points[i] += point
     return points, pairs
 
 

@@ -53,13 +53,12 @@ class Patients:
     def literal(self, name: str, hazards, gamma: float = 0.01) -> float:
         outcome = (self.time, self.event)
         return {
-            "individual_keya": lambda h: literal.penalty_individual_keya(h, self.X, gamma),
-            "individual_rp": lambda h: literal.penalty_individual_rp(h, self.X, *outcome, gamma),
-            "group_rp": lambda h: literal.penalty_group_rp(
-                h, self.X, *outcome, self.codes, gamma),
-            "group_keya": lambda h: literal.penalty_group_keya(h, self.codes),
-            "intersectional_keya": lambda h: literal.penalty_intersectional_keya(
-                h, self.codes_2d),
+            "individual_keya": lambda h: literal.individual_fairness(h, self.X, gamma),
+            "individual_rp": lambda h: literal.penalty_rp(
+                h, self.X, *outcome, np.zeros(self.n), gamma),
+            "group_rp": lambda h: literal.penalty_rp(h, self.X, *outcome, self.codes, gamma),
+            "group_keya": lambda h: literal.group_fairness(h, self.codes),
+            "intersectional_keya": lambda h: literal.intersectional_fairness(h, self.codes_2d),
         }[name](hazards)  # fmt: skip
 
 

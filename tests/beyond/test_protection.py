@@ -14,16 +14,6 @@ from drocox.solver import minimise
 pytestmark = pytest.mark.slow  # of the study beyond the paper; `make check` is for the package
 
 
-def ball(losses, c):
-    """Largest mean in the ball, by a solver that knows no dual."""
-    n = len(losses)
-    inside = {"type": "ineq", "fun": lambda q: c**2 - n * q @ q, "jac": lambda q: -2 * n * q}
-    whole = {"type": "eq", "fun": lambda q: q.sum() - 1, "jac": lambda q: np.ones(n)}
-    how = {"method": "SLSQP", "bounds": [(0, 1)] * n, "constraints": [inside, whole]}
-    how |= {"jac": lambda q: -losses, "options": {"ftol": 1e-13, "maxiter": 500}}
-    return -optimize.minimize(lambda q: -q @ losses, np.full(n, 1 / n), **how).fun
-
-
 def tail(losses, alpha):
     """CVaR as a linear programme."""
     n = len(losses)
@@ -41,7 +31,7 @@ def test_a_ball_covers_groups_of_the_protected_share_and_no_smaller_ones(rule, a
     covered = int(np.ceil(edge - 1e-9))
     for size in {max(1, covered - 1), covered}:
         losses = (np.arange(n) < size).astype(float)
-        worst = ball(losses, c)
+        worst, _ = literal.dro_primal(losses, c)
         dual = dro_risk(torch.tensor(losses), alpha, rule=rule).item()
         assert worst == pytest.approx(dual, abs=1e-5)
         assert (worst > 1 - 1e-5) == (size == covered)
@@ -85,4 +75,5 @@ def test_above_its_threshold_a_ball_weighs_everyone_and_is_mean_and_deviation():
         q = worst_case_weights(torch.tensor(losses), share, rule="sharp")
         assert (q > 0).all().item() == (share > edge)
     risk = losses.mean() + np.sqrt((1 / share - 1) * losses.var())
-    assert ball(losses, share**-0.5) == pytest.approx(risk, abs=1e-6)
+    worst, _ = literal.dro_primal(losses, share**-0.5)
+    assert worst == pytest.approx(risk, abs=1e-6)
