@@ -71,21 +71,3 @@ def test_stacks_have_unique_names_that_are_safe_as_file_names(name):
     keys = ["dataset", "method", "attribute", "repeat", "n2_share", "sides"]
     whole = {tuple(getattr(s, k) for k in keys) for s in protocol.stacks(name)}
     assert len(whole) == len(names)
-
-
-def test_a_part_of_a_protocol_can_be_asked_for():
-    chosen = list(protocol.stacks("corrected", ["seer"], ["Cox_G(R&P)"], [3]))
-    assert [(s.attribute, s.repeat) for s in chosen] == [("age", 3), ("race", 3)]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["published"], "unknown protocol 'published'; .*as_published, corrected"),
-        (["corrected", ["seers"]], "unknown data set 'seers'; .*flc, support, seer"),
-        (["corrected", ["seer"], ["Coxx"]], r"unknown method of corrected 'Coxx'; .*Cox_I\(Keya\)"),
-    ],
-)
-def test_unknown_names_are_refused_with_the_known_ones(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        list(protocol.stacks(*arguments))

@@ -79,8 +79,8 @@ def test_an_unfinished_store_returns_its_finished_rows(undisturbed, monkeypatch)
         store.load_runs("as_published")
 
 
-def test_methods_that_the_protocol_lacks_are_refused_with_those_it_has(tmp_path):
-    """Also beside methods that it has: none of them is dropped in silence."""
+def test_names_that_the_protocol_lacks_are_refused_with_those_it_has(tmp_path):
+    """Also beside names that it has: none of them is dropped in silence."""
     how = {"out": tmp_path, "progress": False}
     with pytest.raises(ValueError, match=re.escape("'Cox'; choose one of: Deep DRO-COX (SPLIT)")):
         sweep.sweep("forensic", methods=["Deep DRO-COX (SPLIT)", "Cox"], **how)
@@ -90,6 +90,8 @@ def test_methods_that_the_protocol_lacks_are_refused_with_those_it_has(tmp_path)
         sweep.sweep("corrected", methods=[], **how)
     with pytest.raises(ValueError, match="choose one of: as_published, corrected, forensic"):
         sweep.sweep("published", **how)
+    with pytest.raises(ValueError, match=r"unknown data set 'seers'; .*flc, support, seer"):
+        sweep.sweep("corrected", datasets=["seers"], **how)
     assert list(tmp_path.iterdir()) == []
 
 
