@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 import torch
 from lifelines import CoxPHFitter, KaplanMeierFitter
-from pages import CHROMIUM, FLAGS
+from pages import CHROMIUM
 
 import drocox
 from drocox import explorables
@@ -41,16 +41,6 @@ RADIUS = {
 }
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here: no page was looked at")
-
-
-@pytest.fixture(scope="module")
-def chromium():
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield browser
-        browser.close()
 
 
 class Tab:

@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 from dataclasses import replace
 from html.parser import HTMLParser
 
@@ -12,14 +11,12 @@ import pytest
 from bs4 import BeautifulSoup
 from cohort import simulated
 from lifelines import KaplanMeierFitter
+from pages import CHROMIUM
 
 import drocox
 from drocox.auditing.measures import MEASURES
 from drocox.auditing.page import page as page_of
 
-CHROMIUM = next(
-    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
-)
 SITES = 45
 # Whether a part of the page sticks out of the screen, unless it lies in a box that scrolls.
 STICKS_OUT = """() => [...document.body.querySelectorAll("*")].filter((e) =>
@@ -117,25 +114,20 @@ def test_figures_do_not_depend_on_the_style_in_use(pages):
 @pytest.mark.slow
 @pytest.mark.skipif(CHROMIUM is None, reason="no browser")
 @pytest.mark.parametrize("name", ["models.html", "sites.html"])
-def test_nothing_is_wider_than_the_screen(pages, name):
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as driver:
-        arguments = ["--no-sandbox", "--disable-gpu"]
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=arguments)
-        page = browser.new_page(viewport={"width": 1280, "height": 900})
-        page.goto((pages / name).as_uri())
-        for width in (1280, 700, 390, 320):
-            page.set_viewport_size({"width": width, "height": 844})
-            assert page.evaluate("() => document.documentElement.scrollWidth") <= width, width
-            assert page.evaluate(STICKS_OUT) == 0, width
-        page.emulate_media(media="print")
-        page.set_viewport_size({"width": 700, "height": 1000})
-        assert page.evaluate("() => document.documentElement.scrollWidth") <= 700
-        clipped = "e => e.scrollHeight > e.clientHeight + 1 || e.scrollWidth > e.clientWidth + 1"
-        for box in page.locator(".long").all():
-            assert not box.evaluate(clipped)
-        browser.close()
+def test_nothing_is_wider_than_the_screen(chromium, pages, name):
+    page = chromium.new_page(viewport={"width": 1280, "height": 900})
+    page.goto((pages / name).as_uri())
+    for width in (1280, 700, 390, 320):
+        page.set_viewport_size({"width": width, "height": 844})
+        assert page.evaluate("() => document.documentElement.scrollWidth") <= width, width
+        assert page.evaluate(STICKS_OUT) == 0, width
+    page.emulate_media(media="print")
+    page.set_viewport_size({"width": 700, "height": 1000})
+    assert page.evaluate("() => document.documentElement.scrollWidth") <= 700
+    clipped = "e => e.scrollHeight > e.clientHeight + 1 || e.scrollWidth > e.clientWidth + 1"
+    for box in page.locator(".long").all():
+        assert not box.evaluate(clipped)
+    page.close()
 
 
 # Hostile names ------------------------------------------------------------------------------
