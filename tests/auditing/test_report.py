@@ -76,6 +76,20 @@ def test_few_events_are_counted_and_not_judged():
     assert drocox.audit(one, scores).sentence.startswith("By one, nothing to compare")
 
 
+@pytest.mark.parametrize("early, late", [(4, 20), (5, 20), (20, 4), (20, 5)])
+def test_a_group_needs_five_patients_on_either_side_of_the_horizon(early, late):
+    """Five with an event up to the horizon, and five who are observed longer."""
+    rng = np.random.default_rng(0)
+    time = np.concatenate([rng.uniform(0, 1, 30 + early), rng.uniform(1, 2, 30 + late)])
+    small = np.concatenate([np.arange(30 + early) >= 30, np.arange(30 + late) >= 30])
+    event = rng.random(len(time)) < np.where(small, 1.0, 0.7)
+    data = drocox.SurvivalData.from_arrays(time, event, groups={"small": small})
+    risk = rng.uniform(0.1, 0.9, len(time))
+    row = drocox.audit(data, survival=1 - risk, times=1.0).table.set_index("group")
+    row = row.loc["small = True", ["c_index", "auc", "brier"]]
+    assert row.notna().tolist() == [True, *(min(early, late) >= 5,) * 2]
+
+
 def test_scores_without_information_have_no_difference_beyond_noise():
     data, _ = simulated(n=100)
     found = drocox.audit(data, np.zeros(100))
