@@ -10,8 +10,9 @@ censoring times, so that :math:`1/G` are inverse-probability-of-censoring weight
           \mathrm{BS}(t) = \frac1n \Big[\sum_{i\,\text{case}} \frac{\hat S_i(t)^2}{G(Y_i)}
           + \sum_{j\,\text{control}} \frac{(1 - \hat S_j(t))^2}{G(t)}\Big].
 
-Concordance, AUC and Brier score equal scikit-survival's. This module adds the time points of the
-experiments, and errors for inputs for which scikit-survival returns NaN or silently reorders rows.
+A pair of equal scores counts one half. Concordance, AUC and Brier score equal scikit-survival's.
+This module adds the time points of the experiments, and errors for inputs for which scikit-survival
+returns NaN or silently reorders rows.
 :class:`CumulativeAUC` and :class:`BrierScore` prepare everything that depends on the outcomes only,
 to evaluate any number of models.
 """

@@ -156,8 +156,8 @@ def cox_losses(scores, time, event=None, *, ties: str = "breslow", weights=None)
         Observed times and event indicators; or the prepared :func:`risk_sets` as ``time`` alone.
     ties : {"breslow", "efron", "order"}
         Breslow: the formula above. Efron: tied events share the mean of their terms, so that the
-        sum is Efron's likelihood (JASA, 1977). Order: patients with equal times leave the risk set
-        one by one, in the given row order.
+        sum is Efron's likelihood (JASA, 1977). Order: of the patients with equal times, a
+        risk set has only those up to the patient's own row, so that the last row leaves first.
     weights : array of shape (n,), optional
         Case weights :math:`w_j \ge 0`, with Breslow's ties only. They enter the sums over risk
         sets; a patient's own loss is not multiplied by its weight. Weights are counts: whole

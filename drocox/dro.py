@@ -197,7 +197,8 @@ def worst_case_weights(losses, alpha: float, *, rule: str = "sharp", weights=Non
     .. math:: q_i^* = \frac{p_i [\ell_i - \eta^*]_+}{\sum_j p_j [\ell_j - \eta^*]_+}
 
     for a chi-square ball around :math:`p`; for ``rule="cvar"`` it is :math:`p_i/\alpha` on the
-    largest losses.
+    largest losses. Where only losses tied at the maximum have weight, they share it in proportion
+    to :math:`p`; at alpha 1 it is :math:`p`.
 
     Parameters
     ----------

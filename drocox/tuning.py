@@ -130,7 +130,8 @@ def cross_fit(data: SurvivalData, model=None, *, folds: int = 5, seed: int = 0, 
     -------
     dict
         Arguments of :func:`drocox.audit`: ``scores`` and ``folds``; with them ``train`` for
-        :class:`drocox.DROCox`, or ``survival`` and ``times`` for another model that has
+        :class:`drocox.DROCox` and for models without survival curves, whose scores are then taken
+        for log-hazards, or ``survival`` and ``times`` for another model that has
         ``predict_survival_function``, whose scores need not be log-hazards.
     """
     from drocox.estimator import DROCox
@@ -231,10 +232,10 @@ def choose_alpha(
     -------
     Choice
         ``alpha``, 1 (plain Cox) where no other is better; ``table``, a row for plain Cox and each
-        alpha, with ``c_index``, the ``measure`` and their differences to plain Cox, whose intervals
-        (``..._low``, ``..._high``) hold for all alphas at once with 95 %; and ``sentence``, which
-        says whether the difference in the measure is beyond noise, and that tuning on fairness is
-        not advised.
+        alpha, with ``c_index``, the ``measure``, ``eligible`` (whether 95 % of plain Cox's c-index
+        are kept) and differences to plain Cox, whose intervals (``..._low``, ``..._high``) hold for
+        all alphas at once with 95 %; and ``sentence``, which says whether the difference in the
+        measure is beyond noise, and that tuning on fairness is not advised.
     """
     from drocox.estimator import DROCox
 

@@ -50,9 +50,7 @@ CURVE_COLUMNS += ["observed", "low", "high"]
 PAIRED_COLUMNS = ["model", "versus", "attribute", "group", "measure"]
 PAIRED_COLUMNS += ["difference", "low", "high", "beyond_noise"]
 MOST_NAMED = 12  # groups in a sentence of the page
-FEW_EVENTS_NOTE = (
-    "Few events, so that intervals are wide and rough, those of concordance a little short: {}."
-)
+FEW_EVENTS_NOTE = "Few events, so that intervals are wide and rough: {}."
 HIDDEN_NOTE = "Groups with fewer than {} events or patients without an event are not shown{}."
 ALSO_HIDDEN = ", nor are others, {} in all, from which the counts of these could be worked out"
 
@@ -517,8 +515,8 @@ def audit(
 
     Intervals are those of the models at hand, for other patients like these. Where several models
     were cross-fitted, intervals are for these models and do not cover that another training would
-    have given others. In simulations they hold as often as they promise; those of concordance a
-    little less often where groups have few events.
+    have given others. In simulations they hold about as often as they promise, and a little less
+    often in cross-fitted data with little censoring.
 
     Parameters
     ----------

@@ -258,8 +258,7 @@ def test_the_page_warns_of_few_events_and_of_what_was_said(model):
     found = drocox.audit(replace(data, groups={"site": site}, group_labels={}), scores)
     assert found.cautions == [
         "Not judged, with fewer than 5 events: site = 1 (3).",
-        "Few events, so that intervals are wide and rough, those of concordance a little short: "
-        "site = 2 (9).",
+        "Few events, so that intervals are wide and rough: site = 2 (9).",
     ]
     assert "Not judged, with fewer than 5 events: site = 1 (3)." in str(found)
     assert max(map(len, str(found).splitlines())) <= 80

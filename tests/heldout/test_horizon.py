@@ -7,7 +7,7 @@ import pytest
 from sksurv.metrics import brier_score, cumulative_dynamic_auc
 from sksurv.nonparametric import kaplan_meier_estimator
 from sksurv.util import Surv
-from test_uno_and_slope import drawn, left_out
+from test_uno_and_slope import patients_and_group, value_without_each
 
 from drocox.heldout import HeldOut
 
@@ -16,7 +16,7 @@ ESTIMATES = ["auc", "brier", "risk_observed", "risk_predicted", "risk_ratio"]
 
 def predicted(seed, n=90):
     """Patients with a predicted risk."""
-    patients, members = drawn(seed, n)
+    patients, members = patients_and_group(seed, n)
     risk = 1 / (1 + np.exp(-patients.scores))
     return HeldOut(
         patients.scores, patients.time, patients.event, patients.fold, None, patients.horizon, risk
@@ -46,7 +46,7 @@ def test_risk_auc_and_brier_score_equal_scikit_survival(seed):
 @pytest.mark.parametrize("seed", range(6))
 def test_leave_one_out_values_at_the_horizon_are_exact(seed, name):
     patients, members = predicted(seed)
-    exact = left_out(name, patients, members)
+    exact = value_without_each(name, patients, members)
     np.testing.assert_allclose(getattr(patients, name)(members).without, exact, rtol=1e-10)
 
 
