@@ -79,12 +79,15 @@ def draw_groups(
     step = 0.5 if several else 0.4
     _lay_out(figure, 0.6 + step * len(places) + 0.25 * len(tables) * several)
     axes = figure.subplots(1, 2, sharey=True)
+    axes[0].set_zorder(1)  # its labels reach over the second panel
     for ax, name in zip(axes, names, strict=True):
         for k, (model, table) in enumerate(tables.items()):
             rows = table[table["group"].isin(places)]
             place = rows["group"].map(places) - 0.4 * k / len(tables)
             color = f"C{k}"
-            ax.axvline(rows[name].iloc[0], color=color if several else "0.5", linestyle=":")
+            for y in places.values():  # everybody's value, with gaps where the labels are
+                everybody = [rows[name].iloc[0]] * 2
+                ax.plot(everybody, [y - 0.48, y + 0.14], ":", color=color if several else "0.5")
             ax.hlines(place, rows[f"{name}_low"], rows[f"{name}_high"], color, linewidth=2)
             ax.plot(rows[name], place, MARKERS[k % len(MARKERS)], color=color, label=model)
         ax.set(xlabel=titles[name], yticks=[], ylim=(0.6 - len(places), 0.8))

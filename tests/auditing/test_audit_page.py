@@ -197,6 +197,23 @@ def test_text_fits_the_terminal_and_a_dollar_in_a_name_is_no_formula(hostile):
     plt.close(figure)
 
 
+def test_a_long_label_is_not_hidden_by_the_second_panel(model):
+    data, scores = model
+    groups = {"an attribute with a name that is longer than a panel": data.groups["sex"]}
+    found = drocox.audit(replace(data, groups=groups, group_labels={}), scores)
+    drawn = []
+    with plt.style.context("default"):
+        figure = found.plot()
+        figure.canvas.draw()  # the layout is found
+        for visible in (True, False):
+            figure.axes[0].texts[-1].set_visible(visible)
+            figure.canvas.draw()
+            drawn.append(np.array(figure.canvas.buffer_rgba()))
+    panel = figure.axes[1].get_window_extent()
+    assert (drawn[0] != drawn[1])[:, int(panel.x0) + 1 : int(panel.x1)].any()
+    plt.close(figure)
+
+
 # What goes elsewhere ------------------------------------------------------------------------
 
 
