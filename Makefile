@@ -62,7 +62,7 @@ exhibits: $(READY)  ## Write the paper's tables and figure into exhibits/, as co
 	for t in $$(seq 17); do $(BIN)/drocox table t$$t --csv > exhibits/t$$t.csv || exit 1; done
 	$(BIN)/drocox figure alpha --to exhibits
 
-bench: $(READY)  ## Measure the speed of losses, metrics and linear fits, and of peers where there are
+bench: $(READY)  ## Measure the speed of losses, metrics and linear fits, beside other libraries
 	$(BIN)/python tests/benchmarks/bench.py
 	$(BIN)/python tests/benchmarks/peers.py $(ARGS)
 

@@ -243,12 +243,13 @@ def test_no_text_is_folded_with_a_solution_that_is_not_its_own(chapter):
         ("{kbd}`x`", "{kbd}"),
         ("{eq}`eq-nowhere`", "'eq-nowhere'"),
         ("{glue:text}`nothing`", "'nothing'"),
+        ("```{glue} n\n```", "'n' is no table; use {glue:text}"),
     ],
 )
 def test_markup_without_a_translation_is_an_error(text, what):
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell(text)])
     with pytest.raises(plain.Untranslated, match=re.escape(what)):
-        plain.cells(notebook, CHAPTERS[0], {})
+        plain.cells(notebook, CHAPTERS[0], GLUED)
 
 
 def test_a_stale_twin_is_found(tmp_path):

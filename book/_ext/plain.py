@@ -248,7 +248,9 @@ class Page:
 
     def glued(self, name):
         """A table as HTML with its marks written out."""
-        html = self.value(name)["text/html"]
+        html = self.value(name).get("text/html")
+        if html is None:
+            raise Untranslated(f"{self.source.name}: {name!r} is no table; use {{glue:text}}")
         table = re.sub(r"<style.*?</style>\s*", "", html, flags=re.DOTALL)
         table = re.sub(r' data-csv="[^"]*"', "", table)
         table = re.sub(r'(<td class="[^"]*best[^"]*">)([^<]+)', r"\1<b>\2</b>", table)
