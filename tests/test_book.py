@@ -4,6 +4,7 @@ That the outputs are what the code prints today is for nbval to check: ``make te
 """
 
 import html
+import platform
 import re
 import sys
 import xml.etree.ElementTree as ElementTree
@@ -297,16 +298,18 @@ def test_cells_that_are_not_compared_say_why():
 
 @pytest.mark.parametrize("chapter", CHAPTERS, ids=name)
 def test_pictures_have_caption_and_alternative_text(chapter):
-    """Glued figures have them in the text; a figure to redraw stands below its question."""
+    """Glued figures have them in the text; one to redraw stands below its question, which serves
+    as its caption."""
     for cell in code_cells(chapter):
         shown = [output for output in cell.outputs if "scrapbook" not in output.get("metadata", {})]
         kinds = {kind for output in shown for kind in output.get("data", {})}
         assert "image/png" not in kinds, f"not compared by nbval, draw SVG:\n{cell.source}"
+        options = cell.metadata.get("mystnb", {})
+        if twins.SVG in kinds:
+            assert len(options.get("image", {}).get("alt", "")) > 20, cell.source
         if twins.SVG in kinds and "change-me" not in cell.metadata.get("tags", []):
-            options = cell.metadata.get("mystnb", {})
             assert options.get("figure", {}).get("caption", "").strip(), cell.source
             assert options.get("figure", {}).get("name", "").startswith("fig-"), cell.source
-            assert len(options.get("image", {}).get("alt", "")) > 20, cell.source
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
@@ -481,8 +484,7 @@ draw()
 """
 
 
-def test_a_build_refreshes_the_twin_of_what_has_changed(tmp_path, monkeypatch):
-    """Text, code and printed output; figures where they were made."""
+def test_a_build_refreshes_the_twin_where_a_reader_sees_a_difference(tmp_path):
     source = tmp_path / "a.md"
 
     def refreshed(printed="3", svg="<svg/>", text=CHAPTER):
@@ -491,38 +493,76 @@ def test_a_build_refreshes_the_twin_of_what_has_changed(tmp_path, monkeypatch):
         twins.code_cells(notebook)[0].outputs = [stream(printed), shown(svg)]
         return twins.refresh(source, notebook)
 
-    def figure():
-        return twins.code_cells(twins.load(source.with_suffix(".ipynb")))[1].outputs[1].data
-
     assert refreshed() and not refreshed()
-    assert refreshed(printed="4") and refreshed(svg="<svg >") and refreshed(text=CHAPTER + "More.")
-    monkeypatch.setattr(twins, "here", lambda: "another platform")
-    assert refreshed(svg="<svg  >") and figure()[twins.SVG] == "<svg/>"  # without "More."
-    assert not refreshed(svg="<svg  >")
-    assert refreshed(svg="<svg  >", printed="5") and figure()[twins.SVG] == "<svg  >"
+    assert refreshed(printed="4") and refreshed(text=CHAPTER + "More.")
+    assert refreshed(svg='<svg><path d="M 10.0 20" clip-path="url(#p0123456789)"/></svg>')
+    assert not refreshed(svg='<svg><path d="M 10.00001 20" clip-path="url(#p9876543210)"/></svg>')
+    assert refreshed(svg='<svg><path d="M 10.1 20" clip-path="url(#p0123456789)"/></svg>')
 
 
-def test_text_is_compared_everywhere_and_figures_where_they_were_made(tmp_path):
-    """By nbval and ``book/conftest.py``."""
-    draw = "from IPython.display import display, SVG\ndisplay(SVG('<svg><g/></svg>'))"
-    other = shown("<svg/>")
-    other.data["text/plain"] = "<IPython.core.display.SVG object>"
+def glued(value, name="gap"):
+    prefix = "application/papermill.record/"
+    metadata = {"scrapbook": {"mime_prefix": prefix, "name": name}}
+    data = {f"{prefix}text/plain": repr(value)}
+    return nbformat.v4.new_output("display_data", data=data, metadata=metadata)
+
+
+def test_a_glued_value_is_compared_as_its_sentence_prints_it(monkeypatch):
+    page = ROOT / "book" / "a.md"
+    monkeypatch.setattr(twins, "printed", lambda: {(page, "gap"): {".2f", ".1e"}})
+
+    def same(new, old):
+        return twins.as_before(page, [glued(new)], [glued(old)]) == [glued(old)]
+
+    assert same(3.6248879, 3.6248881)
+    assert not same(3.63, 3.62)  # one unit of the last digit
+    assert twins.as_before(page, [glued(1.0)], []) == [glued(1.0)]
+
+
+def test_no_value_is_glued_for_nothing():
+    for chapter in CHAPTERS:
+        text = chapter.read_text(encoding="utf8")
+        for label in plain.values(twin(chapter)):
+            assert twins.printed().get((chapter, label)) or f"{{glue}} {label}\n" in text, label
+
+
+def test_nbval_compares_what_a_reader_sees(tmp_path):
+    """By ``book/conftest.py``."""
+    draw = "from IPython.display import display, SVG\ndisplay(SVG('<svg><g x=\"{}\"/></svg>'))"
+    picture = shown('<svg><g x="5"/></svg>')
+    picture.data["text/plain"] = "<IPython.core.display.SVG object>"
     cases = {
-        "same": (twins.here(), "print(3)", stream("3\n"), "PASSED"),
-        "differs": (twins.here(), "print(4)", stream("3\n"), "FAILED"),
-        "differs_elsewhere": ("Plan9 mips", "print(4)", stream("3\n"), "FAILED"),
-        "figure_differs": (twins.here(), draw, other, "FAILED"),
-        "figure_differs_elsewhere": ("Plan9 mips", draw, other, "PASSED"),
+        "same": ("print(3)", stream("3\n"), "PASSED"),
+        "differs": ("print(4)", stream("3\n"), "FAILED"),
+        "figure_looks_the_same": (draw.format(5.00001), picture, "PASSED"),
+        "figure_differs": (draw.format(5.1), picture, "FAILED"),
     }
-    for label, (platform, code, output, _) in cases.items():
+    for label, (code, output, _) in cases.items():
         cell = nbformat.v4.new_code_cell(code, outputs=[output], execution_count=1)
-        notebook = nbformat.v4.new_notebook(cells=[cell])
-        notebook.metadata["drocox"] = {"platform": platform}
-        nbformat.write(notebook, tmp_path / f"{label}.ipynb")
+        nbformat.write(nbformat.v4.new_notebook(cells=[cell]), tmp_path / f"{label}.ipynb")
     options = ["-rA", "-p", "conftest", "-p", "no:cacheprovider", f"--rootdir={tmp_path}"]
     options += ["--nbval", "--nbval-current-env", tmp_path]
     done = fresh.run("-m", "pytest", *options, folder=ROOT / "book", PYTHONPATH=str(ROOT / "book"))
     lines = re.findall(r"^(PASSED|FAILED) \S*?(\w+)\.ipynb", done.stdout, re.MULTILINE)
     found = {label: outcome for outcome, label in lines}
     assert found == {label: case[-1] for label, case in cases.items()}, done.stdout
-    assert "the output of 2 cells is as printed, 0 figures byte for byte" in done.stdout
+    assert "the output of 2 cells is the same for a reader, with 1 figures" in done.stdout
+
+
+# Of chapters whose glued values, pictures and explorables have other last digits there.
+ELSEWHERE = ["index", "method/who-gets-the-weight", "beyond/how-much-alpha-protects"]
+
+
+@pytest.mark.slow
+def test_another_kind_of_processor_shows_a_reader_the_same():
+    """Imitated: OpenBLAS and NumPy without this processor's vector instructions sum in another
+    order."""
+    found = np.show_config(mode="dicts")["SIMD Extensions"].get("found", [])
+    switches = {
+        "NPY_DISABLE_CPU_FEATURES": " ".join(found),
+        "OPENBLAS_CORETYPE": "ARMV8" if platform.machine() == "aarch64" else "Nehalem",
+    }
+    notebooks = [ROOT / "book" / f"{page}.ipynb" for page in ELSEWHERE]
+    options = ["-q", "-p", "no:cacheprovider", "--nbval", "--nbval-current-env", *notebooks]
+    done = fresh.run("-m", "pytest", *options, **switches)
+    assert done.returncode == 0, done.stdout[-3000:]

@@ -90,7 +90,7 @@ def cache_key(package=ROOT / "drocox"):
         and UNFINISHED not in file.parts
     ]
     versions = {name: metadata.version(name) for name in PACKAGES}
-    rest = (platform.python_version(), twins.here(), versions, KERNEL_ENVIRONMENT)
+    rest = (platform.python_version(), platform.machine(), versions, KERNEL_ENVIRONMENT)
     return hashlib.sha256(f"{digest_of(files, package)} {rest}".encode()).hexdigest()[:16]
 
 

@@ -1,22 +1,22 @@
 """The executed twin X.ipynb beside each chapter X.md: opened on Colab and Binder, run by nbval.
 
 A twin has a first cell that installs the package on Colab, the cells of its chapter, with the text
-in plain Markdown (:mod:`plain`), the outputs of the last build that changed them, and the platform
-they were computed on: digits far behind the point differ between processors. Nothing else in it
-depends on when or where it was made. `make book` refreshes twins, see :func:`refresh`.
+in plain Markdown (:mod:`plain`), and the outputs of the last build in which a reader would have
+seen a difference (:func:`as_before`), so that building the book on another kind of processor
+changes no file. `make book` refreshes twins, see :func:`refresh`.
 
     python book/_ext/twins.py --check    exit 1 if a twin is missing, stale or unexecuted
 """
 
-import copy
+import collections
+import functools
 import hashlib
-import itertools
-import platform
 import re
 import sys
 from pathlib import Path
 
 import nbformat
+import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
 import plain
@@ -35,17 +35,12 @@ if "google.colab" in sys.modules:
     %pip install --quiet "drocox[notebooks] @ git+https://github.com/drocox/drocox"
 """
 SVG = "image/svg+xml"
+# ``{glue:text}`chapter :: name:format` ``, with chapter and format where they are needed
+PRINTED = re.compile(r"\{glue:text\}`(?:([\w/-]+) :: )?([\w-]+):?([^`]*)`")
+NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
+ID = re.compile(r"(?<=[\"#])[a-z][0-9a-f]{10}(?=[\")])")  # which matplotlib makes from all digits
+INVISIBLE = 1e-4  # of a number in a picture, or of a point
 PICTURE = ROOT / "book" / "_static" / "verdict.svg"  # of the README
-
-
-def here():
-    """The platform of this process, such as "Linux x86_64"."""
-    return f"{platform.system()} {platform.machine()}"
-
-
-def made_on(notebook):
-    """The platform on which a twin's outputs were computed."""
-    return notebook.metadata.drocox.platform
 
 
 def chapters():
@@ -79,7 +74,7 @@ def skeleton(source, outputs):
         cell.outputs = cell_outputs
     twin.nbformat = 4
     twin.nbformat_minor = 5
-    twin.metadata = nbformat.from_dict(METADATA | {"drocox": {"platform": here()}})
+    twin.metadata = nbformat.from_dict(METADATA)
     first = nbformat.v4.new_code_cell(COLAB.strip(), metadata={"jupyter": {"source_hidden": True}})
     twin.cells = [first, *plain.cells(twin, source, plain.values(twin))]
     seen = {}
@@ -107,37 +102,85 @@ def write(twin, path):
     path.write_text(dumps(twin), encoding="utf8")
 
 
-def without_figures(outputs):
-    """Outputs of cells without their figures, whose last digits differ between platforms."""
-    outputs = copy.deepcopy(outputs)
-    for output in itertools.chain.from_iterable(outputs):
-        for content in (output.get("data", {}), output.get("metadata", {})):
-            content.pop(SVG, None)
-    return outputs
+@functools.lru_cache
+def printed():
+    """``{(chapter, name): formats}``: how sentences and slides print the values that cells glue."""
+    found = collections.defaultdict(set)
+    for page in (ROOT / "book").rglob("*.md"):
+        for chapter, name, style in PRINTED.findall(page.read_text(encoding="utf8")):
+            source = ROOT / "book" / f"{chapter}.md" if chapter else page
+            found[source, name].add(style)
+    return found
+
+
+def alike(one, two):
+    """Whether two pictures look the same: equal but for ids and digits that nobody sees."""
+    (words, numbers), (others, values) = map(_words_and_numbers, (one, two))
+    return words == others and np.allclose(numbers, values, rtol=INVISIBLE, atol=INVISIBLE)
+
+
+def _words_and_numbers(picture):
+    """The text of a picture without its numbers, ids counted from 0, and its numbers."""
+    ids = {}
+    text = ID.sub(lambda found: ids.setdefault(found[0], f"id-{len(ids)}"), picture)
+    return NUMBER.sub("#", text), np.array(NUMBER.findall(text), dtype=float)
+
+
+def as_before(source, outputs, before):
+    """The outputs of a cell, each as it was before if a reader sees no difference.
+
+    This decides what "the same output" is, for nbval and for :func:`refresh`. Text and tables are
+    the same to the last character, a glued value is the same as its sentences print it, and a
+    picture as the eye sees it: the digits behind differ between processors.
+    """
+    if len(outputs) != len(before):
+        return outputs
+    pairs = zip(outputs, before, strict=True)
+    return [old if _looks_the_same(source, new, old) else new for new, old in pairs]
+
+
+def _looks_the_same(source, new, old):
+    """Whether a reader sees no difference between two outputs of a cell."""
+    data, known = new.get("data", {}), old.get("data", {})
+    glued = new.get("metadata", {}).get("scrapbook", {})
+    if data.keys() != known.keys() or glued != old.get("metadata", {}).get("scrapbook", {}):
+        return False
+    if not data:  # printed
+        return new == old
+    for kind, content in data.items():
+        seen, seen_before = [content], [known[kind]]
+        if glued and kind.endswith("text/plain"):
+            styles = printed()[source, glued["name"]]
+            seen, seen_before = (
+                [plain.format_plain_text(text, style) for style in styles]
+                for text in (content, known[kind])
+            )
+        picture = kind == SVG or "data-explore" in content
+        if seen != seen_before and not (picture and alike(content, known[kind])):
+            return False
+    return True
 
 
 def refresh(source, executed):
-    """Write the twin of an executed chapter if text, code or outputs have changed; return whether.
+    """Write the twin of an executed chapter if a reader sees a difference; return whether.
 
-    A twin of another platform keeps its figures if everything printed by the cells is the same:
-    otherwise building an unchanged book would change files.
+    Cells that nbval does not compare, because they differ from machine to machine, stay as they are
+    as long as the code is the same.
     """
     path = source.with_suffix(".ipynb")
-    new = skeleton(source, [cell.outputs for cell in code_cells(executed)])
-    if path.exists():
-        old = load(path)
-        known = outputs(source)
-        found = [cell.outputs for cell in code_cells(new)[1:]]
-        if (
-            known is not None
-            and made_on(old) != here()
-            and without_figures(known) == without_figures(found)
-        ):
-            new = skeleton(source, known)
-            new.metadata = old.metadata
-        if dumps(old) == dumps(new):
-            return False
-    write(new, path)
+    known = outputs(source)
+    found = []
+    for k, cell in enumerate(code_cells(executed)):
+        if known is None:
+            found.append(cell.outputs)
+        elif "nbval-ignore-output" in cell.metadata.get("tags", []):
+            found.append(known[k])
+        else:
+            found.append(as_before(source, cell.outputs, known[k]))
+    new = dumps(skeleton(source, found))
+    if path.exists() and path.read_text(encoding="utf8") == new:
+        return False
+    path.write_text(new, encoding="utf8")
     return True
 
 
@@ -151,7 +194,6 @@ def problem(source, path=None):
     if [cell.source for cell in cells] != [cell.source for cell in code_cells(read(source))]:
         return f"{path} has other code than its chapter: make book refreshes it"
     wanted = skeleton(source, [cell.outputs for cell in cells])
-    wanted.metadata.drocox.platform = made_on(found)
     if dumps(wanted) == path.read_text(encoding="utf8"):
         return ""
     pairs = enumerate(zip(found.cells, wanted.cells, strict=False))
