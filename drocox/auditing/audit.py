@@ -37,10 +37,10 @@ from drocox.auditing.groupings import Grouping, groupings_of
 from drocox.auditing.measures import MEASURES, RISK_RATIO
 from drocox.auditing.page import page
 from drocox.auditing.plots import draw_calibration, draw_funnels, draw_groups
-from drocox.auditing.predictions import Predictions, predictions
+from drocox.auditing.predictions import Predictions, predictions, same_measure
 from drocox.auditing.slices import find_slices
 from drocox.data import SurvivalData
-from drocox.heldout import DIFFERENCE_COLUMNS, FEWEST_EVENTS, Estimate, compare
+from drocox.heldout import DIFFERENCE_COLUMNS, FEWEST_EVENTS, Estimate, compare, difference
 from drocox.terminal import short_labels
 
 FEW_EVENTS = 30  # below which a group's intervals are rough
@@ -345,7 +345,9 @@ class Audits(Mapping):
 
         A row for each group and measure that both can answer: ``model``, ``versus`` (the first
         model), ``attribute``, ``group``, ``measure``, ``difference`` with an interval (``low``,
-        ``high``), and ``beyond_noise``. In each measure the intervals of everybody hold for all
+        ``high``), and ``beyond_noise``. There is no row of calibration where it is a ratio of
+        events for one model and of risks for the other, and none of slopes that leave out
+        different patients of the group. In each measure the intervals of everybody hold for all
         models at once, those of groups for all models and groups, or for the groups of an
         attribute where ``familywise`` is false. Units as in ``Audit.differences``. A model that
         ranks backwards is not compared.
@@ -438,9 +440,11 @@ def _paired(audits: Mapping[str, Audit]) -> pd.DataFrame:
                     continue
                 mine = group_estimates(other._predictions, grouping, name, other._hidden)
                 for label in (label for label in mine if label in theirs):
-                    one, two = mine[label], theirs[label]
-                    names.append({"model": model, "attribute": grouping.attribute, "group": label})
-                    differences.append(Estimate(one.value - two.value, one.without - two.without))
+                    members = grouping.codes == grouping.labels.index(label)
+                    if same_measure(name, other._predictions, first._predictions, members):
+                        row = {"model": model, "attribute": grouping.attribute, "group": label}
+                        names.append(row)
+                        differences.append(difference(mine[label], theirs[label]))
             parts.append((names, differences))
         if first.familywise:
             everybody, *groups = parts

@@ -36,6 +36,7 @@ class Contrast(NamedTuple):
     names: dict
     first: Estimate
     second: Estimate
+    slack: tuple[float, float] = (0.0, 0.0)  # by which exact times could lower and raise it
 
 
 def estimable(name: str, contrasts: list[Contrast]) -> list[Contrast]:
@@ -78,8 +79,9 @@ def contrast(name: str, contrasts: list[Contrast], critical: ArrayLike | None = 
     down, up = _distances(scale, first, critical * error)
     down_of_second, up_of_second = _distances(scale, second, critical * error_of_second)
     difference = first - second
-    low = difference - _together(down, up_of_second, correlation)
-    high = difference + _together(up, down_of_second, correlation)
+    lower, higher = np.transpose([one.slack for one in contrasts])
+    low = difference - _together(down, up_of_second, correlation) - lower
+    high = difference + _together(up, down_of_second, correlation) + higher
     rows = pd.DataFrame([one.names for one in contrasts])
     rows = rows.assign(difference=unit * difference, low=unit * low, high=unit * high)
     rows = rows.assign(noise_floor=unit * floor, beyond_noise=(low > 0) | (high < 0))

@@ -21,7 +21,7 @@ from drocox.auditing.contrasts import Contrast, contrast, critical_values, estim
 from drocox.auditing.groupings import EVERYBODY, Group, Grouping
 from drocox.auditing.measures import LOG, MEASURES, Scale
 from drocox.auditing.predictions import Predictions
-from drocox.heldout import FEWEST_EVENTS, Estimate, HeldOut
+from drocox.heldout import FEWEST_EVENTS, Estimate, HeldOut, ties
 from drocox.heldout.horizon import observed_risk, risk_interval
 from drocox.heldout.intervals import jackknife, simultaneous
 
@@ -110,7 +110,8 @@ def measure_groups(
                 rows[grouping.attribute, label] |= with_interval(name, estimate)
             compared = grouping.compared and MEASURES[name].compared
             if compared and not predictions.backwards:
-                contrasts[name].append(_contrasts(estimates, whole, grouping, name, method))
+                of_groups = [whole, *groups]
+                contrasts[name].append(_contrasts(estimates, of_groups, grouping, name, method))
     comparisons = differences(contrasts, familywise)
     attributes = [grouping.attribute for grouping in groupings]
     comparisons.sort(key=lambda row: attributes.index(row["attribute"]))
@@ -144,17 +145,22 @@ def group_estimates(
 
 
 def _contrasts(
-    estimates: dict[str, Estimate], whole: Group, grouping: Grouping, name: str, method: str
+    estimates: dict[str, Estimate], groups: list[Group], grouping: Grouping, name: str, method: str
 ) -> list[Contrast]:
-    """Differences of every two groups; of many groups, of each and everybody."""
+    """Differences of every two groups; of many groups, of each and everybody, who come first."""
     pairs = list(combinations(estimates.items(), 2))
+    whole = groups[0]
     if len(grouping.labels) > MOST_PAIRED:
         everybody = _estimate(whole.alone, whole, name, method)
         pairs = [((EVERYBODY, everybody), group) for group in estimates.items()]
+    slack = {label: (0.0, 0.0) for label in (EVERYBODY, *estimates)}
+    if name == "c_index" and pairs:
+        slack = {group.label: ties.c_index_slack(group.alone) for group in groups}
     out = []
     for (versus, second), (group, first) in pairs:
         names = {"attribute": grouping.attribute, "group": group, "versus": versus}
-        out.append(Contrast(names, first, second))
+        lower, higher = slack[group][0] + slack[versus][1], slack[group][1] + slack[versus][0]
+        out.append(Contrast(names, first, second, (lower, higher)))
     return out
 
 
@@ -169,6 +175,8 @@ def _estimates(
     out = {}
     for group in measurable:
         if MEASURES[name].at_horizon and not _enough_at_horizon(group.alone):
+            continue
+        if MEASURES[name].by_exact_times and ties.many_tied(group.alone):
             continue
         others = None
         if len(grouping.labels) == 2 == len(measurable):

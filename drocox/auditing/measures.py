@@ -35,6 +35,7 @@ class Measure(NamedTuple):
     digits: int = 2  # after the point
     changed_by_model: bool = True
     at_horizon: bool = False  # needs patients with an event by the horizon, and others after it
+    by_exact_times: bool = False  # unknown where many events have the same time
     compared: bool = True  # between groups
     on_page: bool = True
     pairs_on_page: bool = False  # differences between groups, too
@@ -52,7 +53,7 @@ MEASURES = {
         "share that the model orders rightly (ties count half); 0.5 is chance.",
     ),
     "concordance": Measure("Concordance", "ranking", LOGIT, unit=100, on_page=False),
-    "uno_c": Measure("Uno's c", "ranking", LOGIT, unit=100, on_page=False),
+    "uno_c": Measure("Uno's c", "ranking", LOGIT, unit=100, by_exact_times=True, on_page=False),
     "calibration": Measure(
         "Observed / expected",
         "risks or expected events",
@@ -64,6 +65,7 @@ MEASURES = {
         "Slope",
         "log-hazards",
         UNCHANGED,
+        by_exact_times=True,
         pairs_on_page=True,
         explained="1 if differences between patients are as large as predicted, below 1 if they "
         "are smaller.",

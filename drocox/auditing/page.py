@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import jinja2
+import numpy as np
 import pandas as pd
 
 from drocox import __version__
@@ -46,6 +47,9 @@ def page(
     for name, one in audits.items():
         known = one.table["c_index"].notna() & ~one.table["attribute"].isin(elsewhere)
         in_forest[name] = one.table[known]
+    if any(one.titles != first.titles for one in audits.values()):
+        # a ratio of events and one of risks do not go into one panel
+        in_forest = {name: table.assign(calibration=np.nan) for name, table in in_forest.items()}
     drawable = all(len(table) > 1 for table in in_forest.values())
     measures = dict(MEASURES)
     if first.titles["calibration"] == RISK_RATIO.title:

@@ -31,11 +31,12 @@ from drocox.auditing.measures import MEASURES
 from drocox.data import SurvivalData
 from drocox.heldout import FEWEST_EVENTS, Estimate, HeldOut, default_horizon, expected_events
 from drocox.heldout.intervals import jackknife, simultaneous
+from drocox.heldout.ties import tied_events
 
 BEYOND = 1e3  # by how much risks of 0 and 1 rank outside all others, whose log-hazards are smaller
 RISING = 1e-6  # that a survival curve may do by rounding
 FAR = 10  # times as steep or as flat as log-hazards: another scale, or far too extreme
-MANY_TIES = 0.05  # share of the pairs in which an event and a censoring have the same time
+MANY_TIES = 0.05  # share of the pairs in which an event and another patient have the same time
 
 
 class Predictions(NamedTuple):
@@ -67,6 +68,17 @@ class Predictions(NamedTuple):
         if risks and self.patients.expected is None:
             methods["calibration"] = "risk_ratio"
         return methods
+
+
+def same_measure(name: str, one: Predictions, two: Predictions, members: np.ndarray) -> bool:
+    """Whether a measure of a group means the same for two models of the same patients.
+
+    Calibration may be a ratio of events or of risks, and slopes may leave out different patients.
+    """
+    if name == "slope":
+        first, second = (np.isfinite(model.patients.linear[members]) for model in (one, two))
+        return np.array_equal(first, second)
+    return one.measures.get(name) == two.measures.get(name)
 
 
 def predictions(
@@ -153,20 +165,22 @@ def _exact_risks(log_hazards: np.ndarray) -> list[str]:
 
 
 def _coarse_times(patients: HeldOut) -> list[str]:
-    """A note where many pairs of the c-index have the same time."""
+    """A note where many pairs have the same time, so that the order of events is unknown."""
     tied = 0.0
     for fold in np.unique(patients.fold):
         rows = patients.fold == fold
         rank = np.unique(patients.time[rows], return_inverse=True)[1]
         event = patients.event[rows]
         tied += float(np.bincount(rank, event) @ np.bincount(rank, ~event))
-    share = tied / (patients.harrell_pairs[:, 1].sum() / 2)
+    both = tied_events(patients)
+    share = (tied + both) / (patients.harrell_pairs[:, 1].sum() / 2 + both)
     if share < MANY_TIES:
         return []
     return [
-        f"Times are coarse: in {100 * share:.0f} % of the pairs behind the c-index one patient has "
-        "the event at the time when the other leaves. It counts as the earlier one, which can make "
-        "groups differ that are ranked alike."
+        f"Times are coarse: in {100 * share:.0f} % of the pairs of patients the order of events is "
+        "unknown, for both have the same time. This can make the c-index of groups differ that are "
+        "ranked alike. Intervals of differences between groups allow for it, and the slope is not "
+        "shown where many events are tied."
     ]
 
 

@@ -23,6 +23,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from drocox import _checks, concordance
+from drocox.concordance import TOLERANCE
 from drocox.data import SurvivalData
 from drocox.heldout import horizon, uno
 from drocox.heldout.censoring import Censoring, censoring
@@ -306,6 +307,16 @@ def assign_folds(strata: ArrayLike, folds: int, seed: int) -> np.ndarray:
     shuffled = np.random.default_rng(seed).permutation(len(strata))
     order = shuffled[np.argsort(strata[shuffled], kind="stable")]
     return np.argsort(order) % folds  # position of each patient in that order
+
+
+def difference(first: Estimate, second: Estimate) -> Estimate:
+    """The first estimate minus the second; exactly 0 where they agree but for rounding."""
+    # the jackknife takes rounding for noise, beyond which a difference by rounding may well be
+    if np.allclose(first.value, second.value, TOLERANCE, TOLERANCE) and np.allclose(
+        first.without, second.without, TOLERANCE, TOLERANCE
+    ):
+        return Estimate(0.0, np.zeros(len(first.without)))
+    return Estimate(first.value - second.value, first.without - second.without)
 
 
 def compare(
