@@ -37,7 +37,7 @@ from drocox.auditing.groupings import Grouping, groupings_of
 from drocox.auditing.measures import MEASURES, RISK_RATIO
 from drocox.auditing.page import page
 from drocox.auditing.plots import draw_calibration, draw_funnels, draw_groups
-from drocox.auditing.predictions import Predictions, predictions, same_measure
+from drocox.auditing.predictions import Predictions, predictions, same_measure, with_threshold
 from drocox.auditing.slices import find_slices
 from drocox.data import SurvivalData
 from drocox.heldout import DIFFERENCE_COLUMNS, FEWEST_EVENTS, Estimate, compare, difference
@@ -499,6 +499,7 @@ def audit(
     train: tuple | Mapping | None = None,
     smallest: int = 0,
     familywise: bool = True,
+    threshold: float | None = None,
 ) -> Audit | Audits:
     r"""Judge how well predictions serve the groups of ``data``, with 95 % intervals.
 
@@ -578,7 +579,7 @@ def audit(
     """
     smallest = _checks.whole_number(smallest, "smallest", least=0)
     options = {"times": times, "horizon": horizon, "folds": folds, "train": train}
-    options |= {"smallest": smallest, "familywise": familywise}
+    options |= {"smallest": smallest, "familywise": familywise, "threshold": threshold}
     models = _by_model(scores, survival, expected)
     if not models:
         return _audit(data, scores, survival=survival, expected=expected, **options)
@@ -587,11 +588,21 @@ def audit(
     return found
 
 
-def _audit(data: SurvivalData, scores=None, *, smallest: int, familywise: bool, **given) -> Audit:
+def _audit(
+    data: SurvivalData,
+    scores=None,
+    *,
+    smallest: int,
+    familywise: bool,
+    threshold: float | None,
+    **given,
+) -> Audit:
     """The audit of one model."""
     # what does not exist is NaN
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         predicted = predictions(data, scores, **given)
+        if threshold is not None:
+            predicted = with_threshold(predicted, threshold)
         groupings, note = groupings_of(data)
         hidden, others = hidden_groups(groupings, data.event, smallest)
         notes = [*predicted.notes, note] if note else list(predicted.notes)

@@ -29,7 +29,7 @@ class Measure(NamedTuple):
     """How a measure is named, computed, compared and shown."""
 
     title: str
-    needs: Literal["nothing", "ranking", "log-hazards", "risks", "risks or expected events"]
+    needs: Literal["nothing", "ranking", "log-hazards", "risks", "risks or expected events", "threshold"]
     scale: Scale
     unit: float = 1  # of differences; 100: percentage points
     digits: int = 2  # after the point
@@ -40,6 +40,11 @@ class Measure(NamedTuple):
     on_page: bool = True
     pairs_on_page: bool = False  # differences between groups, too
     explained: str = ""  # under "How to read this"
+
+
+def _at_threshold(title: str) -> Measure:
+    """A measure of decisions."""
+    return Measure(title, "threshold", LOGIT, unit=100, at_horizon=True, on_page=False)
 
 
 MEASURES = {
@@ -77,7 +82,14 @@ MEASURES = {
     "auc": Measure("AUC", "ranking", LOGIT, unit=100, at_horizon=True),
     "brier": Measure("Brier score", "risks", LOG, digits=3, at_horizon=True),
     "mean_risk": Measure("Mean risk", "log-hazards", LOG, compared=False, on_page=False),
+    # decisions at a threshold of the risk, which have a table of their own on the page
+    "flagged": Measure("Flagged", "threshold", LOGIT, unit=100, on_page=False),
+    "sensitivity": _at_threshold("Sensitivity"),
+    "specificity": _at_threshold("Specificity"),
+    "ppv": _at_threshold("PPV"),
+    "net_benefit": _at_threshold("Net benefit")._replace(scale=UNCHANGED, unit=1, digits=3),
 }
+DECISIONS = [name for name, measure in MEASURES.items() if measure.needs == "threshold"]
 # calibration without expected events
 RISK_RATIO = MEASURES["calibration"]._replace(
     title="Observed / predicted risk",

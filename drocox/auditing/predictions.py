@@ -63,6 +63,7 @@ class Predictions(NamedTuple):
             "log-hazards": self.scaled,
             "risks": risks,
             "risks or expected events": risks or self.patients.expected is not None,
+            "threshold": self.patients.threshold is not None,
         }
         methods = {name: name for name, measure in MEASURES.items() if answers[measure.needs]}
         if risks and self.patients.expected is None:
@@ -182,6 +183,25 @@ def _coarse_times(patients: HeldOut) -> list[str]:
         "ranked alike. Intervals of differences between groups allow for it, and the slope is not "
         "shown where many events are tied."
     ]
+
+
+def with_threshold(predicted: Predictions, threshold) -> Predictions:
+    """The predictions, and a threshold from which patients are flagged by their risk."""
+    if not _checks.is_number(threshold):
+        raise TypeError(f"threshold must be a number between 0 and 1, got {threshold!r}")
+    if not 0 < threshold < 1:
+        raise ValueError(
+            f"threshold must lie between 0 and 1, got {threshold!r}; it is a risk, such as 0.2"
+        )
+    if predicted.patients.risk is None:
+        raise ValueError(
+            "threshold needs risks up to the horizon; pass survival= with times=, or log-hazards "
+            "with train="
+        )
+    flagging = replace(predicted.patients, threshold=float(threshold))
+    if "counts" in vars(predicted.patients):  # the same pairs need not be counted again
+        vars(flagging)["counts"] = predicted.patients.counts
+    return predicted._replace(patients=flagging)
 
 
 def check_data(data: SurvivalData) -> None:

@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike
 from drocox import _checks, concordance
 from drocox.concordance import TOLERANCE
 from drocox.data import SurvivalData
-from drocox.heldout import horizon, uno
+from drocox.heldout import decisions, horizon, uno
 from drocox.heldout.censoring import Censoring, censoring
 from drocox.heldout.intervals import jackknife, simultaneous
 from drocox.heldout.slope import calibration_slope
@@ -67,6 +67,7 @@ class HeldOut:
     horizon: float | None = None  # of Uno's c, AUC, Brier score and risks; see `default_horizon`
     risk: np.ndarray | None = None  # predicted risk of each patient up to the horizon
     log_hazards: np.ndarray | None = None  # where they differ from the scores that rank
+    threshold: float | None = None  # of the predicted risk, from which patients are flagged
 
     def subset(self, rows: np.ndarray) -> "HeldOut":
         """The patients of a mask, with the same horizon."""
@@ -79,6 +80,7 @@ class HeldOut:
             self.until if rows.any() else None,
             None if self.risk is None else self.risk[rows],
             None if self.log_hazards is None else self.log_hazards[rows],
+            self.threshold,
         )
 
     @property
@@ -222,6 +224,50 @@ class HeldOut:
         outcomes = alone.time, alone.event
         value = horizon.brier_score(alone.risk, *outcomes, alone.weights, self.until)
         return self._of_all(members, *value)
+
+    def flagged(self, members: np.ndarray) -> Estimate:
+        """Share of the members who are flagged; needs ``risk`` and ``threshold``."""
+        return _ratio(np.column_stack([members & self._flags, members]))
+
+    def sensitivity(self, members: np.ndarray) -> Estimate:
+        """Share of the flagged among members with an event up to the horizon."""
+        counted = self._decided(members)
+        return self._share(members, counted.true_positive, counted.false_negative)
+
+    def specificity(self, members: np.ndarray) -> Estimate:
+        """Share of those not flagged among members without an event up to the horizon."""
+        counted = self._decided(members)
+        return self._share(members, counted.true_negative, counted.false_positive)
+
+    def ppv(self, members: np.ndarray) -> Estimate:
+        """Observed risk of the flagged members, the positive predictive value."""
+        counted = self._decided(members)
+        return self._share(members, counted.true_positive, counted.false_positive)
+
+    def net_benefit(self, members: np.ndarray) -> Estimate:
+        """Net benefit of flagging members (:mod:`drocox.heldout.decisions`)."""
+        counted = self._decided(members)
+        odds = self.threshold / (1 - self.threshold)
+        values = counted.true_positive - odds * counted.false_positive
+        return self._of_all(members, float(values[0]), values[1:])
+
+    @property
+    def _flags(self) -> np.ndarray:
+        """Whether each patient is flagged."""
+        if self.risk is None or self.threshold is None:
+            raise ValueError("risk or threshold is missing; pass both as risk= and threshold=")
+        return self.risk >= self.threshold
+
+    def _decided(self, members: np.ndarray) -> decisions.Shares:
+        """True and false positives and negatives among the members."""
+        alone = self.alone(members)
+        return decisions.shares(alone._flags, alone.time, alone.event, self.until)
+
+    def _share(self, members: np.ndarray, part: np.ndarray, rest: np.ndarray) -> Estimate:
+        """The share of a part in the part and the rest; the value first, then those without each."""
+        with np.errstate(invalid="ignore"):  # 0 / 0 is NaN: not defined
+            values = part / (part + rest)
+        return self._of_all(members, float(values[0]), values[1:])
 
     def mean_risk(self, members: np.ndarray) -> Estimate:
         """Geometric mean hazard of the members relative to everybody in their fold.
