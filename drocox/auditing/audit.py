@@ -24,6 +24,7 @@ import numpy as np
 import pandas as pd
 
 from drocox import __version__, _checks
+from drocox.auditing.decisions import decision_sentence, small_cells
 from drocox.auditing.disclosure import hidden_groups, small_counts
 from drocox.auditing.findings import model_sentences, number_text, sentences
 from drocox.auditing.funnel import Funnel, funnel
@@ -34,7 +35,7 @@ from drocox.auditing.group_measures import (
     measure_groups,
 )
 from drocox.auditing.groupings import Grouping, groupings_of
-from drocox.auditing.measures import MEASURES, RISK_RATIO
+from drocox.auditing.measures import DECISIONS, MEASURES, RISK_RATIO
 from drocox.auditing.page import page
 from drocox.auditing.plots import draw_calibration, draw_funnels, draw_groups
 from drocox.auditing.predictions import Predictions, predictions, same_measure, with_threshold
@@ -52,6 +53,10 @@ PAIRED_COLUMNS += ["difference", "low", "high", "beyond_noise"]
 MOST_NAMED = 12  # groups in a sentence of the page
 FEW_EVENTS_NOTE = "Few events, so that intervals are wide and rough: {}."
 HIDDEN_NOTE = "Groups with fewer than {} events or patients without an event are not shown{}."
+FEW_FLAGGED_NOTE = (
+    "Decisions are shown for everybody only: in some group fewer than {} patients with or without "
+    "an event are flagged, or are not."
+)
 ALSO_HIDDEN = ", nor are others, {} in all, from which the counts of these could be worked out"
 
 
@@ -117,7 +122,16 @@ class Audit:
         if self._predictions.backwards:
             return "\n".join(self.notes)
         found = (self.table, self.differences, self.slices, self.notes)
-        return "\n".join(sentences(*found, self._predictions.of_risks))
+        lines = sentences(*found, self._predictions.of_risks)
+        if self.threshold is not None:
+            decided = (self.table, self.differences, self.threshold, self.horizon)
+            lines.append(decision_sentence(*decided))
+        return "\n".join(lines)
+
+    @property
+    def threshold(self) -> float | None:
+        """The risk from which patients are flagged, if decisions are judged."""
+        return self._predictions.patients.threshold
 
     def __str__(self) -> str:
         lines = [textwrap.fill(line, 80) for line in self.sentence.splitlines()]
@@ -312,6 +326,7 @@ class Audit:
             "name": self.name,
             "drocox": __version__,
             "horizon": self.horizon,
+            "threshold": self.threshold,
             "sentence": self.sentence.splitlines(),
             "table": _records(self.table),
             "differences": _records(self.differences),
@@ -514,9 +529,17 @@ def audit(
     regression on the log-hazards, and ``mean_risk`` the geometric mean of the hazards relative to
     everybody's. Up to the horizon, ``risk_observed`` is Kaplan and Meier's risk,
     ``risk_predicted`` the mean prediction, ``auc`` and ``brier`` compare the two patient by
-    patient. Measures for which the predictions do not suffice are NaN: calibration needs survival,
-    expected events or a training part. Groups with fewer than 5 events are counted, not judged; AUC
-    and Brier score need 5 patients with an event up to the horizon and 5 who are observed longer.
+    patient. With a ``threshold``, ``flagged`` is the share of patients with at least this predicted
+    risk, and ``sensitivity``, ``specificity``, ``ppv`` (the observed risk of the flagged) and
+    ``net_benefit`` (true positives minus false ones at the odds of the threshold, as shares of the
+    group) are those of flagging them, by Kaplan and Meier's risks of flagged and other patients
+    (:mod:`drocox.heldout.decisions`). A group at higher risk has a higher net benefit, so compare
+    that of models rather than of groups.
+
+    Measures for which the predictions do not suffice are NaN: calibration needs survival, expected
+    events or a training part. Groups with fewer than 5 events are counted, not judged; AUC, Brier
+    score and decisions need 5 patients with an event up to the horizon and 5 who are observed
+    longer.
 
     Intervals are those of the models at hand, for other patients like these. Where several models
     were cross-fitted, intervals are for these models and do not cover that another training would
@@ -558,6 +581,9 @@ def audit(
         say of a named group that it does in 5 % of all audits. Those of any other measure hold
         among themselves, as do those of groups that the search found. Otherwise intervals hold for
         the groups of one attribute and one measure.
+    threshold : float, optional
+        Risk up to the horizon, between 0 and 1, from which patients are flagged: decisions at this
+        threshold are judged, too. Needs ``survival``, or ``scores`` with ``train``.
 
     Returns
     -------
@@ -576,6 +602,16 @@ def audit(
           group     versus  difference
     0  age > 65  age <= 65        -3.0
     1     white  non-white         1.6
+
+    Decisions: patients with a risk of 20 % or more within 60 months are flagged.
+
+    >>> survival = 0.97 ** (1 + data.X["nodes_positive"])
+    >>> result = audit(data, survival=survival, times=60.0, threshold=0.2)
+    >>> result.table[["group", "flagged", "sensitivity", "ppv", "net_benefit"]].round(2)[:3]
+           group  flagged  sensitivity   ppv  net_benefit
+    0  everybody     0.18         0.39  0.26         0.01
+    1  age <= 65     0.18         0.40  0.25         0.01
+    2   age > 65     0.19         0.35  0.32         0.03
     """
     smallest = _checks.whole_number(smallest, "smallest", least=0)
     options = {"times": times, "horizon": horizon, "folds": folds, "train": train}
@@ -608,7 +644,18 @@ def _audit(
         notes = [*predicted.notes, note] if note else list(predicted.notes)
         if hidden:
             notes.append(HIDDEN_NOTE.format(smallest, ALSO_HIDDEN.format(others) if others else ""))
+        if threshold is not None and small_cells(predicted.patients, groupings, smallest):
+            notes.append(FEW_FLAGGED_NOTE.format(smallest))
+            predicted = predicted._replace(decisions_by_group=False)
+            if small_cells(predicted.patients, groupings[:1], smallest):
+                raise ValueError(
+                    f"threshold {threshold:g} flags, or leaves, fewer than {smallest} patients "
+                    "with or without an event; choose another one, or lower smallest"
+                )
         table, comparisons, imparity = measure_groups(predicted, groupings, hidden, familywise)
+        if threshold is None:  # columns of decisions are there if they are asked for
+            names = [name + end for name in DECISIONS for end in ("", "_low", "_high")]
+            table = table.drop(columns=names)
         slices = pd.DataFrame(columns=[*DIFFERENCE_COLUMNS, "patients", "events"])
         if predicted.ranks and not predicted.backwards:
             slices = find_slices(predicted.patients, data.X)

@@ -19,7 +19,7 @@ from tqdm import tqdm
 
 from drocox.auditing.contrasts import Contrast, contrast, critical_values, estimable
 from drocox.auditing.groupings import EVERYBODY, Group, Grouping
-from drocox.auditing.measures import LOG, MEASURES, Scale
+from drocox.auditing.measures import DECISIONS, LOG, MEASURES, Scale
 from drocox.auditing.predictions import Predictions
 from drocox.heldout import FEWEST_EVENTS, Estimate, HeldOut, ties
 from drocox.heldout.horizon import observed_risk, risk_interval
@@ -105,6 +105,8 @@ def measure_groups(
     ):
         contrasts[name] = []
         for grouping, groups in zip(groupings, measurable, strict=True):
+            if not _may_be_shown(predictions, name, grouping):
+                continue
             estimates = _estimates(everybody, groups, grouping, name, method)
             for label, estimate in estimates.items():
                 rows[grouping.attribute, label] |= with_interval(name, estimate)
@@ -138,10 +140,15 @@ def group_estimates(
 ) -> dict[str, Estimate]:
     """One measure of the groups; empty where the predictions do not allow it."""
     method = predictions.measures.get(name)
-    if method is None:
+    if method is None or not _may_be_shown(predictions, name, grouping):
         return {}
     measurable = _measurable(grouping.groups(predictions.patients), grouping, hidden)
     return _estimates(predictions.patients, measurable, grouping, name, method)
+
+
+def _may_be_shown(predictions: Predictions, name: str, grouping: Grouping) -> bool:
+    """Whether a measure of decisions does not tell of a few patients of a group."""
+    return predictions.decisions_by_group or name not in DECISIONS or not grouping.attribute
 
 
 def _contrasts(

@@ -29,7 +29,9 @@ class Measure(NamedTuple):
     """How a measure is named, computed, compared and shown."""
 
     title: str
-    needs: Literal["nothing", "ranking", "log-hazards", "risks", "risks or expected events", "threshold"]
+    needs: Literal[
+        "nothing", "ranking", "log-hazards", "risks", "risks or expected events", "threshold"
+    ]
     scale: Scale
     unit: float = 1  # of differences; 100: percentage points
     digits: int = 2  # after the point

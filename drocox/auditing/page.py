@@ -14,7 +14,7 @@ import pandas as pd
 from drocox import __version__
 from drocox.auditing.findings import digits_for, number_text
 from drocox.auditing.group_measures import FEWEST_AT_HORIZON
-from drocox.auditing.measures import MEASURES, RISK_RATIO
+from drocox.auditing.measures import DECISIONS, MEASURES, RISK_RATIO
 from drocox.auditing.plots import as_svg, draw_calibration, draw_funnels, draw_groups
 
 if TYPE_CHECKING:
@@ -74,6 +74,8 @@ def page(
         titles=first.titles,
         digits_for=digits_for,
         at_horizon=FEWEST_AT_HORIZON,
+        decisions={name: MEASURES[name].title for name in DECISIONS},
+        decided=_decided,
         warnings=warnings,
         drawn=drawn,
         draw_groups=partial(draw_groups, titles=first.titles),
@@ -99,6 +101,20 @@ def _pairs(differences: pd.DataFrame) -> list[dict]:
         return not any(row[name].beyond_noise for name in BETWEEN_GROUPS if name in row)
 
     return sorted(rows.values(), key=quiet)
+
+
+def _decided(audit: "Audit") -> list[dict]:
+    """Rows of the table of decisions: groups with intervals, then pairs that differ."""
+    rows = []
+    for row in audit.table.to_dict("records"):
+        values = {name: [row[name + end] for end in ("", "_low", "_high")] for name in DECISIONS}
+        rows.append({"name": row["group"], "pair": False, **values})
+    pairs: dict[tuple, dict] = {}
+    for row in audit.differences[audit.differences["measure"].isin(DECISIONS)].itertuples():
+        pair = (row.attribute, row.group, row.versus)
+        name = f"{row.group} minus {row.versus}"
+        pairs.setdefault(pair, {"name": name, "pair": True})[row.measure] = row
+    return rows + list(pairs.values())
 
 
 def _side_by_side(audits: "Audits", model: str, versus: str) -> list[dict]:

@@ -47,6 +47,7 @@ class Predictions(NamedTuple):
     scaled: bool  # whether it is on the scale of log-hazards
     backwards: bool  # whether it ranks the wrong way round, so that groups are not compared
     notes: tuple[str, ...]  # what the reader should know about it
+    decisions_by_group: bool = True  # whether decisions of groups may be shown
 
     @property
     def of_risks(self) -> bool:

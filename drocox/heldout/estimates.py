@@ -247,6 +247,7 @@ class HeldOut:
     def net_benefit(self, members: np.ndarray) -> Estimate:
         """Net benefit of flagging members (:mod:`drocox.heldout.decisions`)."""
         counted = self._decided(members)
+        assert self.threshold is not None
         odds = self.threshold / (1 - self.threshold)
         values = counted.true_positive - odds * counted.false_positive
         return self._of_all(members, float(values[0]), values[1:])
@@ -264,7 +265,7 @@ class HeldOut:
         return decisions.shares(alone._flags, alone.time, alone.event, self.until)
 
     def _share(self, members: np.ndarray, part: np.ndarray, rest: np.ndarray) -> Estimate:
-        """The share of a part in the part and the rest; the value first, then those without each."""
+        """The share of a part in the part and the rest, each with the value first."""
         with np.errstate(invalid="ignore"):  # 0 / 0 is NaN: not defined
             values = part / (part + rest)
         return self._of_all(members, float(values[0]), values[1:])
