@@ -88,7 +88,6 @@ def measure_groups(
 ) -> Measured:
     """Measures of all groups, everybody first, and their differences within an attribute."""
     everybody = predictions.patients
-    whole = Group(EVERYBODY, np.full(len(everybody.time), True), everybody)
     rows: dict[tuple[str, str], dict] = {}
     measurable: list[list[Group]] = []
     for grouping in groupings:
@@ -110,7 +109,7 @@ def measure_groups(
                 rows[grouping.attribute, label] |= with_interval(name, estimate)
             compared = grouping.compared and MEASURES[name].compared
             if compared and not predictions.backwards:
-                contrasts[name].append(_contrasts(estimates, whole, grouping, name, method))
+                contrasts[name].append(_contrasts(estimates, everybody, grouping, method))
     comparisons = differences(contrasts, familywise)
     attributes = [grouping.attribute for grouping in groupings]
     comparisons.sort(key=lambda row: attributes.index(row["attribute"]))
@@ -144,13 +143,13 @@ def group_estimates(
 
 
 def _contrasts(
-    estimates: dict[str, Estimate], whole: Group, grouping: Grouping, name: str, method: str
+    estimates: dict[str, Estimate], everybody: HeldOut, grouping: Grouping, method: str
 ) -> list[Contrast]:
     """Differences of every two groups; of many groups, of each and everybody."""
     pairs = list(combinations(estimates.items(), 2))
     if len(grouping.labels) > MOST_PAIRED:
-        everybody = _estimate(whole.alone, whole, name, method)
-        pairs = [((EVERYBODY, everybody), group) for group in estimates.items()]
+        of_all = getattr(everybody, method)(np.full(len(everybody.time), True))
+        pairs = [((EVERYBODY, of_all), group) for group in estimates.items()]
     out = []
     for (versus, second), (group, first) in pairs:
         names = {"attribute": grouping.attribute, "group": group, "versus": versus}
@@ -170,10 +169,7 @@ def _estimates(
     for group in measurable:
         if MEASURES[name].at_horizon and not _enough_at_horizon(group.alone):
             continue
-        others = None
-        if len(grouping.labels) == 2 == len(measurable):
-            others = next(other.alone for other in measurable if other is not group)
-        out[group.label] = _estimate(everybody, group, name, method, others)
+        out[group.label] = getattr(everybody, method)(group.members)
     return out
 
 
@@ -181,21 +177,6 @@ def _enough_at_horizon(group: HeldOut) -> bool:
     """Whether some patients have an event up to the horizon, and some are observed longer."""
     early = group.time <= group.until
     return min((group.event & early).sum(), (~early).sum()) >= FEWEST_AT_HORIZON
-
-
-def _estimate(
-    everybody: HeldOut, group: Group, name: str, method: str, others: HeldOut | None = None
-) -> Estimate:
-    """One measure of a group; most need nobody but its own patients."""
-    if name == "concordance":
-        return everybody.concordance(group.members, group.alone, others)
-    if name == "mean_risk":
-        return everybody.mean_risk(group.members)
-    of_all = np.full(len(group.alone.time), True)
-    value, inside = getattr(group.alone, method)(of_all)
-    without = np.full(len(everybody.time), value)
-    without[group.members] = inside
-    return Estimate(value, without)
 
 
 def differences(contrasts: dict[str, list[list[Contrast]]], familywise: bool) -> list[dict]:

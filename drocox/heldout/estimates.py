@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
+from weakref import WeakValueDictionary
 
 import numpy as np
 import pandas as pd
@@ -55,7 +56,8 @@ class HeldOut:
     """Scores and outcomes of patients whom the model has not seen in training.
 
     Methods named after an estimate take a mask ``members`` of shape (n,), True in the group, and
-    return an :class:`Estimate`.
+    return an :class:`Estimate`. They are called on everybody, since some compare the members with
+    other patients; what they compute of the members alone is shared while somebody holds it.
     """
 
     scores: np.ndarray
@@ -121,9 +123,24 @@ class HeldOut:
         """Points and pairs of each patient by Harrell's rules, shape (n, 2)."""
         return self.counts[:, 2:]
 
+    @cached_property
+    def _parts(self) -> WeakValueDictionary:
+        """Groups of these patients that are in use, by the bits of their mask."""
+        return WeakValueDictionary()
+
     def alone(self, members: np.ndarray) -> "HeldOut":
-        """The members by themselves, so that pairs and weights come from members only."""
-        return self if members.all() else self.subset(members)
+        """The members by themselves, so that pairs and weights come from members only.
+
+        As long as the returned patients are in use, the same mask gives the same object, so that
+        their pairs are counted once.
+        """
+        if members.all():
+            return self
+        key = np.packbits(members).tobytes()
+        part = self._parts.get(key)
+        if part is None:
+            part = self._parts[key] = self.subset(members)
+        return part
 
     def _of_all(self, members: np.ndarray, value: float, left: np.ndarray) -> Estimate:
         """Extend leave-one-out values of the members to everybody: others change nothing."""
@@ -137,22 +154,15 @@ class HeldOut:
         value, left = _ratio(2 * self.alone(members).harrell_pairs, losses_per_term=2)
         return self._of_all(members, value, left)
 
-    def concordance(
-        self, members: np.ndarray, alone: "HeldOut | None" = None, others: "HeldOut | None" = None
-    ) -> Estimate:
-        """Concordance fraction of Algorithm B.1: members compared with everybody.
-
-        ``alone`` (the members) and ``others`` (everybody else) may be passed to reuse their counts.
-        """
+    def concordance(self, members: np.ndarray) -> Estimate:
+        """Concordance fraction of Algorithm B.1: members compared with everybody."""
         # The sum runs over pairs (member, anybody). Without patient i it loses i's own pairs, if i
         # is a member, and the pairs of other members with i: for a member those inside the group,
         # for anybody else all pairs less those with other non-members.
         lost = 2 * self.all_pairs
-        alone = alone or self.alone(members)
-        lost[members] = self.all_pairs[members] + alone.all_pairs
+        lost[members] = self.all_pairs[members] + self.alone(members).all_pairs
         if not members.all():
-            others = others or self.subset(~members)
-            lost[~members] = self.all_pairs[~members] - others.all_pairs
+            lost[~members] = self.all_pairs[~members] - self.alone(~members).all_pairs
         return _ratio(lost, losses_per_term=2)
 
     def uno_c(self, members: np.ndarray) -> Estimate:

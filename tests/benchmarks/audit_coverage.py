@@ -143,12 +143,8 @@ class Truth:
         self.last = f"group = {design.groups - 1}"
         self.values: dict[tuple[str, str], float] = {}
         for who, members in (("others", ~last), ("last", last), (EVERYBODY, everybody)):
-            alone = one.patients.alone(members)
             for name, method in one.measures.items():
-                of_all = name in ("concordance", "mean_risk")  # which depend on the other patients
-                measure = getattr(one.patients if of_all else alone, method)
-                mask = members if of_all else everybody[: members.sum()]
-                self.values[name, who] = measure(mask).value
+                self.values[name, who] = getattr(one.patients, method)(members).value
 
     def who(self, label: str) -> str:
         """A group of the sample that has the same truth."""
