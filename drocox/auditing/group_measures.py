@@ -7,9 +7,11 @@ with the jackknife's standard error :math:`\\sigma` and the quantile t of Studen
 with intervals (:mod:`drocox.auditing.contrasts`) that hold for all attributes at once, those of
 ranking and calibration together, or for the pairs of one attribute and measure. Of more than six
 groups each is compared with everybody. AUC and Brier score at a horizon need some patients on
-either side of it.
+either side of it. What is a difference itself, such as the c-index minus the promised one, is
+compared with 0.
 """
 
+from collections.abc import Callable
 from itertools import combinations
 from typing import NamedTuple
 
@@ -19,7 +21,7 @@ from tqdm import tqdm
 
 from drocox.auditing.contrasts import Contrast, contrast, critical_values, estimable
 from drocox.auditing.groupings import EVERYBODY, Group, Grouping
-from drocox.auditing.measures import LOG, MEASURES, Scale
+from drocox.auditing.measures import LOG, Measure, Scale
 from drocox.auditing.predictions import Predictions
 from drocox.heldout import FEWEST_EVENTS, Estimate, HeldOut
 from drocox.heldout.horizon import observed_risk, risk_interval
@@ -28,11 +30,11 @@ from drocox.heldout.intervals import jackknife, simultaneous
 MOST_PAIRED = 6  # groups that are compared with each other; more are compared with everybody
 MOST_CROSSED = 20_000_000  # groups times patients, up to which members are compared with everybody
 FEWEST_AT_HORIZON = 5  # of either kind, that a group needs for a measure at the horizon
-HEADLINE = ("c_index", "calibration")  # measures that the findings are about
+# measures that the findings are about
+HEADLINE = ("c_index", "c_minus_promised", "auc_minus_promised", "headroom", "calibration")
 
 
 TABLE_COLUMNS = ["attribute", "group", "patients", "events"]
-TABLE_COLUMNS += [name + end for name in MEASURES for end in ("", "_low", "_high")]
 COMPARISON_COLUMNS = [
     "attribute",
     "group",
@@ -46,13 +48,13 @@ COMPARISON_COLUMNS = [
 ]
 
 
-def with_interval(name: str, estimate: Estimate) -> dict[str, float]:
-    """A measure with the ends of its 95 % interval, as columns of a row."""
-    scale = MEASURES[name].scale
+def with_interval(name: str, measure: Measure, estimate: Estimate) -> dict[str, float]:
+    """A measure with the ends of its 95 % interval, if it has one, as columns of a row."""
+    scale = measure.scale
     centre = scale.forward(estimate.value)
     if scale is LOG and not np.isfinite(centre):
         centre = np.nan  # hazards beyond the largest number
-    half = _half(scale, estimate)
+    half = _half(scale, estimate) if measure.interval else np.nan
     return {
         name: scale.back(centre),
         f"{name}_low": scale.back(centre - half),
@@ -99,21 +101,23 @@ def measure_groups(
             if key not in hidden:
                 rows[key] |= {"patients": len(group.alone.time), "events": group.alone.event.sum()}
     contrasts: dict[str, list[list[Contrast]]] = {}
+    described = predictions.described
     for name, method in tqdm(
         predictions.measures.items(), "audit", leave=False, disable=None, delay=5
     ):
         contrasts[name] = []
+        measure = described[name]
         for grouping, groups in zip(groupings, measurable, strict=True):
-            estimates = _estimates(everybody, groups, grouping, name, method)
+            estimates = _estimates(everybody, groups, grouping, name, measure, method)
             for label, estimate in estimates.items():
-                rows[grouping.attribute, label] |= with_interval(name, estimate)
-            compared = grouping.compared and MEASURES[name].compared
-            if compared and not predictions.backwards:
-                contrasts[name].append(_contrasts(estimates, everybody, grouping, method))
-    comparisons = differences(contrasts, familywise)
+                rows[grouping.attribute, label] |= with_interval(name, measure, estimate)
+            if grouping.compared and measure.compared and not predictions.backwards:
+                contrasts[name].append(_contrasts(estimates, everybody, grouping, measure, method))
+    comparisons = differences(contrasts, described, familywise)
     attributes = [grouping.attribute for grouping in groupings]
     comparisons.sort(key=lambda row: attributes.index(row["attribute"]))
-    table = pd.DataFrame(rows.values()).reindex(columns=TABLE_COLUMNS)
+    columns = [name + end for name in described for end in ("", "_low", "_high")]
+    table = pd.DataFrame(rows.values()).reindex(columns=TABLE_COLUMNS + columns)
     compared = pd.DataFrame(comparisons, columns=COMPARISON_COLUMNS)
     imparity = compared[compared["measure"] == "concordance"].drop(columns="measure")
     return Measured(table, compared, imparity.reset_index(drop=True))
@@ -139,16 +143,29 @@ def group_estimates(
     if method is None:
         return {}
     measurable = _measurable(grouping.groups(predictions.patients), grouping, hidden)
-    return _estimates(predictions.patients, measurable, grouping, name, method)
+    measure = predictions.described[name]
+    return _estimates(predictions.patients, measurable, grouping, name, measure, method)
 
 
 def _contrasts(
-    estimates: dict[str, Estimate], everybody: HeldOut, grouping: Grouping, method: str
+    estimates: dict[str, Estimate],
+    everybody: HeldOut,
+    grouping: Grouping,
+    measure: Measure,
+    method: Callable,
 ) -> list[Contrast]:
-    """Differences of every two groups; of many groups, of each and everybody."""
+    """Differences of every two groups; of many groups, of each and everybody.
+
+    A measure that is a difference itself is compared with 0 in each group.
+    """
+    n = len(everybody.time)
     pairs = list(combinations(estimates.items(), 2))
-    if len(grouping.labels) > MOST_PAIRED:
-        of_all = getattr(everybody, method)(np.full(len(everybody.time), True))
+    if measure.versus:
+        pairs = [
+            ((measure.versus, Estimate(0.0, np.zeros(n))), group) for group in estimates.items()
+        ]
+    elif len(grouping.labels) > MOST_PAIRED:
+        of_all = method(everybody, np.full(n, True))
         pairs = [((EVERYBODY, of_all), group) for group in estimates.items()]
     out = []
     for (versus, second), (group, first) in pairs:
@@ -158,18 +175,25 @@ def _contrasts(
 
 
 def _estimates(
-    everybody: HeldOut, measurable: list[Group], grouping: Grouping, name: str, method: str
+    everybody: HeldOut,
+    measurable: list[Group],
+    grouping: Grouping,
+    name: str,
+    measure: Measure,
+    method: Callable,
 ) -> dict[str, Estimate]:
     """One measure of several groups, by label."""
-    n = len(everybody.time)
-    crossed = len(grouping.labels) * n > MOST_CROSSED and len(grouping.labels) > MOST_PAIRED
+    many = len(grouping.labels) > MOST_PAIRED
+    crossed = len(grouping.labels) * len(everybody.time) > MOST_CROSSED and many
     if name == "concordance" and crossed:
+        return {}
+    if measure.needs == "features" and (many or not grouping.compared):  # each fits models
         return {}
     out = {}
     for group in measurable:
-        if MEASURES[name].at_horizon and not _enough_at_horizon(group.alone):
+        if measure.at_horizon and not _enough_at_horizon(group.alone):
             continue
-        out[group.label] = getattr(everybody, method)(group.members)
+        out[group.label] = method(everybody, group.members)
     return out
 
 
@@ -179,16 +203,18 @@ def _enough_at_horizon(group: HeldOut) -> bool:
     return min((group.event & early).sum(), (~early).sum()) >= FEWEST_AT_HORIZON
 
 
-def differences(contrasts: dict[str, list[list[Contrast]]], familywise: bool) -> list[dict]:
+def differences(
+    contrasts: dict[str, list[list[Contrast]]], described: dict[str, Measure], familywise: bool
+) -> list[dict]:
     """Differences with intervals that hold together, as rows with the measure's name.
 
     The pairs come by measure and attribute. If ``familywise``, intervals hold for the pairs of all
-    attributes at once, those of the headline's two measures together; otherwise for the pairs of
-    one attribute and measure.
+    attributes at once, those of the headline's measures together; otherwise for the pairs of one
+    attribute and measure.
     """
     known = {}
     for name, by_attribute in contrasts.items():
-        known[name] = [estimable(name, pairs) for pairs in by_attribute]
+        known[name] = [estimable(described[name], pairs) for pairs in by_attribute]
     critical: dict[str, list[list[float]]] = {}
     if familywise:
         headline = [name for name in HEADLINE if name in known]
@@ -201,7 +227,7 @@ def differences(contrasts: dict[str, list[list[Contrast]]], familywise: bool) ->
     for name, by_attribute in known.items():
         for k, pairs in enumerate(by_attribute):
             wide = critical[name][k] if familywise else None
-            for row in contrast(name, pairs, wide):
+            for row in contrast(described[name], pairs, wide):
                 rows.append({"measure": name, **row})
     return rows
 

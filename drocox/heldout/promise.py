@@ -54,10 +54,10 @@ from drocox.heldout.censoring import Censoring
 from drocox.heldout.horizon import points_below, weight_of_controls
 from drocox.heldout.slope import calibration_slope
 
-EXACT = 3000  # patients up to which all pairs are summed one by one
+EXACT = 1000  # patients up to which all pairs are summed one by one
 NODES = 128  # of the grid of scores, for more patients
 STEPS = 60  # maximum number of Newton steps
-SMALL = 1e-9  # relative step that ends them
+SMALL = 1e-9  # relative step that ends them; of standardised scores, if the slope is below 1
 
 
 class Pairs:
@@ -138,7 +138,7 @@ def _kernel(nodes, slope, of_slope):
 
 @njit(cache=True)
 def _every_pair(scores, slope, of_slope, died, begins, ends):
-    """The sums by a loop over all pairs; an event is compared with the patients before its block."""
+    """The sums over all pairs; an event is compared with the patients before its block."""
     sums = np.zeros((len(scores), 2))
     for block in range(len(begins)):
         for i in range(begins[block], ends[block]):
@@ -206,7 +206,9 @@ def pair_slope(
     if (scores == lowest[fold]).all():
         return 0.0, np.zeros(len(scores))
     nothing = np.nan, np.full(len(scores), np.nan)
-    slope = calibration_slope(scores, time, event, fold)[0]  # near it, and found faster
+    start = calibration_slope(scores, time, event, fold)[0]  # near it, and found faster
+    slope = start if np.isfinite(start) else 0.0
+    unit = 1 / scores.std()
     low, high = -np.inf, np.inf  # bracket of the root: U decreases
     for _ in range(STEPS):
         lost = pair_sums(scores, time, event, fold, slope, of_slope=True)
@@ -221,7 +223,7 @@ def pair_slope(
         if not low <= slope + step <= high:
             step = (low + high) / 2 - slope
         slope += step
-        if abs(step) <= SMALL * abs(slope):
+        if abs(step) <= SMALL * max(abs(slope), unit):
             break
     else:
         return nothing
