@@ -12,7 +12,7 @@ that nobody named.
 
 import json
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from html import escape
@@ -35,10 +35,18 @@ from drocox.auditing.group_measures import (
     measure_groups,
 )
 from drocox.auditing.groupings import Grouping, groupings_of
-from drocox.auditing.measures import DECISIONS, MEASURES, RISK_RATIO
+from drocox.auditing.headroom import Headroom, usable_features
+from drocox.auditing.measures import RISK_RATIO, Measure
+from drocox.auditing.own_measures import own_measures
 from drocox.auditing.page import page
 from drocox.auditing.plots import draw_calibration, draw_funnels, draw_groups
-from drocox.auditing.predictions import Predictions, predictions, same_measure, with_threshold
+from drocox.auditing.predictions import (
+    Predictions,
+    check_data,
+    predictions,
+    same_measure,
+    with_threshold,
+)
 from drocox.auditing.slices import find_slices
 from drocox.data import SurvivalData
 from drocox.heldout import DIFFERENCE_COLUMNS, FEWEST_EVENTS, Estimate, compare, difference
@@ -198,12 +206,17 @@ class Audit:
         return funnels
 
     @property
+    def measures(self) -> dict[str, Measure]:
+        """All measures by name, own ones last, and how they are shown."""
+        return self._predictions.described
+
+    @property
     def titles(self) -> dict[str, str]:
         """Titles of the measures in ``table``.
 
         For risks at a single time, ``calibration`` is a ratio of risks, not of events.
         """
-        titles = {name: measure.title for name, measure in MEASURES.items()}
+        titles = {name: one.title for name, one in self.measures.items()}
         if self._predictions.of_risks:
             titles["calibration"] = RISK_RATIO.title
         return titles
@@ -442,8 +455,8 @@ def _paired(audits: Mapping[str, Audit]) -> pd.DataFrame:
     for _, other in others:
         _check_same_patients(first, other)
     rows: list[dict] = []
-    for name, measure in MEASURES.items():
-        if not measure.changed_by_model:
+    for name, measure in first.measures.items():
+        if not measure.between_models:
             continue
         parts: list[tuple] = []  # names of the rows, and their differences
         for grouping in first._groupings:
@@ -515,13 +528,32 @@ def audit(
     smallest: int = 0,
     familywise: bool = True,
     threshold: float | None = None,
+    measures: Mapping[str, Callable] | None = None,
 ) -> Audit | Audits:
     r"""Judge how well predictions serve the groups of ``data``, with 95 % intervals.
 
-    ``c_index`` is Harrell's, among the group's own patients, and ``uno_c`` the same weighted for
-    censoring, up to the horizon. ``concordance`` is the fraction of Algorithm B.1, the group's
-    patients compared with everybody; its differences between groups make up concordance imparity.
-    ``calibration`` is observed / expected events,
+    ``c_index`` is Harrell's, among the group's own patients. ``c_promised`` is the c-index that the
+    group's own log-hazards imply: over exactly the pairs that the c-index compares, the mean of
+
+    .. math:: 1 / (1 + e^{-b |f_i - f_j|}) ,
+
+    the probability that the patient with the higher log-hazard has the event first, under
+    proportional hazards and whatever the censoring given the scores. The slope b is one for
+    everybody, fitted without the two patients; everybody's own promise is therefore kept, nearly by
+    construction. ``c_minus_promised`` is 0 within error if the group is ranked as its predictions
+    promise, whatever its c-index. Below 0 the model knows less about the group than it says, as it
+    does if the group's own ``slope`` is lower than everybody's; above 0 it knows more. Hazards that
+    are not proportional can look like either. The promise is no upper bound: a constant score keeps
+    it, and so does a model that lacks a feature. ``headroom`` needs features in ``data.X``: the
+    cross-fitted c-index of a ridge Cox model that is fitted to the group alone, minus that of the
+    scores, over the same patients, 4,000 at most; above 0, another model ranks the group better.
+    With ``survival``, whose hazards need not be proportional, ``auc_promised`` and
+    ``auc_minus_promised`` take the place of the first two: the AUC that the predicted risks imply,
+    after one logistic recalibration of everybody.
+
+    ``uno_c`` is the c-index weighted for censoring, up to the horizon. ``concordance`` is the
+    fraction of Algorithm B.1, the group's patients compared with everybody; its differences between
+    groups make up concordance imparity. ``calibration`` is observed / expected events,
 
     .. math:: \sum_{i \in g} \delta_i \Big/ \sum_{i \in g} \hat H_i(Y_i)
 
@@ -576,11 +608,16 @@ def audit(
         others from which their counts could be worked out exactly, by whatever sums and
         differences, nor how large the groups are that a search found.
     familywise : bool
-        Whether the intervals of differences hold for all attributes at once. Those of c-index and
-        calibration, which the sentence is about, then hold together: where no group differs, they
-        say of a named group that it does in 5 % of all audits. Those of any other measure hold
-        among themselves, as do those of groups that the search found. Otherwise intervals hold for
-        the groups of one attribute and one measure.
+        Whether the intervals of differences hold for all attributes at once. Those of c-index,
+        promise, headroom and calibration, which the sentence is about, then hold together: where no
+        group differs, they say of a named group that it does in 5 % of all audits. Those of any
+        other measure hold among themselves, as do those of groups that the search found. Otherwise
+        intervals hold for the groups of one attribute and one measure.
+    measures : mapping of str to function, optional
+        Measures of your own, by name. A function gets all held-out patients and a mask, True for
+        the group's, and returns a number. Patients have ``scores``, ``time``, ``event``, ``fold``,
+        ``risk``, ``until`` (the horizon), and the measures above as methods. It is called without
+        each of 100 blocks of patients, too, from which intervals and differences follow.
     threshold : float, optional
         Risk up to the horizon, between 0 and 1, from which patients are flagged: decisions at this
         threshold are judged, too. Needs ``survival``, or ``scores`` with ``train``.
@@ -612,11 +649,29 @@ def audit(
     0  everybody     0.18         0.39  0.26         0.01
     1  age <= 65     0.18         0.40  0.25         0.01
     2   age > 65     0.19         0.35  0.32         0.03
+
+    A measure of one's own, the share of a group among the tenth of patients at highest risk:
+
+    >>> def share_at_top(patients, members):
+    ...     top = patients.scores >= np.quantile(patients.scores, 0.9)
+    ...     return members[top].mean()
+    >>> own = audit(data, data.X["nodes_positive"], measures={"at top": share_at_top})
+    >>> own.table[["group", "at top", "at top_low", "at top_high"]].round(2)[1:5]
+           group  at top  at top_low  at top_high
+    1  age <= 65    0.86        0.82         0.90
+    2   age > 65    0.14        0.10         0.18
+    3  non-white    0.16        0.13         0.20
+    4      white    0.84        0.80         0.87
     """
     smallest = _checks.whole_number(smallest, "smallest", least=0)
     options = {"times": times, "horizon": horizon, "folds": folds, "train": train}
     options |= {"smallest": smallest, "familywise": familywise, "threshold": threshold}
+    options["more"] = own_measures(measures)
     models = _by_model(scores, survival, expected)
+    given = [one.get(k) for one in models.values() for k in ("scores", "survival")]
+    check_data(data)
+    if usable_features(data, given or [scores, survival]):
+        options["more"]["headroom"] = Headroom(data.X)
     if not models:
         return _audit(data, scores, survival=survival, expected=expected, **options)
     found = Audits({name: _audit(data, **(options | one)) for name, one in models.items()})
@@ -631,14 +686,18 @@ def _audit(
     smallest: int,
     familywise: bool,
     threshold: float | None,
+    more: dict[str, Callable],
     **given,
 ) -> Audit:
-    """The audit of one model."""
+    """The audit of one model; ``more`` has own measures, and headroom if there are features."""
     # what does not exist is NaN
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         predicted = predictions(data, scores, **given)
         if threshold is not None:
             predicted = with_threshold(predicted, threshold)
+        if not predicted.ranks or predicted.backwards:
+            more = {name: one for name, one in more.items() if name != "headroom"}
+        predicted = predicted._replace(more=more)
         groupings, note = groupings_of(data)
         hidden, others = hidden_groups(groupings, data.event, smallest)
         notes = [*predicted.notes, note] if note else list(predicted.notes)
@@ -653,9 +712,6 @@ def _audit(
                     "with or without an event; choose another one, or lower smallest"
                 )
         table, comparisons, imparity = measure_groups(predicted, groupings, hidden, familywise)
-        if threshold is None:  # columns of decisions are there if they are asked for
-            names = [name + end for name in DECISIONS for end in ("", "_low", "_high")]
-            table = table.drop(columns=names)
         slices = pd.DataFrame(columns=[*DIFFERENCE_COLUMNS, "patients", "events"])
         if predicted.ranks and not predicted.backwards:
             slices = find_slices(predicted.patients, data.X)

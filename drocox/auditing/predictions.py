@@ -19,7 +19,7 @@ Scores on another scale than that of log-hazards are noticed by their slope
 (:mod:`drocox.heldout.slope`), and a note says what they look like.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -27,7 +27,7 @@ import numpy as np
 import pandas as pd
 
 from drocox import _checks
-from drocox.auditing.measures import MEASURES
+from drocox.auditing.measures import MEASURES, Measure, own_measure
 from drocox.data import SurvivalData
 from drocox.heldout import FEWEST_EVENTS, Estimate, HeldOut, default_horizon, expected_events
 from drocox.heldout.intervals import jackknife, simultaneous
@@ -47,29 +47,47 @@ class Predictions(NamedTuple):
     scaled: bool  # whether it is on the scale of log-hazards
     backwards: bool  # whether it ranks the wrong way round, so that groups are not compared
     notes: tuple[str, ...]  # what the reader should know about it
+    of_survival: bool = False  # whether survival probabilities were given
+    more: Mapping[str, Callable[[HeldOut, np.ndarray], Estimate]] = {}  # other measures
     decisions_by_group: bool = True  # whether decisions of groups may be shown
 
     @property
     def of_risks(self) -> bool:
         """Whether calibration is observed / predicted risk, for want of expected events."""
-        return self.measures.get("calibration") == "risk_ratio"
+        return self.measures.get("calibration") is HeldOut.risk_ratio
 
     @property
-    def measures(self) -> dict[str, str]:
-        """Measures that can be known, and the method of ``HeldOut`` for each."""
+    def described(self) -> dict[str, Measure]:
+        """All measures of the audit, known or not, and how they are shown."""
+        own = {name: own_measure(name) for name in self.more if name not in MEASURES}
+        measures = MEASURES | own
+        if self.patients.threshold is None:  # decisions are there if they are asked for
+            measures = {k: one for k, one in measures.items() if one.needs != "threshold"}
+        return measures
+
+    @property
+    def measures(self) -> dict[str, Callable[[HeldOut, np.ndarray], Estimate]]:
+        """Measures that can be known, as functions of all patients and a group's mask."""
         risks = self.patients.risk is not None
         answers = {
             "nothing": True,
             "ranking": self.ranks,
             "log-hazards": self.scaled,
+            # of survival curves hazards need not be proportional
+            "log-hazards as scores": self.scaled and not self.of_survival,
+            "survival": self.of_survival and not self.backwards,
+            "features": "headroom" in self.more,
             "risks": risks,
             "risks or expected events": risks or self.patients.expected is not None,
             "threshold": self.patients.threshold is not None,
         }
-        methods = {name: name for name, measure in MEASURES.items() if answers[measure.needs]}
+        known = [name for name, measure in self.described.items() if answers[measure.needs]]
+        functions = {}
+        for name in known:
+            functions[name] = self.more.get(name) or getattr(HeldOut, name)
         if risks and self.patients.expected is None:
-            methods["calibration"] = "risk_ratio"
-        return methods
+            functions["calibration"] = HeldOut.risk_ratio
+        return functions
 
 
 def same_measure(name: str, one: Predictions, two: Predictions, members: np.ndarray) -> bool:
@@ -152,7 +170,8 @@ def predictions(
         patients = _with_baseline(patients, parts)
     if ranks:
         notes += _coarse_times(patients)
-    return Predictions(patients, ranks, scaled, bool(backwards), tuple(notes))
+    of_survival = survival is not None
+    return Predictions(patients, ranks, scaled, bool(backwards), tuple(notes), of_survival)
 
 
 def _exact_risks(log_hazards: np.ndarray) -> list[str]:

@@ -10,22 +10,25 @@ for all patients at once, in :math:`O(n \log n)`; :mod:`drocox.heldout.intervals
 into standard errors. Where several models scored the patients (cross-fitting), pairs are formed
 within a *fold*, the patients scored by one model. The calibration slope and Uno's c are not such
 ratios; :mod:`drocox.heldout.slope` and :mod:`drocox.heldout.uno` have their leave-one-out values,
-also in :math:`O(n \log n)`.
+also in :math:`O(n \log n)`. What predictions promise, :mod:`drocox.heldout.promise`, depends on
+other patients by a slope for everybody, and changes with it.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
+from weakref import WeakValueDictionary
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
+from scipy import special
 
 from drocox import _checks, concordance
 from drocox.concordance import TOLERANCE
 from drocox.data import SurvivalData
-from drocox.heldout import decisions, horizon, uno
+from drocox.heldout import decisions, horizon, promise, uno
 from drocox.heldout.censoring import Censoring, censoring
 from drocox.heldout.intervals import jackknife, simultaneous
 from drocox.heldout.slope import calibration_slope
@@ -56,7 +59,8 @@ class HeldOut:
     """Scores and outcomes of patients whom the model has not seen in training.
 
     Methods named after an estimate take a mask ``members`` of shape (n,), True in the group, and
-    return an :class:`Estimate`.
+    return an :class:`Estimate`. They are called on everybody, since some compare the members with
+    other patients; what they compute of the members alone is shared while somebody holds it.
     """
 
     scores: np.ndarray
@@ -124,9 +128,24 @@ class HeldOut:
         """Points and pairs of each patient by Harrell's rules, shape (n, 2)."""
         return self.counts[:, 2:]
 
+    @cached_property
+    def _parts(self) -> WeakValueDictionary:
+        """Groups of these patients that are in use, by the bits of their mask."""
+        return WeakValueDictionary()
+
     def alone(self, members: np.ndarray) -> "HeldOut":
-        """The members by themselves, so that pairs and weights come from members only."""
-        return self if members.all() else self.subset(members)
+        """The members by themselves, so that pairs and weights come from members only.
+
+        As long as the returned patients are in use, the same mask gives the same object, so that
+        their pairs are counted once.
+        """
+        if members.all():
+            return self
+        key = np.packbits(members).tobytes()
+        part = self._parts.get(key)
+        if part is None:
+            part = self._parts[key] = self.subset(members)
+        return part
 
     def _of_all(self, members: np.ndarray, value: float, left: np.ndarray) -> Estimate:
         """Extend leave-one-out values of the members to everybody: others change nothing."""
@@ -140,22 +159,79 @@ class HeldOut:
         value, left = _ratio(2 * self.alone(members).harrell_pairs, losses_per_term=2)
         return self._of_all(members, value, left)
 
-    def concordance(
-        self, members: np.ndarray, alone: "HeldOut | None" = None, others: "HeldOut | None" = None
-    ) -> Estimate:
-        """Concordance fraction of Algorithm B.1: members compared with everybody.
+    @cached_property
+    def _implied(self) -> dict[float, np.ndarray]:
+        return {}
 
-        ``alone`` (the members) and ``others`` (everybody else) may be passed to reuse their counts.
+    def implied_pairs(self, slope: float) -> np.ndarray:
+        """What each patient's pairs promise, at a slope of the scores, shape (n, 2).
+
+        The second column has the derivative; see :mod:`drocox.heldout.promise`.
         """
+        if slope not in self._implied:
+            patients = self.scores, self.time, self.event, self.fold
+            self._implied[slope] = promise.pair_sums(*patients, slope)
+        return self._implied[slope]
+
+    @cached_property
+    def _pair_slope(self) -> tuple[float, np.ndarray]:
+        """The slope of everybody's scores that fits their pairs best."""
+        return promise.pair_slope(self.scores, self.time, self.event, self.fold)
+
+    @cached_property
+    def _recalibration(self) -> tuple[np.ndarray, np.ndarray]:
+        """Intercept and slope of all predicted risks, and their change without each patient."""
+        assert self.risk is not None
+        return promise.recalibrated(self.risk, self.time, self.event, self.weights, self.until)
+
+    def c_promised(self, members: np.ndarray) -> Estimate:
+        """The members' c-index that the scores imply (:mod:`drocox.heldout.promise`).
+
+        Scores are log-hazards up to one slope for everybody.
+        """
+        alone = self.alone(members)
+        slope, without = self._pair_slope
+        implied = alone.implied_pairs(slope)
+        lost = np.column_stack([implied[:, 0], alone.harrell_pairs[:, 1]])
+        derivatives = np.zeros((len(lost), 2, 1))
+        derivatives[:, 0, 0] = implied[:, 1]
+        shift = (without - slope)[:, None]
+        return Estimate(*promise.promised_ratio(lost, derivatives, shift, members))
+
+    def c_minus_promised(self, members: np.ndarray) -> Estimate:
+        """Harrell's c-index among the members, minus the one that the scores imply."""
+        return _minus(self.c_index(members), self.c_promised(members))
+
+    def auc_promised(self, members: np.ndarray) -> Estimate:
+        """The members' AUC at the horizon that the predicted risks imply; needs ``risk``.
+
+        Risks are recalibrated for everybody together.
+        """
+        alone = self.alone(members)
+        coef, shift = self._recalibration
+        lost = np.zeros((len(alone.time), 2))
+        derivatives = np.zeros((len(alone.time), 2, 2))
+        with np.errstate(divide="ignore"):  # risks of 0 and 1
+            logit = special.logit(alone.risk)
+        for fold in np.unique(alone.fold):
+            rows = np.flatnonzero(alone.fold == fold)
+            terms = promise.implied_auc_terms(alone.scores[rows], logit[rows], coef)
+            lost[rows], derivatives[rows] = terms
+        return Estimate(*promise.promised_ratio(lost, derivatives, shift, members))
+
+    def auc_minus_promised(self, members: np.ndarray) -> Estimate:
+        """AUC among the members, minus the one that the predicted risks imply."""
+        return _minus(self.auc(members), self.auc_promised(members))
+
+    def concordance(self, members: np.ndarray) -> Estimate:
+        """Concordance fraction of Algorithm B.1: members compared with everybody."""
         # The sum runs over pairs (member, anybody). Without patient i it loses i's own pairs, if i
         # is a member, and the pairs of other members with i: for a member those inside the group,
         # for anybody else all pairs less those with other non-members.
         lost = 2 * self.all_pairs
-        alone = alone or self.alone(members)
-        lost[members] = self.all_pairs[members] + alone.all_pairs
+        lost[members] = self.all_pairs[members] + self.alone(members).all_pairs
         if not members.all():
-            others = others or self.subset(~members)
-            lost[~members] = self.all_pairs[~members] - others.all_pairs
+            lost[~members] = self.all_pairs[~members] - self.alone(~members).all_pairs
         return _ratio(lost, losses_per_term=2)
 
     def uno_c(self, members: np.ndarray) -> Estimate:
@@ -287,6 +363,11 @@ class HeldOut:
         share = of_fold / (members.sum() - members)
         others = np.maximum(patients[self.fold] - 1, 1)
         return Estimate(np.exp(log_risk), np.exp(without + share * score / others))
+
+
+def _minus(one: Estimate, other: Estimate) -> Estimate:
+    """The difference of two estimates, jackknifed as one."""
+    return Estimate(one.value - other.value, one.without - other.without)
 
 
 def default_horizon(time: np.ndarray, event: np.ndarray) -> float:
