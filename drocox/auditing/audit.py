@@ -12,7 +12,7 @@ that nobody named.
 
 import json
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from html import escape
@@ -24,6 +24,7 @@ import numpy as np
 import pandas as pd
 
 from drocox import __version__, _checks
+from drocox.auditing.decisions import decision_sentence, small_cells
 from drocox.auditing.disclosure import hidden_groups, small_counts
 from drocox.auditing.findings import model_sentences, number_text, sentences
 from drocox.auditing.funnel import Funnel, funnel
@@ -34,13 +35,21 @@ from drocox.auditing.group_measures import (
     measure_groups,
 )
 from drocox.auditing.groupings import Grouping, groupings_of
-from drocox.auditing.measures import MEASURES, RISK_RATIO
+from drocox.auditing.headroom import Headroom, usable_features
+from drocox.auditing.measures import RISK_RATIO, Measure
+from drocox.auditing.own_measures import own_measures
 from drocox.auditing.page import page
 from drocox.auditing.plots import draw_calibration, draw_funnels, draw_groups
-from drocox.auditing.predictions import Predictions, predictions
+from drocox.auditing.predictions import (
+    Predictions,
+    check_data,
+    predictions,
+    same_measure,
+    with_threshold,
+)
 from drocox.auditing.slices import find_slices
 from drocox.data import SurvivalData
-from drocox.heldout import DIFFERENCE_COLUMNS, FEWEST_EVENTS, Estimate, compare
+from drocox.heldout import DIFFERENCE_COLUMNS, FEWEST_EVENTS, Estimate, compare, difference
 from drocox.terminal import short_labels
 
 FEW_EVENTS = 30  # below which a group's intervals are rough
@@ -52,6 +61,10 @@ PAIRED_COLUMNS += ["difference", "low", "high", "beyond_noise"]
 MOST_NAMED = 12  # groups in a sentence of the page
 FEW_EVENTS_NOTE = "Few events, so that intervals are wide and rough: {}."
 HIDDEN_NOTE = "Groups with fewer than {} events or patients without an event are not shown{}."
+FEW_FLAGGED_NOTE = (
+    "Decisions are shown for everybody only: in some group fewer than {} patients with or without "
+    "an event are flagged, or are not."
+)
 ALSO_HIDDEN = ", nor are others, {} in all, from which the counts of these could be worked out"
 
 
@@ -117,7 +130,16 @@ class Audit:
         if self._predictions.backwards:
             return "\n".join(self.notes)
         found = (self.table, self.differences, self.slices, self.notes)
-        return "\n".join(sentences(*found, self._predictions.of_risks))
+        lines = sentences(*found, self._predictions.of_risks)
+        if self.threshold is not None:
+            decided = (self.table, self.differences, self.threshold, self.horizon)
+            lines.append(decision_sentence(*decided))
+        return "\n".join(lines)
+
+    @property
+    def threshold(self) -> float | None:
+        """The risk from which patients are flagged, if decisions are judged."""
+        return self._predictions.patients.threshold
 
     def __str__(self) -> str:
         lines = [textwrap.fill(line, 80) for line in self.sentence.splitlines()]
@@ -184,12 +206,17 @@ class Audit:
         return funnels
 
     @property
+    def measures(self) -> dict[str, Measure]:
+        """All measures by name, own ones last, and how they are shown."""
+        return self._predictions.described
+
+    @property
     def titles(self) -> dict[str, str]:
         """Titles of the measures in ``table``.
 
         For risks at a single time, ``calibration`` is a ratio of risks, not of events.
         """
-        titles = {name: measure.title for name, measure in MEASURES.items()}
+        titles = {name: one.title for name, one in self.measures.items()}
         if self._predictions.of_risks:
             titles["calibration"] = RISK_RATIO.title
         return titles
@@ -312,6 +339,7 @@ class Audit:
             "name": self.name,
             "drocox": __version__,
             "horizon": self.horizon,
+            "threshold": self.threshold,
             "sentence": self.sentence.splitlines(),
             "table": _records(self.table),
             "differences": _records(self.differences),
@@ -345,7 +373,9 @@ class Audits(Mapping):
 
         A row for each group and measure that both can answer: ``model``, ``versus`` (the first
         model), ``attribute``, ``group``, ``measure``, ``difference`` with an interval (``low``,
-        ``high``), and ``beyond_noise``. In each measure the intervals of everybody hold for all
+        ``high``), and ``beyond_noise``. There is no row of calibration where it is a ratio of
+        events for one model and of risks for the other, and none of slopes that leave out
+        different patients of the group. In each measure the intervals of everybody hold for all
         models at once, those of groups for all models and groups, or for the groups of an
         attribute where ``familywise`` is false. Units as in ``Audit.differences``. A model that
         ranks backwards is not compared.
@@ -425,8 +455,8 @@ def _paired(audits: Mapping[str, Audit]) -> pd.DataFrame:
     for _, other in others:
         _check_same_patients(first, other)
     rows: list[dict] = []
-    for name, measure in MEASURES.items():
-        if not measure.changed_by_model:
+    for name, measure in first.measures.items():
+        if not measure.between_models:
             continue
         parts: list[tuple] = []  # names of the rows, and their differences
         for grouping in first._groupings:
@@ -438,9 +468,11 @@ def _paired(audits: Mapping[str, Audit]) -> pd.DataFrame:
                     continue
                 mine = group_estimates(other._predictions, grouping, name, other._hidden)
                 for label in (label for label in mine if label in theirs):
-                    one, two = mine[label], theirs[label]
-                    names.append({"model": model, "attribute": grouping.attribute, "group": label})
-                    differences.append(Estimate(one.value - two.value, one.without - two.without))
+                    members = grouping.codes == grouping.labels.index(label)
+                    if same_measure(name, other._predictions, first._predictions, members):
+                        row = {"model": model, "attribute": grouping.attribute, "group": label}
+                        names.append(row)
+                        differences.append(difference(mine[label], theirs[label]))
             parts.append((names, differences))
         if first.familywise:
             everybody, *groups = parts
@@ -495,13 +527,33 @@ def audit(
     train: tuple | Mapping | None = None,
     smallest: int = 0,
     familywise: bool = True,
+    threshold: float | None = None,
+    measures: Mapping[str, Callable] | None = None,
 ) -> Audit | Audits:
     r"""Judge how well predictions serve the groups of ``data``, with 95 % intervals.
 
-    ``c_index`` is Harrell's, among the group's own patients, and ``uno_c`` the same weighted for
-    censoring, up to the horizon. ``concordance`` is the fraction of Algorithm B.1, the group's
-    patients compared with everybody; its differences between groups make up concordance imparity.
-    ``calibration`` is observed / expected events,
+    ``c_index`` is Harrell's, among the group's own patients. ``c_promised`` is the c-index that the
+    group's own log-hazards imply: over exactly the pairs that the c-index compares, the mean of
+
+    .. math:: 1 / (1 + e^{-b |f_i - f_j|}) ,
+
+    the probability that the patient with the higher log-hazard has the event first, under
+    proportional hazards and whatever the censoring given the scores. The slope b is one for
+    everybody, fitted without the two patients; everybody's own promise is therefore kept, nearly by
+    construction. ``c_minus_promised`` is 0 within error if the group is ranked as its predictions
+    promise, whatever its c-index. Below 0 the model knows less about the group than it says, as it
+    does if the group's own ``slope`` is lower than everybody's; above 0 it knows more. Hazards that
+    are not proportional can look like either. The promise is no upper bound: a constant score keeps
+    it, and so does a model that lacks a feature. ``headroom`` needs features in ``data.X``: the
+    cross-fitted c-index of a ridge Cox model that is fitted to the group alone, minus that of the
+    scores, over the same patients, 4,000 at most; above 0, another model ranks the group better.
+    With ``survival``, whose hazards need not be proportional, ``auc_promised`` and
+    ``auc_minus_promised`` take the place of the first two: the AUC that the predicted risks imply,
+    after one logistic recalibration of everybody.
+
+    ``uno_c`` is the c-index weighted for censoring, up to the horizon. ``concordance`` is the
+    fraction of Algorithm B.1, the group's patients compared with everybody; its differences between
+    groups make up concordance imparity. ``calibration`` is observed / expected events,
 
     .. math:: \sum_{i \in g} \delta_i \Big/ \sum_{i \in g} \hat H_i(Y_i)
 
@@ -509,9 +561,17 @@ def audit(
     regression on the log-hazards, and ``mean_risk`` the geometric mean of the hazards relative to
     everybody's. Up to the horizon, ``risk_observed`` is Kaplan and Meier's risk,
     ``risk_predicted`` the mean prediction, ``auc`` and ``brier`` compare the two patient by
-    patient. Measures for which the predictions do not suffice are NaN: calibration needs survival,
-    expected events or a training part. Groups with fewer than 5 events are counted, not judged; AUC
-    and Brier score need 5 patients with an event up to the horizon and 5 who are observed longer.
+    patient. With a ``threshold``, ``flagged`` is the share of patients with at least this predicted
+    risk, and ``sensitivity``, ``specificity``, ``ppv`` (the observed risk of the flagged) and
+    ``net_benefit`` (true positives minus false ones at the odds of the threshold, as shares of the
+    group) are those of flagging them, by Kaplan and Meier's risks of flagged and other patients
+    (:mod:`drocox.heldout.decisions`). A group at higher risk has a higher net benefit, so compare
+    that of models rather than of groups.
+
+    Measures for which the predictions do not suffice are NaN: calibration needs survival, expected
+    events or a training part. Groups with fewer than 5 events are counted, not judged; AUC, Brier
+    score and decisions need 5 patients with an event up to the horizon and 5 who are observed
+    longer.
 
     Intervals are those of the models at hand, for other patients like these. Where several models
     were cross-fitted, intervals are for these models and do not cover that another training would
@@ -548,11 +608,19 @@ def audit(
         others from which their counts could be worked out exactly, by whatever sums and
         differences, nor how large the groups are that a search found.
     familywise : bool
-        Whether the intervals of differences hold for all attributes at once. Those of c-index and
-        calibration, which the sentence is about, then hold together: where no group differs, they
-        say of a named group that it does in 5 % of all audits. Those of any other measure hold
-        among themselves, as do those of groups that the search found. Otherwise intervals hold for
-        the groups of one attribute and one measure.
+        Whether the intervals of differences hold for all attributes at once. Those of c-index,
+        promise, headroom and calibration, which the sentence is about, then hold together: where no
+        group differs, they say of a named group that it does in 5 % of all audits. Those of any
+        other measure hold among themselves, as do those of groups that the search found. Otherwise
+        intervals hold for the groups of one attribute and one measure.
+    measures : mapping of str to function, optional
+        Measures of your own, by name. A function gets all held-out patients and a mask, True for
+        the group's, and returns a number. Patients have ``scores``, ``time``, ``event``, ``fold``,
+        ``risk``, ``until`` (the horizon), and the measures above as methods. It is called without
+        each of 100 blocks of patients, too, from which intervals and differences follow.
+    threshold : float, optional
+        Risk up to the horizon, between 0 and 1, from which patients are flagged: decisions at this
+        threshold are judged, too. Needs ``survival``, or ``scores`` with ``train``.
 
     Returns
     -------
@@ -571,11 +639,39 @@ def audit(
           group     versus  difference
     0  age > 65  age <= 65        -3.0
     1     white  non-white         1.6
+
+    Decisions: patients with a risk of 20 % or more within 60 months are flagged.
+
+    >>> survival = 0.97 ** (1 + data.X["nodes_positive"])
+    >>> result = audit(data, survival=survival, times=60.0, threshold=0.2)
+    >>> result.table[["group", "flagged", "sensitivity", "ppv", "net_benefit"]].round(2)[:3]
+           group  flagged  sensitivity   ppv  net_benefit
+    0  everybody     0.18         0.39  0.26         0.01
+    1  age <= 65     0.18         0.40  0.25         0.01
+    2   age > 65     0.19         0.35  0.32         0.03
+
+    A measure of one's own, the share of a group among the tenth of patients at highest risk:
+
+    >>> def share_at_top(patients, members):
+    ...     top = patients.scores >= np.quantile(patients.scores, 0.9)
+    ...     return members[top].mean()
+    >>> own = audit(data, data.X["nodes_positive"], measures={"at top": share_at_top})
+    >>> own.table[["group", "at top", "at top_low", "at top_high"]].round(2)[1:5]
+           group  at top  at top_low  at top_high
+    1  age <= 65    0.86        0.82         0.90
+    2   age > 65    0.14        0.10         0.18
+    3  non-white    0.16        0.13         0.20
+    4      white    0.84        0.80         0.87
     """
     smallest = _checks.whole_number(smallest, "smallest", least=0)
     options = {"times": times, "horizon": horizon, "folds": folds, "train": train}
-    options |= {"smallest": smallest, "familywise": familywise}
+    options |= {"smallest": smallest, "familywise": familywise, "threshold": threshold}
+    options["more"] = own_measures(measures)
     models = _by_model(scores, survival, expected)
+    given = [one.get(k) for one in models.values() for k in ("scores", "survival")]
+    check_data(data)
+    if usable_features(data, given or [scores, survival]):
+        options["more"]["headroom"] = Headroom(data.X)
     if not models:
         return _audit(data, scores, survival=survival, expected=expected, **options)
     found = Audits({name: _audit(data, **(options | one)) for name, one in models.items()})
@@ -583,16 +679,38 @@ def audit(
     return found
 
 
-def _audit(data: SurvivalData, scores=None, *, smallest: int, familywise: bool, **given) -> Audit:
-    """The audit of one model."""
+def _audit(
+    data: SurvivalData,
+    scores=None,
+    *,
+    smallest: int,
+    familywise: bool,
+    threshold: float | None,
+    more: dict[str, Callable],
+    **given,
+) -> Audit:
+    """The audit of one model; ``more`` has own measures, and headroom if there are features."""
     # what does not exist is NaN
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         predicted = predictions(data, scores, **given)
+        if threshold is not None:
+            predicted = with_threshold(predicted, threshold)
+        if not predicted.ranks or predicted.backwards:
+            more = {name: one for name, one in more.items() if name != "headroom"}
+        predicted = predicted._replace(more=more)
         groupings, note = groupings_of(data)
         hidden, others = hidden_groups(groupings, data.event, smallest)
         notes = [*predicted.notes, note] if note else list(predicted.notes)
         if hidden:
             notes.append(HIDDEN_NOTE.format(smallest, ALSO_HIDDEN.format(others) if others else ""))
+        if threshold is not None and small_cells(predicted.patients, groupings, smallest):
+            notes.append(FEW_FLAGGED_NOTE.format(smallest))
+            predicted = predicted._replace(decisions_by_group=False)
+            if small_cells(predicted.patients, groupings[:1], smallest):
+                raise ValueError(
+                    f"threshold {threshold:g} flags, or leaves, fewer than {smallest} patients "
+                    "with or without an event; choose another one, or lower smallest"
+                )
         table, comparisons, imparity = measure_groups(predicted, groupings, hidden, familywise)
         slices = pd.DataFrame(columns=[*DIFFERENCE_COLUMNS, "patients", "events"])
         if predicted.ranks and not predicted.backwards:

@@ -80,6 +80,13 @@ def add_audit(command: Callable) -> None:
         help="risks of an event up to --horizon (1 minus survival), instead of scores",
     )
     add("--horizon", type=float, metavar="TIME", help="time up to which risks are judged")
+    add(
+        "--threshold",
+        type=float,
+        metavar="RISK",
+        help="judge decisions, too: patients with this risk or more up to --horizon are flagged, "
+        "as in --risk p5 --horizon 5 --threshold 0.2",
+    )
     add("--fold", metavar="COLUMN", help="which model scored each patient: others are not compared")
     add(
         "--missing",
@@ -169,6 +176,11 @@ def _kind(args) -> str:
     kind = given[0] if given else ""
     if args.horizon is None and kind in ("survival", "risk"):
         args.usage(f"--{kind} needs --horizon, the time of these probabilities")
+    if args.threshold is not None:
+        if not 0 < args.threshold < 1:
+            args.usage("--threshold must lie between 0 and 1, as in --threshold 0.2 for 20 %")
+        if kind == "score":
+            args.usage("--threshold needs risks; name them with --risk or --survival, not --score")
     if args.fold and not kind:
         args.usage("--fold goes with --score, --survival or --risk")
     names = getattr(args, kind) if kind else []
@@ -266,7 +278,8 @@ def _listed(names: list[str]) -> str:
 
 def _audit_options(args) -> dict[str, Any]:
     """Options of an audit, whatever the model."""
-    return {"horizon": args.horizon, "smallest": args.smallest, "familywise": args.familywise}
+    names = ("horizon", "smallest", "familywise", "threshold")
+    return {name: getattr(args, name) for name in names}
 
 
 def _audit_given(df, data: "SurvivalData", args, kind: str) -> Mapping[str, "Audit"]:

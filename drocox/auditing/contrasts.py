@@ -25,7 +25,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from drocox.auditing.measures import MEASURES, Scale
+from drocox.auditing.measures import Measure, Scale
 from drocox.heldout import Estimate
 from drocox.heldout.intervals import jackknife, simultaneous
 
@@ -36,17 +36,17 @@ class Contrast(NamedTuple):
     names: dict
     first: Estimate
     second: Estimate
+    slack: tuple[float, float] = (0.0, 0.0)  # by which exact times could lower and raise it
 
 
-def estimable(name: str, contrasts: list[Contrast]) -> list[Contrast]:
+def estimable(measure: Measure, contrasts: list[Contrast]) -> list[Contrast]:
     """The differences that have an interval.
 
     Left out are differences that do not exist without some patient, and those of a measure at the
     end of its scale, such as an AUC of 1, which says nothing about its own error. Where both
     values are at the same end, the difference is 0.
     """
-    scale = MEASURES[name].scale
-    return [one for one in contrasts if _can_be_told(one, scale)]
+    return [one for one in contrasts if _can_be_told(one, measure.scale)]
 
 
 def critical_values(contrasts: list[Contrast]) -> tuple[np.ndarray, np.ndarray]:
@@ -59,7 +59,9 @@ def critical_values(contrasts: list[Contrast]) -> tuple[np.ndarray, np.ndarray]:
     return simultaneous(*jackknife(without))
 
 
-def contrast(name: str, contrasts: list[Contrast], critical: ArrayLike | None = None) -> list[dict]:
+def contrast(
+    measure: Measure, contrasts: list[Contrast], critical: ArrayLike | None = None
+) -> list[dict]:
     """Rows of :func:`estimable` differences with intervals.
 
     Without critical values, intervals hold for all these differences at once. ``noise_floor`` is
@@ -67,7 +69,7 @@ def contrast(name: str, contrasts: list[Contrast], critical: ArrayLike | None = 
     """
     if not contrasts:
         return []
-    scale, unit = MEASURES[name].scale, MEASURES[name].unit
+    scale, unit = measure.scale, measure.unit
     first = np.array([one.first.value for one in contrasts])
     second = np.array([one.second.value for one in contrasts])
     of_first = np.column_stack([one.first.without for one in contrasts])
@@ -78,8 +80,9 @@ def contrast(name: str, contrasts: list[Contrast], critical: ArrayLike | None = 
     down, up = _distances(scale, first, critical * error)
     down_of_second, up_of_second = _distances(scale, second, critical * error_of_second)
     difference = first - second
-    low = difference - _together(down, up_of_second, correlation)
-    high = difference + _together(up, down_of_second, correlation)
+    lower, higher = np.transpose([one.slack for one in contrasts])
+    low = difference - _together(down, up_of_second, correlation) - lower
+    high = difference + _together(up, down_of_second, correlation) + higher
     rows = pd.DataFrame([one.names for one in contrasts])
     rows = rows.assign(difference=unit * difference, low=unit * low, high=unit * high)
     rows = rows.assign(noise_floor=unit * floor, beyond_noise=(low > 0) | (high < 0))

@@ -65,6 +65,8 @@ def _attribute(
         mine = rows[rows["measure"] == measure]
         if len(mine):
             parts[word] = mine
+    if not parts and of_groups["patients"].isna().any():
+        return f"By {name}, nothing to compare: too few groups are shown."
     if not parts:
         return f"By {name}, nothing to compare: too few groups with {FEWEST_EVENTS} events."
     off = [word for word, mine in parts.items() if mine["beyond_noise"].any()]
@@ -152,21 +154,31 @@ def _calibration(
     )
 
 
+def _digits_beside_1(low: float, high: float) -> int:
+    """Digits, two or more, with which neither end of an interval that excludes 1 reads as 1."""
+    digits = 2
+    while 1 in (float(f"{low:.{digits}f}"), float(f"{high:.{digits}f}")):
+        digits += 1
+    return digits
+
+
 def _whole(everybody: pd.Series, of_risks: bool) -> str:
     """Miscalibration of all patients together, if there is any."""
     parts = []
     low, high = everybody["calibration_low"], everybody["calibration_high"]
     if low > 1 or high < 1:
         words = "risks are too low" if low > 1 else "risks are too high"
-        ratio = number_text(everybody["calibration"])
+        digits = _digits_beside_1(low, high)
+        ratio = number_text(everybody["calibration"], digits)
         what = f"{ratio} events are observed for each expected"
         if of_risks:
             what = f"the observed risk is {ratio} times the predicted one"
-        parts.append(f"{what} ({number_text(low)} to {number_text(high)}): {words}")
+        ends = f"{number_text(low, digits)} to {number_text(high, digits)}"
+        parts.append(f"{what} ({ends}): {words}")
     low, high = everybody["slope_low"], everybody["slope_high"]
     if low > 1 or high < 1:
         words = "not extreme enough" if low > 1 else "too extreme"
-        digits = 3 if "1.00" in (f"{low:.2f}", f"{high:.2f}") else 2  # neither end is 1
+        digits = _digits_beside_1(low, high)
         ends = f"{number_text(low, digits)} to {number_text(high, digits)}"
         slope = number_text(everybody["slope"], digits)
         parts.append(f"the slope is {slope} ({ends}): predictions are {words}")

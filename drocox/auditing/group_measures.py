@@ -7,9 +7,11 @@ with the jackknife's standard error :math:`\\sigma` and the quantile t of Studen
 with intervals (:mod:`drocox.auditing.contrasts`) that hold for all attributes at once, those of
 ranking and calibration together, or for the pairs of one attribute and measure. Of more than six
 groups each is compared with everybody. AUC and Brier score at a horizon need some patients on
-either side of it.
+either side of it. What is a difference itself, such as the c-index minus the promised one, is
+compared with 0.
 """
 
+from collections.abc import Callable
 from itertools import combinations
 from typing import NamedTuple
 
@@ -19,20 +21,20 @@ from tqdm import tqdm
 
 from drocox.auditing.contrasts import Contrast, contrast, critical_values, estimable
 from drocox.auditing.groupings import EVERYBODY, Group, Grouping
-from drocox.auditing.measures import LOG, MEASURES, Scale
+from drocox.auditing.measures import DECISIONS, LOG, Measure, Scale
 from drocox.auditing.predictions import Predictions
-from drocox.heldout import FEWEST_EVENTS, Estimate, HeldOut
+from drocox.heldout import FEWEST_EVENTS, Estimate, HeldOut, ties
 from drocox.heldout.horizon import observed_risk, risk_interval
 from drocox.heldout.intervals import jackknife, simultaneous
 
 MOST_PAIRED = 6  # groups that are compared with each other; more are compared with everybody
 MOST_CROSSED = 20_000_000  # groups times patients, up to which members are compared with everybody
 FEWEST_AT_HORIZON = 5  # of either kind, that a group needs for a measure at the horizon
-HEADLINE = ("c_index", "calibration")  # measures that the findings are about
+# measures that the findings are about
+HEADLINE = ("c_index", "c_minus_promised", "auc_minus_promised", "headroom", "calibration")
 
 
 TABLE_COLUMNS = ["attribute", "group", "patients", "events"]
-TABLE_COLUMNS += [name + end for name in MEASURES for end in ("", "_low", "_high")]
 COMPARISON_COLUMNS = [
     "attribute",
     "group",
@@ -46,13 +48,13 @@ COMPARISON_COLUMNS = [
 ]
 
 
-def with_interval(name: str, estimate: Estimate) -> dict[str, float]:
-    """A measure with the ends of its 95 % interval, as columns of a row."""
-    scale = MEASURES[name].scale
+def with_interval(name: str, measure: Measure, estimate: Estimate) -> dict[str, float]:
+    """A measure with the ends of its 95 % interval, if it has one, as columns of a row."""
+    scale = measure.scale
     centre = scale.forward(estimate.value)
     if scale is LOG and not np.isfinite(centre):
         centre = np.nan  # hazards beyond the largest number
-    half = _half(scale, estimate)
+    half = _half(scale, estimate) if measure.interval else np.nan
     return {
         name: scale.back(centre),
         f"{name}_low": scale.back(centre - half),
@@ -88,7 +90,6 @@ def measure_groups(
 ) -> Measured:
     """Measures of all groups, everybody first, and their differences within an attribute."""
     everybody = predictions.patients
-    whole = Group(EVERYBODY, np.full(len(everybody.time), True), everybody)
     rows: dict[tuple[str, str], dict] = {}
     measurable: list[list[Group]] = []
     for grouping in groupings:
@@ -100,21 +101,27 @@ def measure_groups(
             if key not in hidden:
                 rows[key] |= {"patients": len(group.alone.time), "events": group.alone.event.sum()}
     contrasts: dict[str, list[list[Contrast]]] = {}
+    described = predictions.described
     for name, method in tqdm(
         predictions.measures.items(), "audit", leave=False, disable=None, delay=5
     ):
         contrasts[name] = []
+        measure = described[name]
         for grouping, groups in zip(groupings, measurable, strict=True):
-            estimates = _estimates(everybody, groups, grouping, name, method)
+            if not _may_be_shown(predictions, name, grouping):
+                continue
+            estimates = _estimates(everybody, groups, grouping, name, measure, method)
             for label, estimate in estimates.items():
-                rows[grouping.attribute, label] |= with_interval(name, estimate)
-            compared = grouping.compared and MEASURES[name].compared
-            if compared and not predictions.backwards:
-                contrasts[name].append(_contrasts(estimates, whole, grouping, name, method))
-    comparisons = differences(contrasts, familywise)
+                rows[grouping.attribute, label] |= with_interval(name, measure, estimate)
+            if grouping.compared and measure.compared and not predictions.backwards:
+                slack = _slack(name, estimates, everybody, groups)
+                pairs = _contrasts(estimates, everybody, grouping, measure, method)
+                contrasts[name].append([_with_slack(pair, slack) for pair in pairs])
+    comparisons = differences(contrasts, described, familywise)
     attributes = [grouping.attribute for grouping in groupings]
     comparisons.sort(key=lambda row: attributes.index(row["attribute"]))
-    table = pd.DataFrame(rows.values()).reindex(columns=TABLE_COLUMNS)
+    columns = [name + end for name in described for end in ("", "_low", "_high")]
+    table = pd.DataFrame(rows.values()).reindex(columns=TABLE_COLUMNS + columns)
     compared = pd.DataFrame(comparisons, columns=COMPARISON_COLUMNS)
     imparity = compared[compared["measure"] == "concordance"].drop(columns="measure")
     return Measured(table, compared, imparity.reset_index(drop=True))
@@ -137,20 +144,38 @@ def group_estimates(
 ) -> dict[str, Estimate]:
     """One measure of the groups; empty where the predictions do not allow it."""
     method = predictions.measures.get(name)
-    if method is None:
+    if method is None or not _may_be_shown(predictions, name, grouping):
         return {}
     measurable = _measurable(grouping.groups(predictions.patients), grouping, hidden)
-    return _estimates(predictions.patients, measurable, grouping, name, method)
+    measure = predictions.described[name]
+    return _estimates(predictions.patients, measurable, grouping, name, measure, method)
+
+
+def _may_be_shown(predictions: Predictions, name: str, grouping: Grouping) -> bool:
+    """Whether a measure of decisions does not tell of a few patients of a group."""
+    return predictions.decisions_by_group or name not in DECISIONS or not grouping.attribute
 
 
 def _contrasts(
-    estimates: dict[str, Estimate], whole: Group, grouping: Grouping, name: str, method: str
+    estimates: dict[str, Estimate],
+    everybody: HeldOut,
+    grouping: Grouping,
+    measure: Measure,
+    method: Callable,
 ) -> list[Contrast]:
-    """Differences of every two groups; of many groups, of each and everybody."""
+    """Differences of every two groups; of many groups, of each and everybody.
+
+    A measure that is a difference itself is compared with 0 in each group.
+    """
+    n = len(everybody.time)
     pairs = list(combinations(estimates.items(), 2))
-    if len(grouping.labels) > MOST_PAIRED:
-        everybody = _estimate(whole.alone, whole, name, method)
-        pairs = [((EVERYBODY, everybody), group) for group in estimates.items()]
+    if measure.versus:
+        pairs = [
+            ((measure.versus, Estimate(0.0, np.zeros(n))), group) for group in estimates.items()
+        ]
+    elif len(grouping.labels) > MOST_PAIRED:
+        of_all = method(everybody, np.full(n, True))
+        pairs = [((EVERYBODY, of_all), group) for group in estimates.items()]
     out = []
     for (versus, second), (group, first) in pairs:
         names = {"attribute": grouping.attribute, "group": group, "versus": versus}
@@ -158,22 +183,45 @@ def _contrasts(
     return out
 
 
+def _slack(
+    name: str, estimates: dict[str, Estimate], everybody: HeldOut, groups: list[Group]
+) -> dict[str, tuple[float, float]]:
+    """By how much exact times could lower and raise the c-index of each group and of everybody."""
+    if name not in ("c_index", "c_minus_promised") or not estimates:
+        return {}
+    slack = {group.label: ties.c_index_slack(group.alone) for group in groups}
+    return slack | {EVERYBODY: ties.c_index_slack(everybody)}
+
+
+def _with_slack(pair: Contrast, slack: dict[str, tuple[float, float]]) -> Contrast:
+    """A difference that allows for coarse times in either group."""
+    lower, higher = slack.get(pair.names["group"], (0.0, 0.0))
+    lower_of_other, higher_of_other = slack.get(pair.names["versus"], (0.0, 0.0))
+    return pair._replace(slack=(lower + higher_of_other, higher + lower_of_other))
+
+
 def _estimates(
-    everybody: HeldOut, measurable: list[Group], grouping: Grouping, name: str, method: str
+    everybody: HeldOut,
+    measurable: list[Group],
+    grouping: Grouping,
+    name: str,
+    measure: Measure,
+    method: Callable,
 ) -> dict[str, Estimate]:
     """One measure of several groups, by label."""
-    n = len(everybody.time)
-    crossed = len(grouping.labels) * n > MOST_CROSSED and len(grouping.labels) > MOST_PAIRED
+    many = len(grouping.labels) > MOST_PAIRED
+    crossed = len(grouping.labels) * len(everybody.time) > MOST_CROSSED and many
     if name == "concordance" and crossed:
+        return {}
+    if measure.needs == "features" and (many or not grouping.compared):  # each fits models
         return {}
     out = {}
     for group in measurable:
-        if MEASURES[name].at_horizon and not _enough_at_horizon(group.alone):
+        if measure.at_horizon and not _enough_at_horizon(group.alone):
             continue
-        others = None
-        if len(grouping.labels) == 2 == len(measurable):
-            others = next(other.alone for other in measurable if other is not group)
-        out[group.label] = _estimate(everybody, group, name, method, others)
+        if measure.by_exact_times and ties.many_tied(group.alone):
+            continue
+        out[group.label] = method(everybody, group.members)
     return out
 
 
@@ -183,31 +231,18 @@ def _enough_at_horizon(group: HeldOut) -> bool:
     return min((group.event & early).sum(), (~early).sum()) >= FEWEST_AT_HORIZON
 
 
-def _estimate(
-    everybody: HeldOut, group: Group, name: str, method: str, others: HeldOut | None = None
-) -> Estimate:
-    """One measure of a group; most need nobody but its own patients."""
-    if name == "concordance":
-        return everybody.concordance(group.members, group.alone, others)
-    if name == "mean_risk":
-        return everybody.mean_risk(group.members)
-    of_all = np.full(len(group.alone.time), True)
-    value, inside = getattr(group.alone, method)(of_all)
-    without = np.full(len(everybody.time), value)
-    without[group.members] = inside
-    return Estimate(value, without)
-
-
-def differences(contrasts: dict[str, list[list[Contrast]]], familywise: bool) -> list[dict]:
+def differences(
+    contrasts: dict[str, list[list[Contrast]]], described: dict[str, Measure], familywise: bool
+) -> list[dict]:
     """Differences with intervals that hold together, as rows with the measure's name.
 
     The pairs come by measure and attribute. If ``familywise``, intervals hold for the pairs of all
-    attributes at once, those of the headline's two measures together; otherwise for the pairs of
-    one attribute and measure.
+    attributes at once, those of the headline's measures together; otherwise for the pairs of one
+    attribute and measure.
     """
     known = {}
     for name, by_attribute in contrasts.items():
-        known[name] = [estimable(name, pairs) for pairs in by_attribute]
+        known[name] = [estimable(described[name], pairs) for pairs in by_attribute]
     critical: dict[str, list[list[float]]] = {}
     if familywise:
         headline = [name for name in HEADLINE if name in known]
@@ -220,7 +255,7 @@ def differences(contrasts: dict[str, list[list[Contrast]]], familywise: bool) ->
     for name, by_attribute in known.items():
         for k, pairs in enumerate(by_attribute):
             wide = critical[name][k] if familywise else None
-            for row in contrast(name, pairs, wide):
+            for row in contrast(described[name], pairs, wide):
                 rows.append({"measure": name, **row})
     return rows
 

@@ -29,16 +29,34 @@ class Measure(NamedTuple):
     """How a measure is named, computed, compared and shown."""
 
     title: str
-    needs: Literal["nothing", "ranking", "log-hazards", "risks", "risks or expected events"]
+    needs: Literal[
+        "nothing",
+        "ranking",
+        "log-hazards",
+        "log-hazards as scores",
+        "survival",
+        "risks",
+        "risks or expected events",
+        "features",
+        "threshold",
+    ]
     scale: Scale
     unit: float = 1  # of differences; 100: percentage points
     digits: int = 2  # after the point
-    changed_by_model: bool = True
+    between_models: bool = True  # whether two models are compared in it
     at_horizon: bool = False  # needs patients with an event by the horizon, and others after it
+    by_exact_times: bool = False  # unknown where many events have the same time
     compared: bool = True  # between groups
-    on_page: bool = True
+    versus: str = ""  # instead of other groups, if the measure is a difference itself
+    interval: bool = True  # whether it has one of its own
+    on_page: bool = True  # in the table of groups
     pairs_on_page: bool = False  # differences between groups, too
     explained: str = ""  # under "How to read this"
+
+
+def _at_threshold(title: str) -> Measure:
+    """A measure of decisions."""
+    return Measure(title, "threshold", LOGIT, unit=100, at_horizon=True, on_page=False)
 
 
 MEASURES = {
@@ -51,8 +69,41 @@ MEASURES = {
         explained="of the pairs of a group's own patients whose order of events is known, the "
         "share that the model orders rightly (ties count half); 0.5 is chance.",
     ),
+    "c_promised": Measure(
+        "Promised c-index",
+        "log-hazards as scores",
+        LOGIT,
+        between_models=False,
+        compared=False,
+        interval=False,
+        explained="the c-index that a group should have by its own predictions, were they right "
+        "but for one scale for everybody; it is low where patients are alike. Below it, the model "
+        "knows less about the group than it says.",
+    ),
+    "c_minus_promised": Measure(
+        "c-index minus promised",
+        "log-hazards as scores",
+        UNCHANGED,
+        unit=100,
+        digits=3,
+        between_models=False,
+        versus="promised",
+        on_page=False,
+    ),
+    "headroom": Measure(
+        "Headroom",
+        "features",
+        UNCHANGED,
+        unit=100,
+        digits=3,
+        between_models=False,
+        versus="this model",
+        on_page=False,
+        explained="the c-index of a ridge Cox model that is fitted to the group alone, by "
+        "cross-fitting, minus that of this model; above 0, another model ranks the group better.",
+    ),
     "concordance": Measure("Concordance", "ranking", LOGIT, unit=100, on_page=False),
-    "uno_c": Measure("Uno's c", "ranking", LOGIT, unit=100, on_page=False),
+    "uno_c": Measure("Uno's c", "ranking", LOGIT, unit=100, by_exact_times=True, on_page=False),
     "calibration": Measure(
         "Observed / expected",
         "risks or expected events",
@@ -64,21 +115,48 @@ MEASURES = {
         "Slope",
         "log-hazards",
         UNCHANGED,
+        by_exact_times=True,
         pairs_on_page=True,
         explained="1 if differences between patients are as large as predicted, below 1 if they "
         "are smaller.",
     ),
     "risk_observed": Measure(
-        "Observed risk", "nothing", LOGIT, unit=100, changed_by_model=False, compared=False
+        "Observed risk", "nothing", LOGIT, unit=100, between_models=False, compared=False
     ),
     "risk_predicted": Measure("Predicted risk", "risks", LOGIT, unit=100, compared=False),
     "auc": Measure("AUC", "ranking", LOGIT, unit=100, at_horizon=True),
+    "auc_promised": Measure(
+        "Promised AUC", "survival", LOGIT, at_horizon=True, between_models=False, compared=False
+    ),
+    "auc_minus_promised": Measure(
+        "AUC minus promised",
+        "survival",
+        UNCHANGED,
+        unit=100,
+        digits=3,
+        at_horizon=True,
+        between_models=False,
+        versus="promised",
+        on_page=False,
+    ),
     "brier": Measure("Brier score", "risks", LOG, digits=3, at_horizon=True),
     "mean_risk": Measure("Mean risk", "log-hazards", LOG, compared=False, on_page=False),
+    # decisions at a threshold of the risk, which have a table of their own on the page
+    "flagged": Measure("Flagged", "threshold", LOGIT, unit=100, on_page=False),
+    "sensitivity": _at_threshold("Sensitivity"),
+    "specificity": _at_threshold("Specificity"),
+    "ppv": _at_threshold("PPV"),
+    "net_benefit": _at_threshold("Net benefit")._replace(scale=UNCHANGED, unit=1, digits=3),
 }
+DECISIONS = [name for name, measure in MEASURES.items() if measure.needs == "threshold"]
 # calibration without expected events
 RISK_RATIO = MEASURES["calibration"]._replace(
     title="Observed / predicted risk",
     explained="Kaplan and Meier's risk up to the time given above by the mean of the predicted "
     "risks; above 1 these are too low.",
 )
+
+
+def own_measure(name: str) -> Measure:
+    """How a measure of the user's own is shown; its function is the user's."""
+    return Measure(name, "nothing", UNCHANGED, digits=3, pairs_on_page=True)

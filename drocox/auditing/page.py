@@ -8,19 +8,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import jinja2
-import pandas as pd
+import numpy as np
 
 from drocox import __version__
 from drocox.auditing.findings import digits_for, number_text
 from drocox.auditing.group_measures import FEWEST_AT_HORIZON
-from drocox.auditing.measures import MEASURES, RISK_RATIO
+from drocox.auditing.measures import DECISIONS, MEASURES, RISK_RATIO
 from drocox.auditing.plots import as_svg, draw_calibration, draw_funnels, draw_groups
 
 if TYPE_CHECKING:
     from drocox.auditing.audit import Audit, Audits
-
-BETWEEN_GROUPS = [name for name, measure in MEASURES.items() if measure.pairs_on_page]
-BETWEEN_MODELS = [name for name, one in MEASURES.items() if one.on_page and one.compared]
 
 
 def page(
@@ -46,8 +43,11 @@ def page(
     for name, one in audits.items():
         known = one.table["c_index"].notna() & ~one.table["attribute"].isin(elsewhere)
         in_forest[name] = one.table[known]
+    if any(one.titles != first.titles for one in audits.values()):
+        # a ratio of events and one of risks do not go into one panel
+        in_forest = {name: table.assign(calibration=np.nan) for name, table in in_forest.items()}
     drawable = all(len(table) > 1 for table in in_forest.values())
-    measures = dict(MEASURES)
+    measures = first.measures
     if first.titles["calibration"] == RISK_RATIO.title:
         measures["calibration"] = RISK_RATIO
     numbers = count()
@@ -66,10 +66,12 @@ def page(
         side_by_side=_side_by_side,
         measures=measures,
         pairs=_pairs,
-        between_groups=BETWEEN_GROUPS,
+        between_groups=_between_groups(first),
         titles=first.titles,
         digits_for=digits_for,
         at_horizon=FEWEST_AT_HORIZON,
+        decisions={name: MEASURES[name].title for name in DECISIONS},
+        decided=_decided,
         warnings=warnings,
         drawn=drawn,
         draw_groups=partial(draw_groups, titles=first.titles),
@@ -84,17 +86,37 @@ def _intersections(audit: "Audit") -> str:
     return last if attributes and last == " × ".join(attributes) else ""
 
 
-def _pairs(differences: pd.DataFrame) -> list[dict]:
+def _between_groups(audit: "Audit") -> list[str]:
+    """Measures whose differences between groups are on the page."""
+    return [name for name, measure in audit.measures.items() if measure.pairs_on_page]
+
+
+def _pairs(audit: "Audit") -> list[dict]:
     """A row for each pair of groups, with the differences by measure; those beyond noise first."""
     rows: dict[tuple, dict] = {}
-    for row in differences[differences["measure"].isin(BETWEEN_GROUPS)].itertuples():
+    names = _between_groups(audit)
+    for row in audit.differences[audit.differences["measure"].isin(names)].itertuples():
         pair = (row.attribute, row.group, row.versus)
         rows.setdefault(pair, {"group": row.group, "versus": row.versus})[row.measure] = row
 
     def quiet(row: dict) -> bool:
-        return not any(row[name].beyond_noise for name in BETWEEN_GROUPS if name in row)
+        return not any(row[name].beyond_noise for name in names if name in row)
 
     return sorted(rows.values(), key=quiet)
+
+
+def _decided(audit: "Audit") -> list[dict]:
+    """Rows of the table of decisions: groups with intervals, then pairs that differ."""
+    rows = []
+    for row in audit.table.to_dict("records"):
+        values = {name: [row[name + end] for end in ("", "_low", "_high")] for name in DECISIONS}
+        rows.append({"name": row["group"], "pair": False, **values})
+    pairs: dict[tuple, dict] = {}
+    for row in audit.differences[audit.differences["measure"].isin(DECISIONS)].itertuples():
+        pair = (row.attribute, row.group, row.versus)
+        name = f"{row.group} minus {row.versus}"
+        pairs.setdefault(pair, {"name": name, "pair": True})[row.measure] = row
+    return rows + list(pairs.values())
 
 
 def _side_by_side(audits: "Audits", model: str, versus: str) -> list[dict]:
@@ -103,7 +125,8 @@ def _side_by_side(audits: "Audits", model: str, versus: str) -> list[dict]:
     for name in (model, versus):
         tables[name] = audits[name].table.set_index(["attribute", "group"])
     paired = audits.paired
-    mine = paired[paired["model"].eq(model) & paired["measure"].isin(BETWEEN_MODELS)]
+    shown = [name for name, one in audits[model].measures.items() if one.on_page and one.compared]
+    mine = paired[paired["model"].eq(model) & paired["measure"].isin(shown)]
     rows = []
     for row in mine.itertuples():
         where = (row.attribute, row.group)

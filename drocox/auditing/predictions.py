@@ -19,7 +19,7 @@ Scores on another scale than that of log-hazards are noticed by their slope
 (:mod:`drocox.heldout.slope`), and a note says what they look like.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -27,15 +27,16 @@ import numpy as np
 import pandas as pd
 
 from drocox import _checks
-from drocox.auditing.measures import MEASURES
+from drocox.auditing.measures import MEASURES, Measure, own_measure
 from drocox.data import SurvivalData
 from drocox.heldout import FEWEST_EVENTS, Estimate, HeldOut, default_horizon, expected_events
 from drocox.heldout.intervals import jackknife, simultaneous
+from drocox.heldout.ties import tied_events
 
 BEYOND = 1e3  # by how much risks of 0 and 1 rank outside all others, whose log-hazards are smaller
 RISING = 1e-6  # that a survival curve may do by rounding
 FAR = 10  # times as steep or as flat as log-hazards: another scale, or far too extreme
-MANY_TIES = 0.05  # share of the pairs in which an event and a censoring have the same time
+MANY_TIES = 0.05  # share of the pairs in which an event and another patient have the same time
 
 
 class Predictions(NamedTuple):
@@ -46,27 +47,58 @@ class Predictions(NamedTuple):
     scaled: bool  # whether it is on the scale of log-hazards
     backwards: bool  # whether it ranks the wrong way round, so that groups are not compared
     notes: tuple[str, ...]  # what the reader should know about it
+    of_survival: bool = False  # whether survival probabilities were given
+    more: Mapping[str, Callable[[HeldOut, np.ndarray], Estimate]] = {}  # other measures
+    decisions_by_group: bool = True  # whether decisions of groups may be shown
 
     @property
     def of_risks(self) -> bool:
         """Whether calibration is observed / predicted risk, for want of expected events."""
-        return self.measures.get("calibration") == "risk_ratio"
+        return self.measures.get("calibration") is HeldOut.risk_ratio
 
     @property
-    def measures(self) -> dict[str, str]:
-        """Measures that can be known, and the method of ``HeldOut`` for each."""
+    def described(self) -> dict[str, Measure]:
+        """All measures of the audit, known or not, and how they are shown."""
+        own = {name: own_measure(name) for name in self.more if name not in MEASURES}
+        measures = MEASURES | own
+        if self.patients.threshold is None:  # decisions are there if they are asked for
+            measures = {k: one for k, one in measures.items() if one.needs != "threshold"}
+        return measures
+
+    @property
+    def measures(self) -> dict[str, Callable[[HeldOut, np.ndarray], Estimate]]:
+        """Measures that can be known, as functions of all patients and a group's mask."""
         risks = self.patients.risk is not None
         answers = {
             "nothing": True,
             "ranking": self.ranks,
             "log-hazards": self.scaled,
+            # of survival curves hazards need not be proportional
+            "log-hazards as scores": self.scaled and not self.of_survival,
+            "survival": self.of_survival and not self.backwards,
+            "features": "headroom" in self.more,
             "risks": risks,
             "risks or expected events": risks or self.patients.expected is not None,
+            "threshold": self.patients.threshold is not None,
         }
-        methods = {name: name for name, measure in MEASURES.items() if answers[measure.needs]}
+        known = [name for name, measure in self.described.items() if answers[measure.needs]]
+        functions = {}
+        for name in known:
+            functions[name] = self.more.get(name) or getattr(HeldOut, name)
         if risks and self.patients.expected is None:
-            methods["calibration"] = "risk_ratio"
-        return methods
+            functions["calibration"] = HeldOut.risk_ratio
+        return functions
+
+
+def same_measure(name: str, one: Predictions, two: Predictions, members: np.ndarray) -> bool:
+    """Whether a measure of a group means the same for two models of the same patients.
+
+    Calibration may be a ratio of events or of risks, and slopes may leave out different patients.
+    """
+    if name == "slope":
+        first, second = (np.isfinite(model.patients.linear[members]) for model in (one, two))
+        return np.array_equal(first, second)
+    return one.measures.get(name) == two.measures.get(name)
 
 
 def predictions(
@@ -138,7 +170,8 @@ def predictions(
         patients = _with_baseline(patients, parts)
     if ranks:
         notes += _coarse_times(patients)
-    return Predictions(patients, ranks, scaled, bool(backwards), tuple(notes))
+    of_survival = survival is not None
+    return Predictions(patients, ranks, scaled, bool(backwards), tuple(notes), of_survival)
 
 
 def _exact_risks(log_hazards: np.ndarray) -> list[str]:
@@ -153,21 +186,42 @@ def _exact_risks(log_hazards: np.ndarray) -> list[str]:
 
 
 def _coarse_times(patients: HeldOut) -> list[str]:
-    """A note where many pairs of the c-index have the same time."""
+    """A note where many pairs have the same time, so that the order of events is unknown."""
     tied = 0.0
     for fold in np.unique(patients.fold):
         rows = patients.fold == fold
         rank = np.unique(patients.time[rows], return_inverse=True)[1]
         event = patients.event[rows]
         tied += float(np.bincount(rank, event) @ np.bincount(rank, ~event))
-    share = tied / (patients.harrell_pairs[:, 1].sum() / 2)
+    both = tied_events(patients)
+    share = (tied + both) / (patients.harrell_pairs[:, 1].sum() / 2 + both)
     if share < MANY_TIES:
         return []
     return [
-        f"Times are coarse: in {100 * share:.0f} % of the pairs behind the c-index one patient has "
-        "the event at the time when the other leaves. It counts as the earlier one, which can make "
-        "groups differ that are ranked alike."
+        f"Times are coarse: in {100 * share:.0f} % of the pairs of patients the order of events is "
+        "unknown, for both have the same time. This can make the c-index of groups differ that are "
+        "ranked alike. Intervals of differences between groups allow for it, and the slope is not "
+        "shown where many events are tied."
     ]
+
+
+def with_threshold(predicted: Predictions, threshold) -> Predictions:
+    """The predictions, and a threshold from which patients are flagged by their risk."""
+    if not _checks.is_number(threshold):
+        raise TypeError(f"threshold must be a number between 0 and 1, got {threshold!r}")
+    if not 0 < threshold < 1:
+        raise ValueError(
+            f"threshold must lie between 0 and 1, got {threshold!r}; it is a risk, such as 0.2"
+        )
+    if predicted.patients.risk is None:
+        raise ValueError(
+            "threshold needs risks up to the horizon; pass survival= with times=, or log-hazards "
+            "with train="
+        )
+    flagging = replace(predicted.patients, threshold=float(threshold))
+    if "counts" in vars(predicted.patients):  # the same pairs need not be counted again
+        vars(flagging)["counts"] = predicted.patients.counts
+    return predicted._replace(patients=flagging)
 
 
 def check_data(data: SurvivalData) -> None:

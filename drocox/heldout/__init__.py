@@ -12,6 +12,7 @@ from drocox.heldout.estimates import (
     breslow_steps,
     compare,
     default_horizon,
+    difference,
     expected_events,
 )
 
@@ -24,5 +25,6 @@ __all__ = [
     "breslow_steps",
     "compare",
     "default_horizon",
+    "difference",
     "expected_events",
 ]

@@ -10,21 +10,25 @@ for all patients at once, in :math:`O(n \log n)`; :mod:`drocox.heldout.intervals
 into standard errors. Where several models scored the patients (cross-fitting), pairs are formed
 within a *fold*, the patients scored by one model. The calibration slope and Uno's c are not such
 ratios; :mod:`drocox.heldout.slope` and :mod:`drocox.heldout.uno` have their leave-one-out values,
-also in :math:`O(n \log n)`.
+also in :math:`O(n \log n)`. What predictions promise, :mod:`drocox.heldout.promise`, depends on
+other patients by a slope for everybody, and changes with it.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
+from weakref import WeakValueDictionary
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
+from scipy import special
 
 from drocox import _checks, concordance
+from drocox.concordance import TOLERANCE
 from drocox.data import SurvivalData
-from drocox.heldout import horizon, uno
+from drocox.heldout import decisions, horizon, promise, uno
 from drocox.heldout.censoring import Censoring, censoring
 from drocox.heldout.intervals import jackknife, simultaneous
 from drocox.heldout.slope import calibration_slope
@@ -55,7 +59,8 @@ class HeldOut:
     """Scores and outcomes of patients whom the model has not seen in training.
 
     Methods named after an estimate take a mask ``members`` of shape (n,), True in the group, and
-    return an :class:`Estimate`.
+    return an :class:`Estimate`. They are called on everybody, since some compare the members with
+    other patients; what they compute of the members alone is shared while somebody holds it.
     """
 
     scores: np.ndarray
@@ -66,6 +71,7 @@ class HeldOut:
     horizon: float | None = None  # of Uno's c, AUC, Brier score and risks; see `default_horizon`
     risk: np.ndarray | None = None  # predicted risk of each patient up to the horizon
     log_hazards: np.ndarray | None = None  # where they differ from the scores that rank
+    threshold: float | None = None  # of the predicted risk, from which patients are flagged
 
     def subset(self, rows: np.ndarray) -> "HeldOut":
         """The patients of a mask, with the same horizon."""
@@ -78,6 +84,7 @@ class HeldOut:
             self.until if rows.any() else None,
             None if self.risk is None else self.risk[rows],
             None if self.log_hazards is None else self.log_hazards[rows],
+            self.threshold,
         )
 
     @property
@@ -121,9 +128,24 @@ class HeldOut:
         """Points and pairs of each patient by Harrell's rules, shape (n, 2)."""
         return self.counts[:, 2:]
 
+    @cached_property
+    def _parts(self) -> WeakValueDictionary:
+        """Groups of these patients that are in use, by the bits of their mask."""
+        return WeakValueDictionary()
+
     def alone(self, members: np.ndarray) -> "HeldOut":
-        """The members by themselves, so that pairs and weights come from members only."""
-        return self if members.all() else self.subset(members)
+        """The members by themselves, so that pairs and weights come from members only.
+
+        As long as the returned patients are in use, the same mask gives the same object, so that
+        their pairs are counted once.
+        """
+        if members.all():
+            return self
+        key = np.packbits(members).tobytes()
+        part = self._parts.get(key)
+        if part is None:
+            part = self._parts[key] = self.subset(members)
+        return part
 
     def _of_all(self, members: np.ndarray, value: float, left: np.ndarray) -> Estimate:
         """Extend leave-one-out values of the members to everybody: others change nothing."""
@@ -137,22 +159,79 @@ class HeldOut:
         value, left = _ratio(2 * self.alone(members).harrell_pairs, losses_per_term=2)
         return self._of_all(members, value, left)
 
-    def concordance(
-        self, members: np.ndarray, alone: "HeldOut | None" = None, others: "HeldOut | None" = None
-    ) -> Estimate:
-        """Concordance fraction of Algorithm B.1: members compared with everybody.
+    @cached_property
+    def _implied(self) -> dict[float, np.ndarray]:
+        return {}
 
-        ``alone`` (the members) and ``others`` (everybody else) may be passed to reuse their counts.
+    def implied_pairs(self, slope: float) -> np.ndarray:
+        """What each patient's pairs promise, at a slope of the scores, shape (n, 2).
+
+        The second column has the derivative; see :mod:`drocox.heldout.promise`.
         """
+        if slope not in self._implied:
+            patients = self.scores, self.time, self.event, self.fold
+            self._implied[slope] = promise.pair_sums(*patients, slope)
+        return self._implied[slope]
+
+    @cached_property
+    def _pair_slope(self) -> tuple[float, np.ndarray]:
+        """The slope of everybody's scores that fits their pairs best."""
+        return promise.pair_slope(self.scores, self.time, self.event, self.fold)
+
+    @cached_property
+    def _recalibration(self) -> tuple[np.ndarray, np.ndarray]:
+        """Intercept and slope of all predicted risks, and their change without each patient."""
+        assert self.risk is not None
+        return promise.recalibrated(self.risk, self.time, self.event, self.weights, self.until)
+
+    def c_promised(self, members: np.ndarray) -> Estimate:
+        """The members' c-index that the scores imply (:mod:`drocox.heldout.promise`).
+
+        Scores are log-hazards up to one slope for everybody.
+        """
+        alone = self.alone(members)
+        slope, without = self._pair_slope
+        implied = alone.implied_pairs(slope)
+        lost = np.column_stack([implied[:, 0], alone.harrell_pairs[:, 1]])
+        derivatives = np.zeros((len(lost), 2, 1))
+        derivatives[:, 0, 0] = implied[:, 1]
+        shift = (without - slope)[:, None]
+        return Estimate(*promise.promised_ratio(lost, derivatives, shift, members))
+
+    def c_minus_promised(self, members: np.ndarray) -> Estimate:
+        """Harrell's c-index among the members, minus the one that the scores imply."""
+        return _minus(self.c_index(members), self.c_promised(members))
+
+    def auc_promised(self, members: np.ndarray) -> Estimate:
+        """The members' AUC at the horizon that the predicted risks imply; needs ``risk``.
+
+        Risks are recalibrated for everybody together.
+        """
+        alone = self.alone(members)
+        coef, shift = self._recalibration
+        lost = np.zeros((len(alone.time), 2))
+        derivatives = np.zeros((len(alone.time), 2, 2))
+        with np.errstate(divide="ignore"):  # risks of 0 and 1
+            logit = special.logit(alone.risk)
+        for fold in np.unique(alone.fold):
+            rows = np.flatnonzero(alone.fold == fold)
+            terms = promise.implied_auc_terms(alone.scores[rows], logit[rows], coef)
+            lost[rows], derivatives[rows] = terms
+        return Estimate(*promise.promised_ratio(lost, derivatives, shift, members))
+
+    def auc_minus_promised(self, members: np.ndarray) -> Estimate:
+        """AUC among the members, minus the one that the predicted risks imply."""
+        return _minus(self.auc(members), self.auc_promised(members))
+
+    def concordance(self, members: np.ndarray) -> Estimate:
+        """Concordance fraction of Algorithm B.1: members compared with everybody."""
         # The sum runs over pairs (member, anybody). Without patient i it loses i's own pairs, if i
         # is a member, and the pairs of other members with i: for a member those inside the group,
         # for anybody else all pairs less those with other non-members.
         lost = 2 * self.all_pairs
-        alone = alone or self.alone(members)
-        lost[members] = self.all_pairs[members] + alone.all_pairs
+        lost[members] = self.all_pairs[members] + self.alone(members).all_pairs
         if not members.all():
-            others = others or self.subset(~members)
-            lost[~members] = self.all_pairs[~members] - others.all_pairs
+            lost[~members] = self.all_pairs[~members] - self.alone(~members).all_pairs
         return _ratio(lost, losses_per_term=2)
 
     def uno_c(self, members: np.ndarray) -> Estimate:
@@ -222,6 +301,51 @@ class HeldOut:
         value = horizon.brier_score(alone.risk, *outcomes, alone.weights, self.until)
         return self._of_all(members, *value)
 
+    def flagged(self, members: np.ndarray) -> Estimate:
+        """Share of the members who are flagged; needs ``risk`` and ``threshold``."""
+        return _ratio(np.column_stack([members & self._flags, members]))
+
+    def sensitivity(self, members: np.ndarray) -> Estimate:
+        """Share of the flagged among members with an event up to the horizon."""
+        counted = self._decided(members)
+        return self._share(members, counted.true_positive, counted.false_negative)
+
+    def specificity(self, members: np.ndarray) -> Estimate:
+        """Share of those not flagged among members without an event up to the horizon."""
+        counted = self._decided(members)
+        return self._share(members, counted.true_negative, counted.false_positive)
+
+    def ppv(self, members: np.ndarray) -> Estimate:
+        """Observed risk of the flagged members, the positive predictive value."""
+        counted = self._decided(members)
+        return self._share(members, counted.true_positive, counted.false_positive)
+
+    def net_benefit(self, members: np.ndarray) -> Estimate:
+        """Net benefit of flagging members (:mod:`drocox.heldout.decisions`)."""
+        counted = self._decided(members)
+        assert self.threshold is not None
+        odds = self.threshold / (1 - self.threshold)
+        values = counted.true_positive - odds * counted.false_positive
+        return self._of_all(members, float(values[0]), values[1:])
+
+    @property
+    def _flags(self) -> np.ndarray:
+        """Whether each patient is flagged."""
+        if self.risk is None or self.threshold is None:
+            raise ValueError("risk or threshold is missing; pass both as risk= and threshold=")
+        return self.risk >= self.threshold
+
+    def _decided(self, members: np.ndarray) -> decisions.Shares:
+        """True and false positives and negatives among the members."""
+        alone = self.alone(members)
+        return decisions.shares(alone._flags, alone.time, alone.event, self.until)
+
+    def _share(self, members: np.ndarray, part: np.ndarray, rest: np.ndarray) -> Estimate:
+        """The share of a part in the part and the rest, each with the value first."""
+        with np.errstate(invalid="ignore"):  # 0 / 0 is NaN: not defined
+            values = part / (part + rest)
+        return self._of_all(members, float(values[0]), values[1:])
+
     def mean_risk(self, members: np.ndarray) -> Estimate:
         """Geometric mean hazard of the members relative to everybody in their fold.
 
@@ -239,6 +363,11 @@ class HeldOut:
         share = of_fold / (members.sum() - members)
         others = np.maximum(patients[self.fold] - 1, 1)
         return Estimate(np.exp(log_risk), np.exp(without + share * score / others))
+
+
+def _minus(one: Estimate, other: Estimate) -> Estimate:
+    """The difference of two estimates, jackknifed as one."""
+    return Estimate(one.value - other.value, one.without - other.without)
 
 
 def default_horizon(time: np.ndarray, event: np.ndarray) -> float:
@@ -306,6 +435,16 @@ def assign_folds(strata: ArrayLike, folds: int, seed: int) -> np.ndarray:
     shuffled = np.random.default_rng(seed).permutation(len(strata))
     order = shuffled[np.argsort(strata[shuffled], kind="stable")]
     return np.argsort(order) % folds  # position of each patient in that order
+
+
+def difference(first: Estimate, second: Estimate) -> Estimate:
+    """The first estimate minus the second; exactly 0 where they agree but for rounding."""
+    # the jackknife takes rounding for noise, beyond which a difference by rounding may well be
+    if np.allclose(first.value, second.value, TOLERANCE, TOLERANCE) and np.allclose(
+        first.without, second.without, TOLERANCE, TOLERANCE
+    ):
+        return Estimate(0.0, np.zeros(len(first.without)))
+    return Estimate(first.value - second.value, first.without - second.without)
 
 
 def compare(

@@ -89,8 +89,8 @@ def auc(
     for label in np.unique(fold[case]):
         cases = np.flatnonzero(case & (fold == label))
         controls = np.flatnonzero(control & (fold == label))
-        of_case[:, cases] = _points(scores[cases], scores[controls], np.ones(len(controls)))
-        lower, pairs = _points(scores[controls], scores[cases], changed[cases])
+        of_case[:, cases] = points_below(scores[cases], scores[controls], np.ones(len(controls)))
+        lower, pairs = points_below(scores[controls], scores[cases], changed[cases])
         of_control[:, controls] = pairs - lower, pairs
     total = []
     without = []
@@ -101,7 +101,7 @@ def auc(
         return float(total[0] / total[1]), without[0] / without[1]
 
 
-def _points(
+def points_below(
     scores: np.ndarray, others: np.ndarray, weight: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Total weight of ``others`` with a lower score (half of it if tied), and of all of them."""
@@ -111,6 +111,18 @@ def _points(
     first = np.searchsorted(ordered, scores - TOLERANCE, side="left")
     last = np.searchsorted(ordered, scores + TOLERANCE, side="right")
     return (below[first] + below[last]) / 2, np.full(len(scores), below[-1])
+
+
+def weight_of_controls(
+    weights: Censoring, time: np.ndarray, horizon: float
+) -> tuple[float, np.ndarray]:
+    """1 / G at the horizon, and the factor on it if each patient in turn is left out."""
+    early = time <= horizon
+    if not early.any():
+        return 1.0, np.ones(len(time))
+    last = np.argmax(np.where(early, time, -np.inf))
+    changed = np.where(early, weights.without_self, weights.without_later[last])
+    return weights.weight[last], changed
 
 
 def brier_score(
@@ -127,13 +139,9 @@ def brier_score(
         return nothing
     cases = np.where(event & early, weights.weight * (1 - risk) ** 2, 0.0)
     squares = np.where(early, 0.0, risk**2)
-    last = np.argmax(np.where(early, time, -np.inf)) if early.any() else None
-    # 1 / G at the horizon, and the factor on it if a patient observed longer is left out
-    weight = 1.0 if last is None else weights.weight[last]
-    factor = 1.0 if last is None else weights.without_later[last]
+    weight, changed = weight_of_controls(weights, time, horizon)
     if not weight > 0:
         return nothing
-    changed = np.where(early, weights.without_self, factor)
     controls = weight * squares.sum()
     value = (cases.sum() + controls) / n
     left = weights.sum_without(cases, 1) + changed * weight * (squares.sum() - squares)

@@ -9,6 +9,7 @@ from bs4 import BeautifulSoup
 from cohort import simulated
 
 import drocox
+from drocox.auditing.page import page
 
 
 @pytest.fixture(scope="module")
@@ -99,6 +100,73 @@ def test_two_models_are_compared_on_the_same_patients(model):
     assert everybody["high"] - everybody["low"] < 100 * alone  # paired
     backwards = second.compare(first)
     np.testing.assert_allclose(backwards["difference"], -found["difference"])
-    np.testing.assert_allclose(first.compare(first)["difference"], 0)
+    itself = first.compare(first)
+    assert (itself["difference"] == 0).all() and not itself["beyond_noise"].any()
     with pytest.raises(ValueError, match="same data and groups"):
         first.compare(drocox.audit(data.subset(slice(0, 400)), scores[:400]))
+
+
+def test_models_are_compared_in_one_measure():
+    """Events for one model and risks for the other: the same model twice is no better calibrated.
+
+    Survival of one of 600 patients falls to 0 late, so that expected events are unknown.
+    """
+    data, scores = simulated(n=600, effects=(0.8, 0.5, 0))
+    times = np.linspace(0.1, data.time.max(), 40)
+    curves = np.exp(-1.2 * np.outer(np.exp(scores), times))
+    late = curves.copy()
+    late[np.argmax(data.time), 30:] = 0
+    given = {"survival": {"A": curves, "B": late}, "times": times, "horizon": 0.5}
+    both = drocox.audit(data, **given)
+    values = both.table[both.table["group"] == "everybody"].set_index("model")["calibration"]
+    assert abs(values["A"] - values["B"]) > 0.02  # events, and risks
+    assert "calibration" not in set(both.paired["measure"])
+    assert {"c_index", "brier", "slope"} <= set(both.paired["measure"])
+    assert not both.paired["beyond_noise"].any()
+    assert "calibration" not in set(both["B"].compare(both["A"])["measure"])
+    alike = drocox.audit(data, **(given | {"survival": {"A": late, "B": late**2}}))
+    assert "calibration" in set(alike.paired["measure"])
+    soup = BeautifulSoup(page(both), "html.parser")
+    side, *tables = soup.select("table.measured, table.groups")
+    assert "bserved / " not in side.get_text()
+    assert ["Observed / expected" in t.get_text() for t in tables] == [True, False]
+    assert ["Observed / predicted risk" in t.get_text() for t in tables] == [False, True]
+    figure = soup.select_one("svg").get_text()
+    assert "Observed / " not in figure and "Slope" in figure
+
+
+def test_slopes_of_other_patients_are_not_compared():
+    """One model has risks of exactly 1 in one group, where its slope leaves out these patients."""
+    data, scores = simulated(n=600, effects=(0.8, 0.5, 0))
+    survival = np.exp(-0.5 * np.exp(scores))
+    rounded = survival.copy()
+    member = data.groups["group"] == 1
+    rounded[np.flatnonzero(member & (data.time > 0.5))[:10]] = 0.0
+    both = drocox.audit(data, survival={"A": survival, "B": rounded}, times=0.5)
+    slopes = both.paired[both.paired["measure"] == "slope"].set_index("group")
+    assert "group = 0" in slopes.index and not slopes.index.isin(["everybody", "group = 1"]).any()
+    again = drocox.audit(data, survival={"A": rounded, "B": rounded**2}, times=0.5).paired
+    assert {"everybody", "group = 1"} <= set(again.loc[again["measure"] == "slope", "group"])
+
+
+def test_rounding_is_no_difference():
+    """Two models that agree to ten digits, and any two in the mean risk of everybody: it is 1."""
+    for seed in range(6):
+        data, scores = simulated(seed, n=200)
+        other = scores * (1 + 1e-10 * np.random.default_rng(seed).normal(size=200))
+        train = {"train": (data, scores)}
+        both = drocox.audit(data, {"A": {"scores": scores} | train, "B": {"scores": other} | train})
+        assert set(both.paired["measure"]) >= {"slope", "mean_risk", "brier", "calibration"}
+        assert not both.paired["beyond_noise"].any()
+        apart = drocox.audit(data, {"A": scores, "B": scores + data.X["c"].to_numpy()}).paired
+        mean_risk = apart[(apart["measure"] == "mean_risk") & (apart["group"] == "everybody")]
+        assert mean_risk["difference"].tolist() == [0.0] and not mean_risk["beyond_noise"].any()
+
+
+def test_the_sentence_names_the_values_of_each_model(given):
+    data, good, bad = given
+    found = drocox.audit(data, {"good": good, "bad": bad})
+    table = found.table[found.table["group"] == "everybody"].set_index("model")["c_index"]
+    assert table["good"] > table["bad"] + 0.02
+    said = f"bad against good: c-index {table['bad']:.2f} against {table['good']:.2f}, a difference"
+    assert found.sentence.startswith(said)

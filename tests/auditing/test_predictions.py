@@ -82,6 +82,25 @@ def test_a_group_of_rounded_risks_has_no_slope():
     assert np.isfinite(found.loc["group = 0", "slope"])
 
 
+@pytest.mark.parametrize(("events", "known"), [(4, False), (5, True)])
+def test_a_slope_of_risks_between_0_and_1_needs_five_events(events, known):
+    data, scores = simulated(n=300)
+    members = np.flatnonzero((data.groups["group"] == 1) & data.event)
+    survival = np.exp(-0.3 * np.exp(scores))
+    survival[members[events:]] = 1.0
+    found = drocox.audit(data, survival=survival, times=0.3).table.set_index("group")
+    assert np.isfinite(found.loc["group = 1", "slope"]) == known
+
+
+def test_the_horizon_may_be_the_last_observed_time():
+    data, scores = simulated(n=300)
+    last = data.time.max()
+    found = drocox.audit(data, scores, horizon=last)
+    assert found.horizon == last and np.isfinite(found.table["risk_observed"][0])
+    with pytest.raises(ValueError, match="is beyond the last observed time"):
+        drocox.audit(data, scores, horizon=1.001 * last)
+
+
 def test_risks_are_compared_if_curves_end_at_0():
     """Nobody survives the last time: expected events are unknown, and risks are compared."""
     data, scores = simulated(n=300)
@@ -165,7 +184,7 @@ def test_without_expected_events_risks_are_compared(kind):
     assert "Observed / predicted risk: " in found.sentence
     if kind != "one late time":
         assert "On the whole, the observed risk is 0." in found.sentence
-    assert "events" not in found.sentence
+    assert "expected" not in found.sentence
     shown = page({"": found})
     assert "Observed / predicted risk: Kaplan and Meier's" in shown
     assert "events by those that the model expects" not in shown

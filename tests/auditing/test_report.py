@@ -11,6 +11,7 @@ from lifelines.datasets import load_rossi
 
 import drocox
 from drocox import terminal
+from drocox.auditing.findings import sentences
 from drocox.auditing.measures import MEASURES
 from drocox.auditing.page import page
 
@@ -20,7 +21,7 @@ from drocox.auditing.page import page
 def test_every_measure_has_values_with_intervals():
     """Log-hazards with a training part answer all; a measure that is NaN everywhere is a fault."""
     data, scores = simulated(n=300)
-    found = drocox.audit(data, scores, train=(data, scores))
+    found = drocox.audit(data, scores, train=(data, scores), threshold=0.5)
     for name, measure in MEASURES.items():
         known = found.table[[f"{name}_low", name, f"{name}_high"]].dropna().to_numpy()
         assert len(known), name
@@ -67,7 +68,9 @@ def test_few_events_are_counted_and_not_judged():
     few[np.flatnonzero(data.event)[:4]] = 1
     found = drocox.audit(replace(data, groups={"few": few}, group_labels={}), scores)
     last = found.table.iloc[-1]
-    assert last["events"] == 4 and found.table.iloc[-1][[*MEASURES]].isna().all()
+    assert (
+        last["events"] == 4 and last.drop(["attribute", "group", "patients", "events"]).isna().all()
+    )
     assert found.imparity.empty
     assert found.sentence.startswith("By few, nothing to compare")
     assert "–" in page({"": found})
@@ -153,22 +156,44 @@ def test_a_difference_is_that_of_the_values_above_it():
         assert points == pytest.approx(100 * (better - worse), abs=1.05)
 
 
-def test_coarse_times_are_mentioned():
-    """A perfect ranking in years: the c-index and Algorithm B.1 see a gap, and a note says why."""
-    rng = np.random.default_rng(0)
-    n = 3000
-    group = rng.integers(0, 2, n)
-    death = rng.exponential(np.where(group == 1, 0.7, 4.0))
-    leaves = rng.exponential(4.0, n)
-    time = np.minimum(death, leaves)
-    X = pd.DataFrame({"x": death})
-    exact = drocox.SurvivalData("days", X, time, death <= leaves, {"group": group})
-    assert drocox.audit(exact, -death).notes == ()
-    coarse = replace(exact, time=np.ceil(time))
-    pairs = 0
-    tied = 0
-    for i in np.flatnonzero(coarse.event):
-        pairs += (coarse.time > coarse.time[i]).sum()
-        tied += ((coarse.time == coarse.time[i]) & ~coarse.event).sum()
-    share = f"in {100 * tied / (pairs + tied):.0f} % of the pairs behind the c-index one patient"
-    assert share in drocox.audit(coarse, -death).sentence.splitlines()[0]
+@pytest.mark.parametrize(
+    ("limits", "said"),
+    [
+        ((1.004, 1.13, 1.29), "(1.004 to 1.290): risks are too low"),
+        ((0.77, 0.88, 0.99995), "(0.77000 to 0.99995): risks are too high"),
+        ((1.2, 1.3, 1.4), "1.30 events are observed for each expected (1.20 to 1.40): risks are"),
+        ((0.996, 1.0, 1.004), ""),
+    ],
+)
+def test_the_ends_of_an_interval_agree_with_what_is_said(limits, said):
+    """No end that is not 1 is printed as 1, and risks are too low if more is observed."""
+    table = pd.DataFrame({"attribute": [""], "group": ["everybody"]})
+    table[["calibration_low", "calibration", "calibration_high"]] = [limits]
+    table[["slope_low", "slope", "slope_high"]] = [limits]
+    none = pd.DataFrame(columns=["attribute", "high"])
+    text = " ".join(sentences(table, none, none, ()))
+    assert (said in text) if said else not text
+    if said:
+        ends = "too low" if limits[0] > 1 else "too high"
+        slope = "not extreme enough" if limits[0] > 1 else "too extreme"
+        assert f"risks are {ends}" in text and f"predictions are {slope}" in text
+        assert "1.00 " not in text and "1.00)" not in text
+
+
+def test_risks_that_are_too_low_are_called_so():
+    data, scores = simulated(n=600, effects=(0.8, 0.5, 0))
+    for factor, words in ((0.5, "risks are too low"), (2.0, "risks are too high")):
+        survival = np.exp(-0.5 * factor * np.exp(scores))
+        assert words in drocox.audit(data, survival=survival, times=0.5).sentence
+        expected = factor * data.time * np.exp(scores)
+        assert words in drocox.audit(data, expected=expected).sentence
+
+
+def test_hidden_groups_are_not_said_to_have_few_events():
+    """Two groups of many events: one is hidden since few have none, the other to protect it."""
+    data, scores = simulated(n=300)
+    sex = data.groups["sex"]
+    few = replace(data, event=data.event | (sex == 1), groups={"sex": sex}, group_labels={})
+    found = drocox.audit(few, scores, smallest=10)
+    assert found.table["patients"].isna().tolist() == [False, True, True]
+    assert "By sex, nothing to compare: too few groups are shown." in found.sentence

@@ -9,7 +9,9 @@ truth is that of a large sample, scored by the same models; all groups but the l
 A measure is covered if its interval holds the truth; differences are covered if all of an attribute
 are, in one measure. What the audit leaves out, since a group has too few patients at the horizon,
 counts neither way. The share of false alarms is that of data sets in which a difference beyond
-noise is seen, or a badly served group found, though there is none.
+noise is seen, or a badly served group found, though there is none. Last come models that are
+perfect, wrong for a group of 10 %, constant, shrunken, or without a covariate, and what audits say
+of them.
 """
 
 import os
@@ -30,7 +32,7 @@ from scipy import optimize
 
 import drocox
 import drocox.auditing
-from drocox.auditing.group_measures import Measured, measure_groups
+from drocox.auditing.group_measures import HEADLINE, Measured, measure_groups
 from drocox.auditing.groupings import EVERYBODY, groupings_of
 from drocox.auditing.measures import MEASURES
 from drocox.auditing.predictions import predictions
@@ -49,6 +51,16 @@ PATIENTS = {2: 600, 5: 1000, 20: 2000}  # by the number of groups
 WITHOUT_DIFFERENCE = 800  # patients in the data without any
 KINDS = ("one model", "tied times", "cross-fitting")
 SETS_WITHOUT_DIFFERENCE = 100
+WITH_PROMISES = 1500  # patients where what predictions promise is asked
+SETS_WITH_PROMISES = 100
+MODELS = [
+    ("perfect", 0.3),
+    ("perfect", 0.8),
+    ("wrong for the small group", 0.3),
+    ("constant score", 0.3),
+    ("shrunken", 0.3),
+    ("omitted covariate", 0.3),
+]
 ATTRIBUTES = 8  # of the data without any difference
 COLUMNS = ["groups", "censored", "kind", "patients", "sets", "figure", "share"]
 
@@ -143,12 +155,8 @@ class Truth:
         self.last = f"group = {design.groups - 1}"
         self.values: dict[tuple[str, str], float] = {}
         for who, members in (("others", ~last), ("last", last), (EVERYBODY, everybody)):
-            alone = one.patients.alone(members)
             for name, method in one.measures.items():
-                of_all = name in ("concordance", "mean_risk")  # which depend on the other patients
-                measure = getattr(one.patients if of_all else alone, method)
-                mask = members if of_all else everybody[: members.sum()]
-                self.values[name, who] = measure(mask).value
+                self.values[name, who] = method(one.patients, members).value
 
     def who(self, label: str) -> str:
         """A group of the sample that has the same truth."""
@@ -161,6 +169,8 @@ class Truth:
     def difference(self, name: str, group: str, versus: str) -> float:
         """A difference, in the audit's unit."""
         first, second = (self.values[name, self.who(label)] for label in (group, versus))
+        if versus == MEASURES[name].versus:  # it is a difference itself
+            second = 0.0
         return MEASURES[name].unit * (first - second)
 
 
@@ -169,7 +179,7 @@ def hits(found: Measured, true: Truth) -> dict[str, list[bool]]:
     out: dict[str, list[bool]] = {}
     for _, row in found.table.iterrows():
         for name in MEASURES:
-            if row["attribute"] and not np.isnan(row[name]):
+            if row["attribute"] and not np.isnan(row[f"{name}_low"]):
                 value = true.value(name, row["group"])
                 out.setdefault(name, []).append(row[f"{name}_low"] <= value <= row[f"{name}_high"])
     together: dict[str, bool] = {}
@@ -216,7 +226,13 @@ def false_alarms(sets: int) -> dict[str, float]:
         given = {"scores": x @ SCORE, "expected": data.time * np.exp(x @ SCORE)}
         apart = measured(data, None, given).comparisons
         found = drocox.audit(data, **given)
-        for measure in ("c_index", "calibration"):
+        together = found.differences["measure"].isin(HEADLINE)
+        alarms.setdefault("headline, any, family-wise", []).append(
+            found.differences.loc[together, "beyond_noise"].any()
+        )
+        above = found.differences["measure"].eq("headroom") & (found.differences["low"] > 0)
+        alarms.setdefault("headroom, any, family-wise", []).append(above.any())
+        for measure in ("c_index", "c_minus_promised", "calibration"):
             of_apart = apart.loc[apart["measure"] == measure, "beyond_noise"]
             of_all = found.differences.loc[found.differences["measure"] == measure, "beyond_noise"]
             alarms.setdefault(f"{measure}, one attribute", []).append(of_apart.mean())
@@ -224,6 +240,81 @@ def false_alarms(sets: int) -> dict[str, float]:
             alarms.setdefault(f"{measure}, any, family-wise", []).append(of_all.any())
         alarms.setdefault("search", []).append(found.slices["beyond_noise"].any())
     return {f"false alarm: {name}": float(np.mean(values)) for name, values in alarms.items()}
+
+
+def model_and_truth(kind: str, rng: np.random.Generator, few: np.ndarray) -> tuple:
+    """Features, scores of a model and true log-hazards; the small group's patients are alike."""
+    x = rng.standard_normal((len(few), 3)) * np.where(few, 0.4, 1.0)[:, None]
+    truth = x @ SCORE
+    scores = truth.copy()
+    if kind == "wrong for the small group":
+        x[few] *= 2.5
+        scores = x @ SCORE
+        truth = np.where(few, x @ OTHER, scores)
+    elif kind == "constant score":
+        scores = np.zeros(len(few))
+    elif kind == "shrunken":
+        scores = 0.3 * truth
+    elif kind == "omitted covariate":
+        truth = truth + 1.2 * x[:, 2]
+    return x, scores, truth
+
+
+def promises(kind: str, censored: float, sets: int) -> dict[str, float]:
+    """What audits say of a model with one group of 10 and one of 90 % of the patients.
+
+    Shares of data sets in which an interval of the difference to the promise holds 0, in which a
+    group is said to be above or below it, and in which a model of its own is said to be better.
+    """
+    rng = np.random.default_rng(7)
+    said: dict[str, list[bool]] = {}
+    mean = None
+    for _ in range(sets):
+        n = WITH_PROMISES
+        few = rng.random(n) < 0.1
+        x, scores, truth = model_and_truth(kind, rng, few)
+        death = rng.exponential(np.exp(-truth))
+        unit = rng.exponential(size=n)
+        if mean is None:  # of the censoring times, from the first data set
+            mean = np.exp(
+                optimize.brentq(lambda m: (unit * np.exp(m) < death).mean() - censored, -9, 9)
+            )
+        leaves = mean * unit
+        X = pd.DataFrame(x, columns=["a", "b", "c"])
+        time, event = np.minimum(death, leaves), death <= leaves
+        data = drocox.SurvivalData("d", X, time, event, {"few": few.astype(int)})
+        found = drocox.audit(data, scores)
+        table = found.table.set_index("group")
+        rows = found.differences.set_index(["measure", "group"])
+        for who, label in (("large", "few = 0"), ("small", "few = 1")):
+            row = table.loc[label]
+            if not np.isnan(row["c_minus_promised_low"]):
+                holds = row["c_minus_promised_low"] <= 0 <= row["c_minus_promised_high"]
+                said.setdefault(f"{who} group: promise kept", []).append(holds)
+            for measure, low, high in (
+                ("c_minus_promised", "above its promise", "below its promise"),
+                ("headroom", "better by its own model", "worse by its own model"),
+            ):
+                known = (measure, label) in rows.index
+                up = known and rows.loc[(measure, label), "low"] > 0
+                down = known and rows.loc[(measure, label), "high"] < 0
+                said.setdefault(f"{who} group: {low}", []).append(up)
+                said.setdefault(f"{who} group: {high}", []).append(down)
+        apart = ("c_index", "few = 1") in rows.index
+        apart = apart and rows.loc[("c_index", "few = 1"), "beyond_noise"]
+        said.setdefault("c-index differs", []).append(apart)
+    return {name: float(np.mean(values)) for name, values in said.items()}
+
+
+def rows_of_promises(case: tuple[str, float], sets: int | None) -> list[tuple]:
+    """Rows of the table for one kind of model."""
+    kind, censored = case
+    sets = sets or SETS_WITH_PROMISES
+    shares = promises(kind, censored, sets)
+    print(kind, censored, shares, flush=True)
+    kind = f"{kind}, {100 * censored:.0f} % censored"
+    design = (2, np.nan, kind, WITH_PROMISES, sets)
+    return [(*design, name, share) for name, share in shares.items()]
 
 
 def rows_of(case: tuple[int, tuple[int, float, str]], sets: int | None) -> list[tuple]:
@@ -255,6 +346,7 @@ def main() -> None:
     with ProcessPoolExecutor(args.jobs) as pool:
         designs = list(pool.map(partial(rows_of, sets=args.sets), cases[::-1]))  # the longest first
         designs = [*designs[::-1], pool.submit(rows_without_difference, args.sets).result()]
+        designs += pool.map(partial(rows_of_promises, sets=args.sets), MODELS)
     rows = [row for of_design in designs for row in of_design]
     if not args.sets:
         table = pd.DataFrame(rows, columns=COLUMNS)

@@ -1,0 +1,136 @@
+r"""Headroom: whether another model of the same features would rank a group better.
+
+A ridge Cox model is fitted to the group alone, in five parts: each part is scored by a model of the
+other four, whose penalty is the one with the highest partial likelihood when each of these four is
+left out in turn.
+Headroom is the c-index of these scores minus that of the model under audit, over the same pairs,
+those within a part. Below 0 the group has too few patients for a better model of its own, or there
+is none; above 0 its features say more about it than the model does. It is for these models and
+other patients like these, as all intervals of an audit are.
+"""
+
+import warnings
+from collections.abc import Sequence
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+from sksurv.linear_model import CoxnetSurvivalAnalysis
+from sksurv.util import Surv
+
+from drocox.data import SurvivalData
+from drocox.heldout import Estimate, HeldOut
+
+FOLDS = 5
+FEWEST_EVENTS = 20  # of a group, for a model of its own
+MOST_PATIENTS = 4000  # of a larger group every second or third is used, in the order of times
+MOST_FEATURES = 50  # of more, as many principal components are used
+LARGEST = 5.0  # standard deviations of a feature from its mean
+PENALTIES = np.geomspace(1.0, 1e-3, 6)  # for standardised features, the strongest first
+NEARLY_RIDGE = 1e-3  # share of the absolute values in Coxnet's penalty, which may not be 0
+
+
+def usable_features(data: SurvivalData, predictions: Sequence) -> bool:
+    """Whether the data have features besides codes of the groups and predictions themselves."""
+    known = list(data.groups.values())
+    for one in predictions:
+        values = np.asarray(one)
+        if values.shape == data.time.shape and values.dtype.kind in "fi":
+            known += [values, 1 - values]
+    for values in data.X.to_numpy().T:
+        if not any(np.allclose(values, one) for one in known):
+            return True
+    return False
+
+
+class Headroom:
+    """The headroom of groups, as a measure; a group's own models serve several audits."""
+
+    def __init__(self, X: pd.DataFrame):
+        self.X = X.to_numpy()
+        self.scored: dict[bytes, np.ndarray] = {}
+
+    def __call__(self, patients: HeldOut, members: np.ndarray) -> Estimate:
+        """The c-index of the group's own model minus that of the scores; NaN with few events."""
+        nothing = Estimate(np.nan, np.full(len(members), np.nan))
+        rows = np.flatnonzero(members)
+        time, event, scores = patients.time[rows], patients.event[rows], patients.scores[rows]
+        order = np.lexsort((scores, event, time))
+        used = rows[order[:: -(-len(rows) // MOST_PATIENTS)]]
+        part = patients.fold[used] % FOLDS  # pairs within a fold of the audit stay together
+        if len(np.unique(part)) < FOLDS:
+            part = np.arange(len(used)) % FOLDS
+        if len(np.unique(part[patients.event[used]])) < FOLDS or event.sum() < FEWEST_EVENTS:
+            return nothing
+        key = used.tobytes() + part.tobytes()
+        if key not in self.scored:
+            self.scored[key] = own_scores(
+                self.X[used], patients.time[used], patients.event[used], part
+            )
+        # the folds of the audit within each part
+        fold = np.unique(FOLDS * patients.fold[used] + part, return_inverse=True)[1]
+        outcomes = patients.time[used], patients.event[used], fold
+        everybody = np.full(len(used), True)
+        own = HeldOut(self.scored[key], *outcomes).c_index(everybody)
+        model = HeldOut(patients.scores[used], *outcomes).c_index(everybody)
+        without = np.full(len(members), own.value - model.value)
+        without[used] = own.without - model.without
+        return Estimate(own.value - model.value, without)
+
+
+def own_scores(X: np.ndarray, time: np.ndarray, event: np.ndarray, part: np.ndarray) -> np.ndarray:
+    """Scores of each part's patients by a ridge Cox model of the others."""
+    Z = _prepared(X)
+    by_penalty = {}  # scores of everybody by models without one or two parts
+    for left_out in [*combinations(range(FOLDS), 1), *combinations(range(FOLDS), 2)]:
+        train = ~np.isin(part, left_out)
+        by_penalty[left_out] = Z @ _path(Z[train], time[train], event[train])
+    scores = np.empty(len(time))
+    for k in range(FOLDS):
+        likelihood = np.zeros(len(PENALTIES))
+        for other in range(FOLDS):
+            if other != k:
+                rows = part == other
+                tried = by_penalty[min(k, other), max(k, other)][rows]
+                likelihood += _log_likelihood(tried, time[rows], event[rows])
+        scores[part == k] = by_penalty[(k,)][part == k, np.argmax(likelihood)]
+    return scores
+
+
+def _log_likelihood(scores: np.ndarray, time: np.ndarray, event: np.ndarray) -> np.ndarray:
+    """Cox's log partial likelihood of each column of scores, with Breslow's ties."""
+    order = np.argsort(-time, kind="stable")
+    scores, later = scores[order], -time[order]
+    top = scores.max(axis=0)
+    at_risk = np.cumsum(np.exp(scores - top), axis=0)
+    at_risk = at_risk[np.searchsorted(later, later, side="right") - 1]
+    return (scores - top - np.log(at_risk))[event[order]].sum(axis=0)
+
+
+def _prepared(X: np.ndarray) -> np.ndarray:
+    """Features that vary, with medians for missing values, standardised; of many, components."""
+    frame = pd.DataFrame(X)
+    Z = frame.fillna(frame.median()).fillna(0).to_numpy()
+    Z = Z[:, np.ptp(Z, axis=0) > 0]
+    if not Z.shape[1]:
+        return np.zeros((len(X), 1))
+    Z = np.clip((Z - Z.mean(axis=0)) / Z.std(axis=0), -LARGEST, LARGEST)
+    if Z.shape[1] > MOST_FEATURES:  # a ridge penalty is the same in any orthogonal coordinates
+        u, size, _ = np.linalg.svd(Z, full_matrices=False)
+        Z = (u * size)[:, :MOST_FEATURES]
+    return Z
+
+
+def _path(Z: np.ndarray, time: np.ndarray, event: np.ndarray) -> np.ndarray:
+    """Coefficients for each penalty, a column each; 0 where there is nothing to fit."""
+    coef = np.zeros((Z.shape[1], len(PENALTIES)))
+    if not Z.any() or not event.any():
+        return coef
+    model = CoxnetSurvivalAnalysis(alphas=PENALTIES, l1_ratio=NEARLY_RIDGE)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of steps that were not enough: any scores will do
+        model.fit(Z, Surv.from_arrays(event, time))
+    found = model.coef_
+    coef[:, : found.shape[1]] = found
+    coef[:, found.shape[1] :] = found[:, -1:]  # where the path ends early
+    return coef

@@ -1,0 +1,76 @@
+"""Times in coarse units: groups that are ranked alike do not differ beyond noise."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+
+import drocox
+
+
+def cohort(seed, effect=1.0, n=600, faster=100):
+    """Two groups, the second so many times as fast as the first, for which the score is right.
+
+    Otherwise they are alike if the ``effect`` of the score in the second group is 1.
+    """
+    rng = np.random.default_rng(seed)
+    group = np.arange(n) % 2
+    x = rng.normal(size=n)
+    pace = np.where(group == 1, 1 / faster, 1.0)
+    death = pace * rng.exponential(np.exp(-np.where(group == 1, effect, 1.0) * x))
+    leaves = pace * rng.exponential(3.0, n)
+    X = pd.DataFrame({"x": x})
+    times = np.minimum(death, leaves)
+    return drocox.SurvivalData("cohort", X, times, death <= leaves, {"group": group}), x
+
+
+def in_units(data, unit):
+    return replace(data, time=np.ceil(data.time / unit) * unit)
+
+
+def test_coarse_times_make_no_difference_between_groups():
+    """The c-index of the fast group is five points too high, and its slope half as steep."""
+    raised = []
+    for seed in range(12):
+        data, x = cohort(seed)
+        found = drocox.audit(in_units(data, 0.01), x)
+        assert "ranking does not differ beyond noise" in found.sentence
+        assert "extreme" not in found.sentence
+        rows = found.differences.set_index("measure")
+        raised.append(rows.loc["c_index", "difference"])
+        assert rows.loc["c_index", "low"] < 0 < rows.loc["c_index", "high"]
+        assert "slope" not in rows.index and "uno_c" not in rows.index
+        slope = found.table.set_index("group")["slope"]
+        assert np.isnan(slope["group = 1"]) and np.isfinite(slope["group = 0"])
+    assert np.mean(raised) > 4
+
+
+def test_a_difference_is_found_despite_coarse_times():
+    data, x = cohort(0, effect=0.0)
+    assert "group = 0 is ranked better than group = 1" in drocox.audit(data, x).sentence
+    months = drocox.audit(in_units(data, 0.005), x)
+    assert "group = 0 is ranked better than group = 1" in months.sentence
+    assert months.notes[0].startswith("Times are coarse: in ")
+
+
+def test_coarse_times_are_mentioned():
+    """A perfect ranking in years: the c-index sees a gap of its own making, and a note says so."""
+    rng = np.random.default_rng(0)
+    n = 1000
+    group = rng.integers(0, 2, n)
+    death = rng.exponential(np.where(group == 1, 0.7, 4.0))
+    leaves = rng.exponential(4.0, n)
+    time = np.minimum(death, leaves)
+    X = pd.DataFrame({"x": death})
+    exact = drocox.SurvivalData("days", X, time, death <= leaves, {"group": group})
+    assert drocox.audit(exact, -death).notes == ()
+    coarse = in_units(exact, 1.0)
+    known = tied = 0
+    for i in np.flatnonzero(coarse.event):
+        known += (coarse.time > coarse.time[i]).sum()
+        same = coarse.time == coarse.time[i]
+        tied += (same & ~coarse.event).sum() + (same & coarse.event).sum() / 2 - 0.5
+    found = drocox.audit(coarse, -death)
+    share = f"in {100 * tied / (known + tied):.0f} % of the pairs of patients the order of events"
+    assert share in found.sentence.splitlines()[0]
+    assert "neither" not in found.sentence and "does not differ beyond noise" in found.sentence
