@@ -1,4 +1,9 @@
-"""The findings of an audit in words: differences in ranking and calibration, by attribute."""
+"""The findings of an audit in words, by attribute: promises of ranking, and calibration.
+
+The first question is whether each group is ranked as its predictions promise, the second whether
+another model would rank it better. A low c-index is no fault by itself: a group's patients may be
+alike. Differences of the c-index stand beside the promised values.
+"""
 
 import math
 from collections.abc import Sequence
@@ -9,6 +14,9 @@ from drocox.auditing.groupings import EVERYBODY
 from drocox.heldout import FEWEST_EVENTS
 
 MOST_NAMED = 6  # groups in a sentence about models
+MOST_IN_TURN = 2  # groups of which a sentence each is said
+UNTOLD = "Whether another model would rank a group better cannot be told without features."
+NO_HEADROOM = "No group is ranked better by a model of its own."
 MOST_DIGITS = 4  # after the point
 
 
@@ -18,6 +26,7 @@ def sentences(
     slices: pd.DataFrame,
     notes: tuple[str, ...],
     of_risks: bool = False,
+    features: bool = True,
 ) -> list[str]:
     """A line for each note, attribute and group found, and one for everybody."""
     lines = list(notes)
@@ -30,6 +39,11 @@ def sentences(
     whole = _whole(table.iloc[0], of_risks)
     if whole:
         lines.append(whole)
+    own = comparisons[comparisons["measure"] == "headroom"]
+    if not features:
+        lines.append(UNTOLD)
+    elif len(own) and not (own["low"] > 0).any():
+        lines.append(NO_HEADROOM)
     for row in slices[slices["high"] < 0].itertuples():
         lines.append(
             f"Found by search: {row.group}, ranked worse than {row.versus} by "
@@ -59,30 +73,96 @@ def digits_for(low: float, high: float, least: int) -> int:
 def _attribute(
     name: str, rows: pd.DataFrame, of_groups: pd.DataFrame, everybody: pd.Series, of_risks: bool
 ) -> str:
-    """Differences between the groups of one attribute, with numbers."""
-    parts = {}
-    for word, measure in (("ranking", "c_index"), ("calibration", "calibration")):
-        mine = rows[rows["measure"] == measure]
-        if len(mine):
-            parts[word] = mine
-    if not parts and of_groups["patients"].isna().any():
-        return f"By {name}, nothing to compare: too few groups are shown."
+    """What is found in the groups of one attribute, with numbers."""
+    by_measure = dict(iter(rows.groupby("measure")))
+    promise = by_measure.get("c_minus_promised", by_measure.get("auc_minus_promised"))
+    ranking = by_measure.get("c_index")
+    calibration = by_measure.get("calibration")
+    found = []
+    if promise is not None and (ranking is not None or calibration is not None):
+        found.append(_kept(promise))
+    elif ranking is not None:
+        differs = "differs" if ranking["beyond_noise"].any() else "does not differ"
+        found.append(f"the c-index {differs} beyond noise")
+    if calibration is not None:
+        differs = "differs" if calibration["beyond_noise"].any() else "does not differ"
+        found.append(f"calibration {differs} beyond noise")
+    text = f"By {name}, {', and '.join(found)}."
+    if not found:
+        few = f"too few groups with {FEWEST_EVENTS} events"
+        if of_groups["patients"].isna().any():
+            few = "too few groups are shown"
+        text = f"By {name}, nothing to compare: {few}"
+        text += f"; {_kept(promise)}." if promise is not None else "."
+    if promise is not None:
+        text += _apart_from_promise(promise, of_groups)
+    if ranking is not None:
+        of_c_index = by_measure.get("c_minus_promised")
+        as_promised = of_c_index is not None and not of_c_index["beyond_noise"].any()
+        text += " " + _ranking(ranking, of_groups, everybody, as_promised)
+    if "headroom" in by_measure:
+        text += _headroom(by_measure["headroom"])
+    if calibration is not None:
+        text += " " + _calibration(calibration, of_groups, everybody, of_risks)
+    return text
+
+
+def _kept(rows: pd.DataFrame) -> str:
+    """Which groups are ranked below their promise, or better, or that all are as promised."""
+    below = rows.loc[rows["high"] < 0, "group"]
+    above = rows.loc[rows["low"] > 0, "group"]
+    parts = []
+    if len(below):
+        parts.append(f"{_groups(below, len(rows))} ranked below {_its(below)} promise")
+    if len(above):
+        parts.append(f"{_groups(above, len(rows))} ranked better than promised")
     if not parts:
-        return f"By {name}, nothing to compare: too few groups with {FEWEST_EVENTS} events."
-    off = [word for word, mine in parts.items() if mine["beyond_noise"].any()]
-    if len(off) == 2:
-        what = "ranking and calibration differ beyond noise"
-    elif off:
-        what = f"{off[0]} differs beyond noise"
-    elif len(parts) == 2:
-        what = "neither ranking nor calibration differs beyond noise"
-    else:
-        what = f"{next(iter(parts))} does not differ beyond noise"
-    text = f"By {name}, {what}."
-    if "ranking" in parts:
-        text += " " + _ranking(parts["ranking"], of_groups, everybody)
-    if "calibration" in parts:
-        text += " " + _calibration(parts["calibration"], of_groups, everybody, of_risks)
+        who = rows["group"].iloc[0] if len(rows) == 1 else "every group"
+        return f"{who} is ranked as promised, within noise"
+    return ", ".join(parts)
+
+
+def _groups(names: pd.Series, of: int) -> str:
+    """Some of the groups, as the subject of a sentence."""
+    if len(names) > MOST_IN_TURN:
+        return f"{len(names)} of {of} groups are"
+    return f"{' and '.join(names)} {'is' if len(names) == 1 else 'are'}"
+
+
+def _its(names: pd.Series) -> str:
+    return "its" if len(names) == 1 else "their"
+
+
+def _apart_from_promise(rows: pd.DataFrame, of_groups: pd.DataFrame) -> str:
+    """The groups that are not ranked as promised, those below their promise first."""
+    text = ""
+    loud = rows[rows["beyond_noise"]].sort_values("difference")
+    for _, row in loud.iloc[:MOST_IN_TURN].iterrows():
+        measure = row["measure"].removesuffix("_minus_promised")
+        of_group = of_groups.loc[row["group"]]
+        title, column = ("AUC", "auc") if measure == "auc" else ("c-index", "c_index")
+        ends = row["low"], row["high"]
+        if row["difference"] < 0:
+            ends = -row["high"], -row["low"]
+        digits = digits_for(*ends, 1)
+        low, high = (number_text(end, digits) for end in ends)
+        less = "less" if row["difference"] < 0 else "more"
+        text += (
+            f" For {row['group']} the {title} is {of_group[column]:.2f} where "
+            f"{of_group[f'{measure}_promised']:.2f} is promised, "
+            f"{number_text(abs(row['difference']), 1)} points {less} (95 % interval "
+            f"{low} to {high})."
+        )
+    return text
+
+
+def _headroom(rows: pd.DataFrame) -> str:
+    """Groups that a model of their own ranks better, if there are any."""
+    text = ""
+    for _, row in rows[rows["low"] > 0].sort_values("difference", ascending=False).iterrows():
+        low, high = _ends(row, 1)
+        size = f"{number_text(row['difference'], 1)} points ({low} to {high})"
+        text += f" A model of its own ranks {row['group']} better, by {size}."
     return text
 
 
@@ -120,19 +200,22 @@ def _how_many(rows: pd.DataFrame) -> str:
     return f"{loud} of {len(rows)} groups {'differs' if loud == 1 else 'differ'} from everybody; "
 
 
-def _ranking(rows: pd.DataFrame, of_groups: pd.DataFrame, everybody: pd.Series) -> str:
+def _ranking(
+    rows: pd.DataFrame, of_groups: pd.DataFrame, everybody: pd.Series, as_promised: bool
+) -> str:
+    """The most striking difference of the c-index, with promises that are not told elsewhere."""
     row = _most_striking(rows)
-    better = f"{_value(row['group'], 'c_index', of_groups, everybody):.2f}"
-    worse = f"{_value(row['versus'], 'c_index', of_groups, everybody):.2f}"
+    values = []
+    for name in (row["group"], row["versus"]):
+        value = f"{_value(name, 'c_index', of_groups, everybody):.2f} for {name}"
+        if as_promised:
+            value += f" (promised {_value(name, 'c_promised', of_groups, everybody):.2f})"
+        values.append(value)
     low, high = _ends(row, 1)
     size = f"{row['difference']:.1f} points (95 % interval {low} to {high})"
-    text = _how_many(rows)
-    if not row["beyond_noise"]:
-        text += f"the c-index is {better} for {row['group']} and {worse} for {row['versus']}"
-        return f"{_capital(text)}, a difference of {size}."
-    text += "most of all " if text else ""
-    text += f"{row['group']} is ranked better than {row['versus']}, c-index {better} against "
-    return f"{_capital(text) if text.startswith('most') else text}{worse}: {size}."
+    noise = "" if row["beyond_noise"] else ", not beyond noise"
+    text = f"{_how_many(rows)}the c-index is {' and '.join(values)}, a difference of {size}{noise}."
+    return _capital(text)
 
 
 def _capital(text: str) -> str:

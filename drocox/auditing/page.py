@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import jinja2
 import numpy as np
+import pandas as pd
 
 from drocox import __version__
 from drocox.auditing.findings import digits_for, number_text
@@ -48,6 +49,8 @@ def page(
         in_forest = {name: table.assign(calibration=np.nan) for name, table in in_forest.items()}
     drawable = all(len(table) > 1 for table in in_forest.values())
     measures = first.measures
+    if first.table["c_promised"].notna().any():  # one measure of ranking is enough
+        measures["auc"] = measures["auc"]._replace(on_page=False)
     if first.titles["calibration"] == RISK_RATIO.title:
         measures["calibration"] = RISK_RATIO
     numbers = count()
@@ -66,6 +69,7 @@ def page(
         side_by_side=_side_by_side,
         measures=measures,
         pairs=_pairs,
+        promises=_promises,
         between_groups=_between_groups(first),
         titles=first.titles,
         digits_for=digits_for,
@@ -73,6 +77,7 @@ def page(
         decisions={name: MEASURES[name].title for name in DECISIONS},
         decided=_decided,
         warnings=warnings,
+        promised_known=_promised_known,
         drawn=drawn,
         draw_groups=partial(draw_groups, titles=first.titles),
         draw_funnels=draw_funnels,
@@ -117,6 +122,24 @@ def _decided(audit: "Audit") -> list[dict]:
         name = f"{row.group} minus {row.versus}"
         pairs.setdefault(pair, {"name": name, "pair": True})[row.measure] = row
     return rows + list(pairs.values())
+
+
+def _promised_known(tables: Mapping[str, pd.DataFrame]) -> bool:
+    return any(table["c_promised"].notna().any() for table in tables.values())
+
+
+def _promises(audit: "Audit") -> tuple[list[str], list[dict]]:
+    """Measures that are differences themselves, and a row for each group, beyond noise first."""
+    rows: dict[tuple, dict] = {}
+    known = audit.differences["measure"].unique()
+    names = [name for name in known if audit.measures[name].versus]
+    for row in audit.differences[audit.differences["measure"].isin(names)].itertuples():
+        rows.setdefault((row.attribute, row.group), {"group": row.group})[row.measure] = row
+
+    def quiet(row: dict) -> bool:
+        return not any(row[name].beyond_noise for name in names if name in row)
+
+    return names, sorted(rows.values(), key=quiet)
 
 
 def _side_by_side(audits: "Audits", model: str, versus: str) -> list[dict]:

@@ -66,8 +66,8 @@ def draw_groups(
 ) -> None:
     """c-index and calibration of every group, with intervals, and everybody's as a dotted line.
 
-    Where calibration is unknown, slopes or observed risks are drawn. Tables are by model, with a
-    colour each; everybody is the first row.
+    A tick beside the c-index is the promised one. Where calibration is unknown, slopes or observed
+    risks are drawn. Tables are by model, with a colour each; everybody is the first row.
     """
     together = pd.concat(tables.values())
     names = ["c_index", "calibration"]
@@ -90,6 +90,10 @@ def draw_groups(
                 ax.plot(everybody, [y - 0.48, y + 0.14], ":", color=color if several else "0.5")
             ax.hlines(place, rows[f"{name}_low"], rows[f"{name}_high"], color, linewidth=2)
             ax.plot(rows[name], place, MARKERS[k % len(MARKERS)], color=color, label=model)
+            if name == "c_index":
+                known = rows["c_promised"].notna()
+                tick = {"color": color if several else "C1", "markersize": 12, "mew": 2}
+                ax.plot(rows["c_promised"][known], place[known], "|", **tick)
         ax.set(xlabel=titles[name], yticks=[], ylim=(0.6 - len(places), 0.8))
         ax.spines[["left", "right", "top"]].set_visible(False)
         ax.grid(False)

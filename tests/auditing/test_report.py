@@ -19,15 +19,20 @@ from drocox.auditing.page import page
 
 
 def test_every_measure_has_values_with_intervals():
-    """Log-hazards with a training part answer all; a measure that is NaN everywhere is a fault."""
+    """Log-hazards with a training part answer all but one question, for which risks are needed."""
     data, scores = simulated(n=300)
-    found = drocox.audit(data, scores, train=(data, scores), threshold=0.5)
+    of_scores = drocox.audit(data, scores, train=(data, scores), threshold=0.5)
+    of_risks = drocox.audit(data, survival=np.exp(-np.exp(scores)), times=1.0)
     for name, measure in MEASURES.items():
-        known = found.table[[f"{name}_low", name, f"{name}_high"]].dropna().to_numpy()
+        found = of_risks if name.startswith("auc_") else of_scores
+        columns = [f"{name}_low", name, f"{name}_high"] if measure.interval else [name]
+        known = found.table[columns].dropna().to_numpy()
         assert len(known), name
         assert (np.diff(known, axis=1) >= -1e-12).all() and np.ptp(known) > 0, name
         compared = (found.differences["measure"] == name).any()
         assert compared == measure.compared, name
+        other = of_scores if name.startswith("auc_") else of_risks
+        assert name.endswith("promised") == other.table[name].isna().all() or name == "mean_risk"
 
 
 def test_the_old_name_of_imparity_warns():
@@ -52,9 +57,7 @@ def test_a_small_group_leaves_the_others_their_intervals():
     sites[:7], sites[7:14] = 2, 3
     found = drocox.audit(replace(alone, groups={"group": sites}, group_labels={}), scores)
     after = found.imparity.set_index(["versus", "group"]).loc[("group = 0", "group = 1")]
-    assert after["beyond_noise"] and found.sentence.startswith(
-        "By group, ranking differs beyond noise."
-    )
+    assert after["beyond_noise"]
     wider = (after["high"] - after["low"]) / (before["high"] - before["low"])
     assert 1.2 < wider < 1.4  # 2.6 by 1.96: six pairs instead of one
     assert 1 < after["noise_floor"] / before["noise_floor"] < 2
@@ -72,7 +75,9 @@ def test_few_events_are_counted_and_not_judged():
         last["events"] == 4 and last.drop(["attribute", "group", "patients", "events"]).isna().all()
     )
     assert found.imparity.empty
-    assert found.sentence.startswith("By few, nothing to compare")
+    assert found.sentence.startswith(
+        "By few, nothing to compare: too few groups with 5 events; few = 0 is ranked as promised"
+    )
     assert "–" in page({"": found})
     assert "few = 1" in str(found)
     one = replace(data, groups={"one": np.zeros(100, int)}, group_labels={})
@@ -104,8 +109,13 @@ def test_the_sentence_names_the_better_group_first():
     data, scores = simulated(n=1000, minority=0.4, effects=(-0.8, -0.5, 0))
     found = drocox.audit(data, scores)
     first, second = found.sentence.splitlines()[:2]
-    assert first.startswith("By group, ranking differs beyond noise. group = 0 is ranked better")
-    assert second.startswith("By sex, ranking does not differ beyond noise. The c-index is 0.")
+    assert first.startswith(
+        "By group, group = 1 is ranked below its promise, group = 0 is ranked better than promised."
+        " For group = 1 the c-index is 0."
+    )
+    assert "The c-index is 0.75 for group = 0 and 0.2" in first
+    start = "By sex, every group is ranked as promised, within noise. The c-index is 0."
+    assert second.startswith(start)
     row = found.differences.iloc[0]
     assert row["measure"] == "c_index" and row["difference"] < 0 and row["high"] < 0
     assert f"{-row['difference']:.1f} points (95 % interval {-row['high']:.1f} to" in first
