@@ -67,7 +67,7 @@ def test_metrics_equal_literal_loops():
     row = many.study(sex_only, BOTH, splits=[0]).iloc[-1]
     values, moves = [], []
     for rows_a, rows_b in cohorts.halves(patients.data.event, 0):
-        sign = learning.learn(sex_only.subset(rows_a), (), 0).signs[0]
+        sign = learning.learn(sex_only.subset(rows_a), (), 0).signs["sex"]
         full = literal_half(patients, rows_a, rows_b)
 
         def contrast(found, sign=sign):
