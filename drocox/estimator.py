@@ -173,10 +173,13 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
         Smallest share of the patients to protect as a group; 1 is the ordinary Cox model. The
         default is gentle: on 27 data sets not selected for the purpose it ranked patients as well
         as Cox did, and closed no gap between groups on average; with the paper's constant,
-        ``alpha=0.2`` ranked worse (see the book's chapter on many data sets). No relation to
-        ``alpha`` of scikit-survival's ``CoxPHSurvivalAnalysis``, the weight of a ridge penalty:
-        that is ``penalty`` here, per patient instead of in all, so that
-        ``CoxPHSurvivalAnalysis(alpha=a, ties="breslow")`` is ``DROCox(alpha=1, penalty=a / n)``.
+        ``alpha=0.2`` ranked worse (see the book's chapter on many data sets). Where fewer patients
+        than a share ``alpha`` have events, the model is nearly Cox (``acts_``): the worst case
+        contains all events, since censored patients have loss 0. If that is not what you want,
+        choose half of the share of events or less. No relation to ``alpha`` of scikit-survival's
+        ``CoxPHSurvivalAnalysis``, the weight of a ridge penalty: that is ``penalty`` here, per
+        patient instead of in all, so that ``CoxPHSurvivalAnalysis(alpha=a, ties="breslow")`` is
+        ``DROCox(alpha=1, penalty=a / n)``.
     rule : {"sharp", "paper", "definition", "cvar"}
         What ``alpha`` means. "sharp", the constant above, protects every group of at least that
         share and no smaller ones; "paper" is the printed :math:`c = \sqrt{2(1/\alpha - 1)^2 + 1}`,
@@ -241,6 +244,12 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
         others (monotone likelihood); there is a warning, too. None for networks.
     c_ : float or None
         The dual constant that was used; None with ``rule="cvar"``.
+    acts_ : bool
+        False where the worst case contains all patients, so that the weights of events vary no more
+        than their losses do (coefficient of variation) and the model is nearly Cox, with scores a
+        little closer together; with ``rule="cvar"``, where ``alpha`` is at least the share of
+        events, and the model is exactly Cox. There is a warning, too, unless ``alpha=1``. If split,
+        True if either half has a worst case that acts.
     strata_ : array or None
         Labels of the strata, sorted.
     loss_, n_iter_, unique_times_
@@ -251,10 +260,10 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
     --------
     >>> from drocox import load_dataset
     >>> data = load_dataset("seer")
-    >>> model = DROCox(alpha=0.5, recalibrate=True).fit(data.X, data.y)
+    >>> model = DROCox(alpha=0.1, recalibrate=True).fit(data.X, data.y)
     >>> curve = model.predict_survival_function(data.X[:1])[0]
     >>> print(f"c-index {model.score(data.X, data.y):.2f}, survival to month 60 {curve(60):.2f}")
-    c-index 0.73, survival to month 60 0.82
+    c-index 0.73, survival to month 60 0.81
     """
 
     # parameters of the constructor, kept as they are; fit checks them
@@ -362,6 +371,8 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
             self.coef_ = self._model.theta[0]
             self._standard_errors = solution.standard_errors
             self._keep_certificate(solution)
+        if not self.acts_ and self.alpha < 1:
+            self._warn_of_no_action(sample)
         return self
 
     def _check_options(self) -> None:
@@ -444,15 +455,18 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
             return replace(model, offset=centre)
 
     def _keep_worst_case(self, losses: np.ndarray, sample: Sample) -> np.ndarray:
-        """Set ``loss_`` and ``eta_`` of the trained model; return its worst case."""
+        """Set ``loss_``, ``eta_`` and ``acts_`` of the trained model; return its worst case."""
         worst = np.zeros(len(losses))
         etas = []
+        self.acts_ = False
         for mass in sample.masses:
             if self.c_ is None:
                 q = tail(torch.from_numpy(losses), self.alpha, torch.from_numpy(mass)).numpy()
                 eta = losses[q > 0].min()  # the smallest loss in the tail
+                self.acts_ |= bool(self.alpha < np.average(sample.event, weights=mass))
             else:
                 (eta,), _, (q,) = kernels.worst_cases(losses[None], mass, np.array([self.c_]))
+                self.acts_ |= bool((q[mass > 0] == 0).any())
             etas.append(float(eta))
             worst += q / len(sample.masses)
         self.loss_ = len(etas) * float(worst @ losses)
@@ -475,6 +489,18 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
         else:
             return
         warnings.warn(f"{problem}; {remedy}", ConvergenceWarning, stacklevel=4)
+
+    def _warn_of_no_action(self, sample: Sample) -> None:
+        """Warn that the model is nearly Cox, and say which alpha would change that."""
+        share = np.average(sample.event, weights=sample.weights)
+        meant = "" if self.rule in ("sharp", "cvar") else " with rule='sharp'"
+        warnings.warn(
+            f"alpha={self.alpha:g} hardly acts: the worst case contains all events with nearly "
+            f"equal weights, so this is nearly a Cox model; with events in {100 * share:.0f} % of "
+            f"the patients choose alpha={share / 2:.2g} or less{meant}, or alpha=1 for a Cox model",
+            UserWarning,
+            stacklevel=4,
+        )
 
     @property
     def summary_(self) -> pd.DataFrame:
@@ -704,6 +730,6 @@ def _held_out_scores(model: BaseEstimator, sample: Sample, left_out: np.ndarray)
     weights = None if sample.first is not None else others.weights  # a split takes none
     copy = clone(model).set_params(recalibrate=False, verbose=False)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # the final model warns
+        warnings.simplefilter("ignore", UserWarning)  # the final model warns
         copy.fit(others.X, others.y, sample_weight=weights, strata=others.strata)
     return copy.predict(sample.X[left_out])

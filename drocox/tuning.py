@@ -7,6 +7,7 @@ training part of :math:`n_1` patients,
 .. math:: \widehat{\mathrm{Var}} = \Big(\frac1J + \frac{n_2}{n_1}\Big) S^2 .
 """
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -263,7 +264,9 @@ def choose_alpha(
     c_index = []
     of_groups = []
     for repeat in range(repeats):
-        fits = [cross_fit(data, one, folds=folds, seed=repeat, by=codes) for one in models]
+        with warnings.catch_warnings():  # the table shows which alphas give nearly Cox
+            warnings.filterwarnings("ignore", "alpha=.* hardly acts", UserWarning)
+            fits = [cross_fit(data, one, folds=folds, seed=repeat, by=codes) for one in models]
         for k in range(folds):
             out = fits[0]["folds"] == k
             outcomes = data.time[out], data.event[out], codes[out]

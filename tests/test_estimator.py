@@ -34,6 +34,8 @@ def rossi() -> tuple[pd.DataFrame, np.ndarray]:
     return (X - X.mean()) / X.std(ddof=0), Surv.from_arrays(frame.arrest == 1, frame.week)
 
 
+# at the default alpha, since a quarter have events; tests/test_estimator_acts.py is about it
+pytestmark = pytest.mark.filterwarnings("ignore:alpha=.* hardly acts")
 X, Y = rossi()
 TIME, EVENT = Y["time"], Y["event"]
 SMALL, SMALL_Y = X[:120].to_numpy(), Y[:120]

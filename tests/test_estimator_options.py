@@ -28,6 +28,8 @@ def untied_rossi() -> pd.DataFrame:
     return frame
 
 
+# at the default alpha, since a quarter have events; tests/test_estimator_acts.py is about it
+pytestmark = pytest.mark.filterwarnings("ignore:alpha=.* hardly acts")
 FRAME = untied_rossi()
 X = FRAME.drop(columns=["week", "arrest"]).astype(float)
 TIME, EVENT = FRAME["week"].to_numpy(), FRAME["arrest"].to_numpy() == 1

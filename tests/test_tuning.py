@@ -84,6 +84,15 @@ def test_cross_fit_scores_of_a_recalibrated_model_are_recalibrated():
     np.testing.assert_allclose(curves, fitted.predict_survival_function(X_out, times=at), rtol=1e-6)
 
 
+def test_alphas_that_hardly_act_are_compared_without_a_warning():
+    data, _ = simulated(n=200)
+    alpha = max(0.9, data.event.mean())
+    with pytest.warns(UserWarning, match="hardly acts"):
+        drocox.DROCox(alpha).fit(data.X, data.y)
+    chosen = drocox.choose_alpha(data, "group", alphas=[alpha], folds=3, repeats=1)
+    assert abs(chosen.table["c_difference"].iloc[1]) < 0.01
+
+
 def test_the_table_equals_means_over_folds_with_nadeau_bengio_intervals(stub):
     data, _ = simulated(n=200)
     chosen = drocox.choose_alpha(data, "group", alphas=[0.5, 0.1, 1.0], folds=4, repeats=2)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 PREDICTIONS = ("score", "survival", "risk")  # kinds of predictions, one at a time
 MOST_NAMED = 6  # columns in a sentence
+GENTLE = 0.5  # alpha of the model that is fitted beside Cox
 ADVICE = {  # of notes, and the same in terms of the command line
     "pass survival=1 - risk": "name the column with --risk",
     "pass survival=1 - scores, times=…": "name the column with --risk, and --horizon",
@@ -137,6 +138,11 @@ def _audit(args) -> None:
         audits = _audit_given(df, data, args, kind)
     else:
         audits, warned = _audit_fitted(data, args)
+        if (share := data.event.mean()) <= GENTLE:
+            facts["Gentle DRO-COX"] = (
+                f"nearly Cox here, since it protects groups of {100 * GENTLE:g} % of the patients, "
+                f"and {100 * share:.0f} % have events"
+            )
     if warning := columns.several_censored(df, args.event):
         warned.append(warning)
 
@@ -155,7 +161,8 @@ def _audit(args) -> None:
     else:
         paragraphs = [f"{name}\n{result}" for name, result in audits.items()]
     paragraphs += [fill(f"Warning. {line}") for line in warned]
-    said = [f"{name}: {facts[name]}." for name in ("Times", "Missing values") if name in facts]
+    notable = ("Times", "Missing values", "Gentle DRO-COX")
+    said = [f"{name}: {facts[name]}." for name in notable if name in facts]
     if len(df) < len(whole):
         said.insert(0, f"Rows: {rows}.")
     paragraphs += ["\n".join(fill(line) for line in said)] if said else []
@@ -331,13 +338,14 @@ def _audit_fitted(data: "SurvivalData", args) -> tuple[Mapping[str, "Audit"], li
     from drocox.tuning import cross_fit
 
     check_data(data)  # before models are fitted
-    gentle = DROCox(alpha=0.5, rule="sharp", recalibrate=True)
+    gentle = DROCox(alpha=GENTLE, rule="sharp", recalibrate=True)
     models = {"Cox": DROCox(alpha=1.0), "gentle DRO-COX": gentle}
     held_out = {}
     warned = []
     for name, model in models.items():
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
+            warnings.filterwarnings("ignore", "alpha=.* hardly acts", UserWarning)  # a fact says it
             held_out[name] = cross_fit(data, model)
         messages = dict.fromkeys(str(warning.message) for warning in caught)  # each once
         warned += [f"{name}: {message}." for message in messages]

@@ -18,6 +18,7 @@ import pandas as pd
 from drocox.beyond import cohorts, learning, many
 from drocox.data import SurvivalData
 from drocox.evaluation import scaled_features
+from drocox.heldout.intervals import jackknife
 
 PERMUTATIONS = 200
 DRAWS = 200  # of invented patients, by design
@@ -118,17 +119,16 @@ def permuted(
             learned = learning.learn(a, (), split)
             X_out = scaled_features(a.data, b.data)[1]
             codes = cohorts.codes_of(patients, learned.cuts)
-            signs = dict(zip(learned.gaps, learned.signs, strict=True))
             for setting, side in ((learning.COX, 1.0), (learning.DRO, -1.0)):
                 scores = learning.scores_of(X_out, learned.models[setting].coef)
                 points, pairs = pair_points(scores, b.data.time, b.data.event)
                 for name in primary:
                     gaps, moved = permuted_gaps(points, pairs, codes[name][orders][rows_b])
-                    weight = side * signs[name] / len(primary)
-                    value += weight * gaps / 2
+                    weight = side * learned.signs[name] / len(primary) / 2  # of two halves
+                    value += weight * gaps
                     moves[rows_b] += weight * moved
         values.append(value)
-        variances.append(many.split_variance(moves))
+        variances.append(np.diag(jackknife(moves)[0]))
     return pd.DataFrame(
         {
             "draw": np.arange(draws),

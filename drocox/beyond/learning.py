@@ -69,9 +69,9 @@ class Learned:
     worst: dict[str, Group | None]  # lowest c-index among members under Cox, and under DRO-COX
 
     @property
-    def signs(self) -> np.ndarray:
+    def signs(self) -> dict[str, float]:
         """Direction of each gap."""
-        return np.array([1.0 if gap >= 0 else -1.0 for gap in self.gaps.values()])
+        return {name: 1.0 if gap >= 0 else -1.0 for name, gap in self.gaps.items()}
 
 
 def fit(X: np.ndarray, patients: Patients, setting: Setting, seed: int) -> Solution:

@@ -28,7 +28,6 @@ divided by the number of splits.
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -51,80 +50,46 @@ REGISTERED = tomllib.loads(Path(__file__).with_name("preregistration.toml").read
 
 # Evaluation on half B --------------------------------------------------------------------------
 
-
-def concordances(
-    held: HeldOut, codes: dict[str, np.ndarray], worst: Sequence[np.ndarray | None]
-) -> tuple[np.ndarray, np.ndarray]:
-    """Concordances of one model on half B in points, and their changes without each patient.
-
-    Arrays of shape (k,) and (n, k): the c-index, the gap of each attribute in ``codes``, and the
-    c-index among the members of each group in ``worst``, NaN for None.
-    """
-    estimates = [_percent(held.c_index(np.full(len(held.time), True)))]
-    estimates += [gap_of(held, values) for values in codes.values()]
-    nothing = Estimate(np.nan, np.full(len(held.time), np.nan))
-    for members in worst:
-        estimates.append(nothing if members is None else _percent(held.c_index(members)))
-    values = np.array([one.value for one in estimates])
-    without = np.column_stack([one.without for one in estimates])
-    return values, without - values
+Name = tuple[str, str]  # a column of the study's rows, and the attribute; "" if there is none
 
 
-def _percent(one: Estimate) -> Estimate:
-    return Estimate(100 * one.value, 100 * one.without)
+def combined(*terms: tuple[float, Estimate]) -> Estimate:
+    """Sum of estimates, each times a factor."""
+    value = sum(factor * one.value for factor, one in terms)
+    return Estimate(value, np.sum([factor * one.without for factor, one in terms], axis=0))
 
 
-@dataclass(frozen=True)
-class Contrasts:
-    """Names of the contrasts with Cox, and the linear map that computes them from concordances."""
-
-    attributes: tuple[str, ...]
-
-    @cached_property
-    def names(self) -> list[str]:
-        """Names of the contrasts, in order."""
-        out = ["c", "c_diff"]
-        for kind in ("gap", "closing", "guard"):
-            out += [f"{kind}_{name}" for name in self.attributes]
-        out += ["joint_closing", "joint_guard"]
-        return [*out, "worst_own", "worst_own_diff", "worst_dro", "worst_dro_diff"]
-
-    def of(self, own: np.ndarray, cox: np.ndarray, signs: np.ndarray) -> np.ndarray:
-        """Contrasts of a model with Cox, from concordances or their changes (last axis)."""
-        a = len(self.attributes)
-        gap = own[..., 1 : 1 + a]
-        closing = signs * (cox[..., 1 : 1 + a] - gap)
-        guard = signs * (cox[..., 1 : 1 + a] + gap)
-        primary = [j for j, name in enumerate(self.attributes) if name in PRIMARY]
-        nothing = np.full((*own.shape[:-1], 1), np.nan)
-        joint = [
-            part[..., primary].mean(axis=-1, keepdims=True) if primary else nothing
-            for part in (closing, guard)
-        ]
-        worst = own[..., 1 + a :]
-        diff = worst - cox[..., 1 + a :]
-        first = [own[..., :1], own[..., :1] - cox[..., :1]]
-        last = [worst[..., :1], diff[..., :1], worst[..., 1:], diff[..., 1:]]
-        return np.concatenate([*first, gap, closing, guard, *joint, *last], axis=-1)
+def estimates_of(
+    held: HeldOut, codes: dict[str, np.ndarray], worst: dict[str, np.ndarray | None]
+) -> dict[Name, Estimate]:
+    """Concordances of one model on half B in points, without those of groups that are None."""
+    out = {("c", ""): combined((100, held.c_index(np.full(len(held.time), True))))}
+    for attribute, values in codes.items():
+        out["gap", attribute] = gap_of(held, values)
+    for name, members in worst.items():
+        if members is not None:
+            out[name, ""] = combined((100, held.c_index(members)))
+    return out
 
 
-def _mean(values: Sequence[np.ndarray]) -> np.ndarray:
-    """Mean over the splits in which a value exists, NaN where it never does."""
-    stacked = np.array(values)
-    known = np.isfinite(stacked)
-    total = np.where(known, stacked, 0.0).sum(axis=0)
-    return np.where(known.any(axis=0), total / np.maximum(known.sum(axis=0), 1), np.nan)
-
-
-def split_variance(moves: np.ndarray) -> np.ndarray:
-    """Jackknife variances of means over both halves of a split, from each patient's influence.
-
-    NaN where a metric does not exist without some patient.
-    """
-    out = np.full(moves.shape[1], np.nan)
-    known = np.isfinite(moves).all(axis=0)
-    if known.any():
-        out[known] = np.diag(jackknife(moves[:, known] / 2)[0])
+def contrasts(
+    own: dict[Name, Estimate], cox: dict[Name, Estimate], signs: dict[str, float]
+) -> dict[Name, Estimate]:
+    """Contrasts of a model with Cox; ``signs`` are those of Cox's gaps on half A."""
+    out = {}
+    for (name, attribute), ours in own.items():
+        theirs = cox[name, attribute]
+        if name == "gap":
+            sign = signs[attribute]
+            out["closing", attribute] = combined((sign, theirs), (-sign, ours))
+            out["guard", attribute] = combined((sign, theirs), (sign, ours))
+        else:
+            out[f"{name}_diff", ""] = combined((1, ours), (-1, theirs))
+    primary = [attribute for attribute in PRIMARY if attribute in signs]
+    if primary:
+        for name in ("closing", "guard"):
+            parts = [(1 / len(primary), out[name, attribute]) for attribute in primary]
+            out[f"joint_{name}", ""] = combined(*parts)
     return out
 
 
@@ -150,45 +115,57 @@ def _accuracy(train: Patients, test: Patients, X, X_out, coef) -> tuple[float, f
 class Half:
     """One model, learned on one half and evaluated on the other."""
 
-    values: np.ndarray  # of the contrasts
-    moves: np.ndarray  # how they move without each patient of the test half
-    products: np.ndarray  # of each attribute: A's gap under Cox times B's
-    brier: float
-    slope: float
-    certificate: float
+    estimates: dict[Name, Estimate]
+    numbers: dict[Name, float]  # without standard errors
 
 
 def evaluate_half(
     a: Patients, b: Patients, learned: Learned, settings: Sequence[Setting]
 ) -> dict[Setting, Half]:
     """Evaluate on half B the models learned on half A, as far as they were learned."""
-    contrasts = Contrasts(tuple(b.attributes))
     X, X_out = scaled_features(a.data, b.data)
     codes = codes_of(b, learned.cuts)
-    worst = [
-        None if group is None else group.members(b.covariates) for group in learned.worst.values()
-    ]
-    inside = np.array(list(learned.gaps.values()))
-    cox_values, cox_moves = np.empty(0), np.empty(0)
+    worst = {}
+    for name, model in (("worst_own", "cox"), ("worst_dro", "dro")):
+        group = learned.worst[model]
+        worst[name] = None if group is None else group.members(b.covariates)
+    estimates = {}
+    for setting, solution in learned.models.items():
+        scores = scores_of(X_out, solution.coef)
+        held = HeldOut(scores, b.data.time, b.data.event, np.zeros(len(b), int))
+        estimates[setting] = estimates_of(held, codes, worst)
+    cox = estimates[COX]
     out = {}
     for setting in settings:
         if setting not in learned.models:
             continue
+        own = estimates[setting]
         solution = learned.models[setting]
-        scores = scores_of(X_out, solution.coef)
-        held = HeldOut(scores, b.data.time, b.data.event, np.zeros(len(b), int))
-        values, moves = concordances(held, codes, worst)
-        if setting == COX:
-            cox_values, cox_moves = values, moves
         brier, slope = _accuracy(a, b, X, X_out, solution.coef)
-        out[setting] = Half(
-            values=contrasts.of(values, cox_values, learned.signs),
-            moves=contrasts.of(moves, cox_moves, learned.signs),
-            products=inside * values[1 : 1 + len(inside)],
-            brier=brier,
-            slope=slope,
-            certificate=solution.gap,
-        )
+        numbers = {("ibs", ""): brier, ("slope", ""): slope, ("certificate", ""): solution.gap}
+        for attribute, gap in learned.gaps.items():
+            numbers["product", attribute] = gap * own["gap", attribute].value
+            numbers["product_cox", attribute] = gap * cox["gap", attribute].value
+        out[setting] = Half(own | contrasts(own, cox, learned.signs), numbers)
+    return out
+
+
+def mean_of_halves(rows: Sequence[np.ndarray], both: Sequence[Half]) -> dict[Name, Estimate]:
+    """Estimates of one split: means over the halves, without those that a half lacks.
+
+    Each patient is tested in one half, whose ``rows`` are given; without the patient the mean moves
+    by half as much as the estimate there.
+    """
+    out = {}
+    for name in both[0].estimates:
+        if any(name not in half.estimates for half in both):
+            continue
+        halves = [half.estimates[name] for half in both]
+        value = np.mean([one.value for one in halves])
+        without = np.empty(sum(map(len, rows)))
+        for tested, one in zip(rows, halves, strict=True):
+            without[tested] = value + (one.without - one.value) / len(both)
+        out[name] = Estimate(value, without)
     return out
 
 
@@ -196,71 +173,34 @@ def evaluate_half(
 class Results:
     """One model on all halves of a data set."""
 
-    halves: list[Half] = field(default_factory=list)
-    values: list[np.ndarray] = field(default_factory=list)  # of each split
-    variances: list[np.ndarray] = field(default_factory=list)  # likewise
+    splits: list[dict[Name, Estimate]] = field(default_factory=list)
+    halves: list[dict[Name, float]] = field(default_factory=list)  # numbers without errors
 
-    def add(self, rows: Sequence[np.ndarray], both: Sequence[Half]) -> None:
-        """Add one split: test rows and results of both halves."""
-        self.halves += both
-        self.values.append(np.mean([half.values for half in both], axis=0))
-        moves = np.empty((sum(map(len, rows)), len(both[0].values)))
-        for some, half in zip(rows, both, strict=True):
-            moves[some] = half.moves
-        self.variances.append(split_variance(moves))
-
-    def row(self, contrasts: Contrasts) -> dict[str, float]:
-        """Means over the splits, and their standard errors (``..._se``)."""
-        value = dict(zip(contrasts.names, _mean(self.values), strict=True))
-        error = dict(zip(contrasts.names, np.sqrt(_mean(self.variances)), strict=True))
-        slopes = [half.slope for half in self.halves if not np.isnan(half.slope)]
-        products = np.mean([half.products for half in self.halves], axis=0)
-        return {
-            **value,
-            **{f"{name}_se": one for name, one in error.items()},
-            **{
-                f"product_{name}": one
-                for name, one in zip(contrasts.attributes, products, strict=True)
-            },
-            "ibs": float(np.mean([half.brier for half in self.halves])),
-            "slope": float(np.median(slopes)) if slopes else np.nan,
-            "certificate": max(half.certificate for half in self.halves),
-        }
+    def means(self) -> dict[Name, float]:
+        """Means over the splits where a value exists, and their standard errors (``..._se``)."""
+        numbers = pd.DataFrame(self.halves)
+        out = numbers.mean().to_dict()
+        out["slope", ""] = numbers["slope", ""].median()
+        out["certificate", ""] = numbers["certificate", ""].max()
+        values = [{name: one.value for name, one in split.items()} for split in self.splits]
+        out |= pd.DataFrame(values).mean().to_dict()
+        variances = [
+            {name: jackknife(one.without[:, None])[0].item() for name, one in split.items()}
+            for split in self.splits
+        ]
+        for (name, attribute), variance in pd.DataFrame(variances).mean().items():
+            out[f"{name}_se", attribute] = np.sqrt(variance)
+        return out
 
 
-OF_ATTRIBUTE = ("gap", "closing", "closing_se", "guard", "guard_se")
-AFTER = (  # the same in all rows of a model, after the columns that every study would have
-    "joint_closing",
-    "joint_closing_se",
-    "joint_guard",
-    "joint_guard_se",
-    "worst_dro",
-    "worst_dro_diff",
-    "worst_dro_diff_se",
-    "certificate",
+COLUMNS = (
+    *("method", "alpha", "rule", "penalty", "patients", "events", "features", "attribute"),
+    *("c", "c_se", "c_diff", "c_diff_se", "gap", "closing", "closing_se", "guard", "guard_se"),
+    *("worst_own", "worst_own_diff", "worst_own_diff_se", "ibs", "slope"),
+    *("joint_closing", "joint_closing_se", "joint_guard", "joint_guard_se"),
+    *("worst_dro", "worst_dro_diff", "worst_dro_diff_se", "certificate"),
+    *("product", "product_cox", "moved", "inside_c", "inside_gap"),
 )
-
-
-def _row(setting: Setting, own: dict, cox: dict, attribute: str) -> dict:
-    """One row: a model and one attribute, or no attribute."""
-    row = {
-        "attribute": attribute,
-        "c": own["c"],
-        "c_se": own["c_se"],
-        "c_diff": own["c_diff"],
-        "c_diff_se": own["c_diff_se"],
-    }
-    for name in OF_ATTRIBUTE:
-        kind, _, error = name.partition("_")
-        key = f"{kind}_{attribute}_{error}" if error else f"{kind}_{attribute}"
-        row[name] = own.get(key, np.nan)
-    for name in ("worst_own", "worst_own_diff", "worst_own_diff_se", "ibs", "slope", *AFTER):
-        row[name] = own[name]
-    row["product"] = own.get(f"product_{attribute}", np.nan)
-    row["product_cox"] = cox.get(f"product_{attribute}", np.nan)
-    # at a kink, or away from an exact optimum, the last digits depend on the platform
-    exact = own["certificate"] <= EXACT and setting.rule != "cvar"
-    return row | {"moved": 0.0 if exact else np.nan}
 
 
 def study(
@@ -270,7 +210,7 @@ def study(
 ) -> pd.DataFrame:
     """All models on one data set of sorted patients (``Patients.in_order``): see :func:`rows`."""
     results: dict[Setting, Results] = {}
-    inside = []  # of each half: Cox's c-index and gap inside, and the alpha that was chosen
+    inside = []
     for split in splits:
         both = []
         tested = []
@@ -280,27 +220,35 @@ def study(
             both.append(evaluate_half(a, patients.subset(rows_b), learned, settings))
             tested.append(rows_b)
             gaps = [abs(learned.gaps[name]) for name in PRIMARY if name in learned.gaps]
-            inside.append([learned.c, np.mean(gaps) if gaps else np.nan, learned.tuned])
+            gap = np.mean(gaps) if gaps else np.nan
+            inside.append({"inside_c": learned.c, "inside_gap": gap, "chosen": learned.tuned})
         for setting in both[0]:
             result = results.setdefault(setting, Results())
-            result.add(tested, [half[setting] for half in both])
-    inside_c, inside_gap, chosen = _mean(inside)
-    contrasts = Contrasts(tuple(patients.attributes))
-    of_model = {setting: result.row(contrasts) for setting, result in results.items()}
+            halves = [half[setting] for half in both]
+            result.splits.append(mean_of_halves(tested, halves))
+            result.halves += [half.numbers for half in halves]
+    of_halves = pd.DataFrame(inside).mean()
     out = []
-    for setting, values in of_model.items():
+    for setting, result in results.items():
+        means = result.means()
+        # at a kink, or away from an exact optimum, the last digits depend on the platform
+        exact = means["certificate", ""] <= EXACT and setting.rule != "cvar"
         model = {
             "method": setting.method,
-            "alpha": chosen if setting == TUNED else setting.alpha,
+            "alpha": of_halves["chosen"] if setting == TUNED else setting.alpha,
             "rule": setting.rule,
             "penalty": setting.penalty,
             "patients": len(patients),
             "events": int(patients.data.event.sum()),
             "features": patients.data.X.shape[1],
+            "moved": 0.0 if exact else np.nan,
+            "inside_c": of_halves["inside_c"],
+            "inside_gap": of_halves["inside_gap"],
         }
-        for attribute in contrasts.attributes or ("",):
-            out.append(model | _row(setting, values, of_model[COX], attribute))
-    return pd.DataFrame(out).assign(inside_c=inside_c, inside_gap=inside_gap)
+        for attribute in patients.attributes or ("",):
+            here = {name: value for (name, of), value in means.items() if of in ("", attribute)}
+            out.append(model | {"attribute": attribute} | here)
+    return pd.DataFrame(out).reindex(columns=COLUMNS)
 
 
 # The study as jobs ----------------------------------------------------------------------------

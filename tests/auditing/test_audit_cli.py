@@ -372,8 +372,22 @@ def test_separation_is_reported_on_the_page(capsys):
     df.to_csv("p.csv", index=False)
     said = answer(capsys, "p.csv", *ARGUMENTS, status=0)
     assert "Warning. Cox: coefficients diverge: a combination of features separates" in said
+    assert "hardly acts" not in said  # one note of the command says it
     page = Path("p-audit.html").read_text(encoding="utf-8")
     assert page.count("Cox: coefficients diverge") == 1 and "set a penalty" in page
+
+
+def test_where_half_or_fewer_have_events_gentle_is_called_nearly_cox(capsys, monkeypatch):
+    monkeypatch.setattr(estimator.DROCox, "fit", _quick([]))
+    note = (
+        "Gentle DRO-COX: nearly Cox here, since it protects groups of 50 % of the patients, and "
+        "50 % have events."
+    )
+    for died, noted in ((np.arange(120) % 2, True), (np.arange(120) % 3 > 0, False)):
+        frame(120).assign(died=died.astype(int)).to_csv("p.csv", index=False)
+        said = answer(capsys, "p.csv", *ARGUMENTS, status=0)
+        assert (note in said) == noted and ("nearly Cox" in said) == noted
+        assert ("nearly Cox here" in Path("p-audit.html").read_text(encoding="utf-8")) == noted
 
 
 def test_models_fitted_here_are_not_blamed_on_the_file(capsys, monkeypatch):

@@ -67,7 +67,7 @@ def test_metrics_equal_literal_loops():
     row = many.study(sex_only, BOTH, splits=[0]).iloc[-1]
     values, moves = [], []
     for rows_a, rows_b in cohorts.halves(patients.data.event, 0):
-        sign = learning.learn(sex_only.subset(rows_a), (), 0).signs[0]
+        sign = learning.learn(sex_only.subset(rows_a), (), 0).signs["sex"]
         full = literal_half(patients, rows_a, rows_b)
 
         def contrast(found, sign=sign):
@@ -83,6 +83,31 @@ def test_metrics_equal_literal_loops():
     errors = np.sqrt(np.diag(jackknife(np.array(moves))[0]))
     assert row["c_diff_se"] == pytest.approx(errors[0], rel=1e-6)
     assert row["closing_se"] == pytest.approx(errors[1], rel=1e-6)
+
+
+def test_worst_groups_products_and_certificates_are_those_of_the_halves(patients):
+    row = many.study(patients, BOTH, splits=[1]).iloc[-1]  # DRO-COX, by age
+    halves, apart = [], False
+    for rows_a, rows_b in cohorts.halves(patients.data.event, 1):
+        a, b = patients.subset(rows_a), patients.subset(rows_b)
+        learned = learning.learn(a, (), 1)
+        apart |= learned.worst["cox"] != learned.worst["dro"]
+        codes = cohorts.codes_of(b, learned.cuts)["age"]
+        half = {"certificate": learned.models[learning.DRO].gap}
+        for name, setting in (("product_cox", learning.COX), ("product", learning.DRO)):
+            scores = scaled(a.data.X, b.data.X)[1] @ learned.models[setting].coef
+            held = HeldOut(scores, b.data.time, b.data.event, np.zeros(len(b), int))
+            half[name] = learned.gaps["age"] * learning.gap_of(held, codes).value
+        for name, model in (("worst_own", "cox"), ("worst_dro", "dro")):  # of DRO-COX's scores
+            members = learned.worst[model].members(b.covariates)
+            outcomes = b.data.time[members], b.data.event[members]
+            half[name] = 100 * concordance.count(scores[members], *outcomes).index()
+        halves.append(half)
+    assert apart  # else the two worst groups could be confused
+    halves = pd.DataFrame(halves)
+    assert row["certificate"] == halves.pop("certificate").max()
+    for name, value in halves.mean().items():
+        assert row[name] == pytest.approx(value, rel=1e-9)
 
 
 def test_rows_have_the_registered_columns_and_certified_models(rows):
