@@ -24,7 +24,7 @@ import numpy as np
 import pandas as pd
 
 from drocox import __version__, _checks
-from drocox.auditing.disclosure import hidden_groups, small_counts
+from drocox.auditing.disclosure import Hidden, hidden_at_horizon, hidden_groups, small_counts
 from drocox.auditing.findings import model_sentences, number_text, sentences
 from drocox.auditing.funnel import Funnel, funnel
 from drocox.auditing.group_measures import (
@@ -53,6 +53,10 @@ MOST_NAMED = 12  # groups in a sentence of the page
 FEW_EVENTS_NOTE = "Few events, so that intervals are wide and rough: {}."
 HIDDEN_NOTE = "Groups with fewer than {} events or patients without an event are not shown{}."
 ALSO_HIDDEN = ", nor are others, {} in all, from which the counts of these could be worked out"
+AT_HORIZON_NOTE = (
+    "Risks, AUC and Brier score are not shown for groups with fewer than {} events up to time "
+    "{:.4g}, nor for others from which the number of these could be worked out."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +105,7 @@ class Audit:
     horizon: float
     _predictions: Predictions = field(repr=False)
     _groupings: list[Grouping] = field(repr=False)
-    _hidden: frozenset = field(repr=False)
+    _hidden: Hidden = field(repr=False)
     familywise: bool = True
     smallest: int = 0
 
@@ -218,7 +222,7 @@ class Audit:
                 continue
             for group in grouping.groups(patients):
                 too_small = len(group.alone.time) < 2 * bins
-                if too_small or (grouping.attribute, group.label) in self._hidden:
+                if too_small or (grouping.attribute, group.label) in self._hidden.at_horizon:
                     continue
                 with np.errstate(divide="ignore", invalid="ignore"):  # nobody had the event
                     curve = calibration_curve(group.alone, bins)
@@ -545,8 +549,9 @@ def audit(
         Training part and its scores, for the baseline hazard.
     smallest : int
         Groups with fewer patients, events or patients without an event are not shown, nor are
-        others from which their counts could be worked out exactly, by whatever sums and
-        differences, nor how large the groups are that a search found.
+        others from which their counts could be worked out, by whatever sums and differences, nor
+        how large the groups are that a search found. The same holds for events up to the horizon
+        and the measures there. Notes and warnings tell no smaller number of patients either.
     familywise : bool
         Whether the intervals of differences hold for all attributes at once. Those of c-index and
         calibration, which the sentence is about, then hold together: where no group differs, they
@@ -587,16 +592,21 @@ def _audit(data: SurvivalData, scores=None, *, smallest: int, familywise: bool, 
     """The audit of one model."""
     # what does not exist is NaN
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        predicted = predictions(data, scores, **given)
+        predicted = predictions(data, scores, smallest=smallest, **given)
         groupings, note = groupings_of(data)
-        hidden, others = hidden_groups(groupings, data.event, smallest)
+        groups, others = hidden_groups(groupings, data.event, smallest)
+        early = data.event & (data.time <= predicted.patients.until)
+        hidden = Hidden(groups, hidden_at_horizon(groupings, early, smallest, groups))
         notes = [*predicted.notes, note] if note else list(predicted.notes)
-        if hidden:
+        if groups:
             notes.append(HIDDEN_NOTE.format(smallest, ALSO_HIDDEN.format(others) if others else ""))
+        if hidden.at_horizon > groups:
+            notes.append(AT_HORIZON_NOTE.format(smallest, predicted.patients.until))
         table, comparisons, imparity = measure_groups(predicted, groupings, hidden, familywise)
         slices = pd.DataFrame(columns=[*DIFFERENCE_COLUMNS, "patients", "events"])
         if predicted.ranks and not predicted.backwards:
-            slices = find_slices(predicted.patients, data.X)
+            secret = [one.codes == k for one in groupings for k in hidden.codes_of(one)]
+            slices = find_slices(predicted.patients, data.X, secret)
         small = small_counts(slices["patients"], slices["events"], smallest).astype(bool)
         slices = slices[~small].reset_index(drop=True)
         if smallest:  # with counts of known groups, these could tell what is hidden

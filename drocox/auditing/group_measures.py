@@ -18,6 +18,7 @@ import pandas as pd
 from tqdm import tqdm
 
 from drocox.auditing.contrasts import Contrast, contrast, critical_values, estimable
+from drocox.auditing.disclosure import NOTHING_HIDDEN, Hidden
 from drocox.auditing.groupings import EVERYBODY, Group, Grouping
 from drocox.auditing.measures import LOG, MEASURES, Scale
 from drocox.auditing.predictions import Predictions
@@ -83,7 +84,7 @@ class Measured(NamedTuple):
 def measure_groups(
     predictions: Predictions,
     groupings: list[Grouping],
-    hidden: frozenset[tuple[str, str]] = frozenset(),
+    hidden: Hidden = NOTHING_HIDDEN,
     familywise: bool = True,
 ) -> Measured:
     """Measures of all groups, everybody first, and their differences within an attribute."""
@@ -97,7 +98,7 @@ def measure_groups(
         for group in groups:
             key = (grouping.attribute, group.label)
             rows[key] = {"attribute": grouping.attribute, "group": group.label}
-            if key not in hidden:
+            if key not in hidden.groups:
                 rows[key] |= {"patients": len(group.alone.time), "events": group.alone.event.sum()}
     contrasts: dict[str, list[list[Contrast]]] = {}
     for name, method in tqdm(
@@ -105,7 +106,7 @@ def measure_groups(
     ):
         contrasts[name] = []
         for grouping, groups in zip(groupings, measurable, strict=True):
-            estimates = _estimates(everybody, groups, grouping, name, method)
+            estimates = _estimates(everybody, groups, grouping, name, method, hidden)
             for label, estimate in estimates.items():
                 rows[grouping.attribute, label] |= with_interval(name, estimate)
             compared = grouping.compared and MEASURES[name].compared
@@ -120,27 +121,25 @@ def measure_groups(
     return Measured(table, compared, imparity.reset_index(drop=True))
 
 
-def _measurable(
-    groups: list[Group], grouping: Grouping, hidden: frozenset[tuple[str, str]]
-) -> list[Group]:
+def _measurable(groups: list[Group], grouping: Grouping, hidden: Hidden) -> list[Group]:
     """The groups that are not hidden and have enough events."""
     measurable = []
     for group in groups:
-        shown = (grouping.attribute, group.label) not in hidden
+        shown = (grouping.attribute, group.label) not in hidden.groups
         if shown and group.alone.event.sum() >= FEWEST_EVENTS:
             measurable.append(group)
     return measurable
 
 
 def group_estimates(
-    predictions: Predictions, grouping: Grouping, name: str, hidden: frozenset = frozenset()
+    predictions: Predictions, grouping: Grouping, name: str, hidden: Hidden = NOTHING_HIDDEN
 ) -> dict[str, Estimate]:
     """One measure of the groups; empty where the predictions do not allow it."""
     method = predictions.measures.get(name)
     if method is None:
         return {}
     measurable = _measurable(grouping.groups(predictions.patients), grouping, hidden)
-    return _estimates(predictions.patients, measurable, grouping, name, method)
+    return _estimates(predictions.patients, measurable, grouping, name, method, hidden)
 
 
 def _contrasts(
@@ -159,7 +158,12 @@ def _contrasts(
 
 
 def _estimates(
-    everybody: HeldOut, measurable: list[Group], grouping: Grouping, name: str, method: str
+    everybody: HeldOut,
+    measurable: list[Group],
+    grouping: Grouping,
+    name: str,
+    method: str,
+    hidden: Hidden,
 ) -> dict[str, Estimate]:
     """One measure of several groups, by label."""
     n = len(everybody.time)
@@ -168,6 +172,8 @@ def _estimates(
         return {}
     out = {}
     for group in measurable:
+        if (grouping.attribute, group.label) in hidden.of(method):
+            continue
         if MEASURES[name].at_horizon and not _enough_at_horizon(group.alone):
             continue
         others = None
