@@ -37,6 +37,7 @@ from drocox.solver import Solution, minimise
 
 LARGEST_FOR_ADAM = 1e10  # largest feature: Adam's steps have the size of the learning rate
 FOLDS = 5  # of the cross-fitting for recalibration
+SMALLEST_GROUP = 1e-3  # patients in a share alpha: one patient or less is the same, up to rounding
 
 
 # --- Training data --------------------------------------------------------------------------------
@@ -211,7 +212,8 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
         Whether survival curves use a slope times the scores: the coefficient of a Cox regression on
         the scores of models fitted to the other four of five folds, stratified by fold. Folds are
         dealt out in order of event, time and features, so the result depends on no seed and not on
-        the order of rows. Scores of ``predict`` stay as they are.
+        the order of rows. A row with a whole weight is dealt out as so many patients, one with
+        another weight as a single one. Scores of ``predict`` stay as they are.
     ties : {"breslow"}
         Tied events have the same risk set. Efron's ties raise an error: the lower bound holds for
         Breslow's losses.
@@ -412,6 +414,12 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
             raise ValueError(
                 "nobody has an event and a weight above 0; give some event a positive sample_weight"
             )
+        counted = int((weights > 0).sum())
+        if self.alpha * counted < SMALLEST_GROUP:
+            raise ValueError(
+                f"alpha={self.alpha:g} is far less than one of {counted} patients, and no group is "
+                f"smaller; choose {1 / counted:.2g} or more"
+            )
         self.strata_ = None
         if strata is not None:
             self.strata_, strata = _checks.labels(strata, "strata", n)
@@ -475,7 +483,9 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
 
     def _keep_certificate(self, solution: Solution) -> None:
         """Set ``gap_`` and ``separated_``, with a warning if the model may not be optimal."""
-        value = self.loss_ + 0.5 * self.penalty * float(self.coef_ @ self.coef_)
+        value = self.loss_
+        if self.penalty > 0:  # without one, squares of coefficients may be infinite
+            value += 0.5 * self.penalty * float(self.coef_ @ self.coef_)
         gap = max(0.0, value - solution.bound) / max(1.0, value)
         self.gap_ = float(gap)
         self.separated_ = bool(solution.separated)
@@ -704,32 +714,43 @@ def coefficient_table(
 def cross_fitted_slope(model: BaseEstimator, sample: Sample) -> float:
     """Coefficient of the held-out scores of five folds in a Cox regression, at least 0.
 
-    Folds are dealt out in order of event, time and features, so the slope depends on no seed and
-    not on the order of the rows.
+    Patients are dealt out in order of event, time and features, so the slope depends on no seed and
+    not on the order of the rows. A row whose weight is a whole number is so many patients.
     """
-    present = sample.weights > 0
-    if (sample.event & present).sum() < FOLDS:
+    whole = (sample.weights % 1 == 0).all()
+    patients = sample.weights if whole else (sample.weights > 0).astype(float)
+    if patients[sample.event].sum() < FOLDS:
         raise ValueError(f"recalibrate=True needs {FOLDS} events; pass more, or leave it out")
-    order = np.lexsort((*sample.X.T, sample.time, sample.event, present))
-    fold = np.empty(len(order), int)
-    fold[order] = np.arange(len(order)) % FOLDS
-    held_out = np.empty(len(order))
-    for k in range(FOLDS):
-        held_out[fold == k] = _held_out_scores(model, sample, fold == k)
+    weight_of_one = sample.weights / np.maximum(patients, 1)
+    alike = () if sample.strata is None else (sample.strata,)
+    order = np.lexsort((*alike, *sample.X.T, sample.time, sample.event))
+    last = np.cumsum(patients[order])
+    rows = []
+    weights = []
+    scores = []
+    for k in range(FOLDS):  # its patients have the numbers k, k + 5, k + 10, ...
+        up_to = (last + FOLDS - 1 - k) // FOLDS
+        left_out = np.empty(len(order))
+        left_out[order] = weight_of_one[order] * np.diff(up_to, prepend=0.0)
+        rows.append(np.flatnonzero(left_out > 0))
+        weights.append(left_out[rows[k]])
+        others = replace(sample, weights=np.maximum(sample.weights - left_out, 0.0))
+        scores.append(_held_out_scores(model, others.rows(others.weights > 0), sample.X[rows[k]]))
+    held_out = sample.rows(np.concatenate(rows))
     # scores of different folds may differ by a constant: stratify by fold
-    strata = fold if sample.strata is None else fold + FOLDS * sample.strata
-    risk = risk_sets(sample.time, sample.event, strata=strata)
-    weights = None if sample.first is not None else sample.weights
-    slope = minimise(held_out[:, None], risk, 1.0, weights=weights).coef[0]
-    return max(0.0, float(slope))
+    strata = np.repeat(np.arange(FOLDS), [len(one) for one in rows])
+    if held_out.strata is not None:
+        strata += FOLDS * held_out.strata
+    risk = risk_sets(held_out.time, held_out.event, strata=strata)
+    solved = minimise(np.concatenate(scores)[:, None], risk, 1.0, weights=np.concatenate(weights))
+    return max(0.0, float(solved.coef[0]))
 
 
-def _held_out_scores(model: BaseEstimator, sample: Sample, left_out: np.ndarray) -> np.ndarray:
-    """Scores of the patients ``left_out`` by a model fitted to all others."""
-    others = sample.rows(~left_out)
-    weights = None if sample.first is not None else others.weights  # a split takes none
+def _held_out_scores(model: BaseEstimator, others: Sample, X: np.ndarray) -> np.ndarray:
+    """Scores by a model fitted to other patients."""
+    weights = None if others.first is not None else others.weights  # a split takes none
     copy = clone(model).set_params(recalibrate=False, verbose=False)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # the final model warns
         copy.fit(others.X, others.y, sample_weight=weights, strata=others.strata)
-    return copy.predict(sample.X[left_out])
+    return copy.predict(X)

@@ -38,32 +38,36 @@ def b1_point(f, time, event, i, j):
     return 1.0 if f[first] > f[last] else 0.5 if f[first] == f[last] else 0.0
 
 
-def concordance(patients, members):
-    points = pairs = 0.0
-    for i in np.flatnonzero(members):
-        for j in range(len(members)):
-            if i != j and patients.fold[i] == patients.fold[j]:
-                point = b1_point(patients.scores, patients.time, patients.event, i, j)
-                if point is not None:
-                    points += point
-                    pairs += 1
+def harrell_point(f, time, event, i, j):
+    """Points of a pair in Harrell's c-index; None if the pair cannot be compared."""
+    for dead, other in ((i, j), (j, i)):
+        later = time[other] > time[dead] or (time[other] == time[dead] and not event[other])
+        if event[dead] and later:
+            apart = f[dead] - f[other]
+            return 1.0 if apart > 1e-8 else 0.5 if apart >= -1e-8 else 0.0
+    return None
+
+
+def points_and_pairs(patients, i, others, point):
+    """Points and number of the pairs of a patient with others of the same fold."""
+    found = []
+    for j in np.flatnonzero(others & (patients.fold == patients.fold[i])):
+        if i != j:
+            found.append(point(patients.scores, patients.time, patients.event, i, j))
+    known = [one for one in found if one is not None]
+    return np.array([sum(known), len(known)])
+
+
+def concordance(patients, members, others=None, point=b1_point):
+    """Of the pairs of members with others, by default with everybody, the share ordered rightly."""
+    others = np.full(len(members), True) if others is None else others
+    of_each = [points_and_pairs(patients, i, others, point) for i in np.flatnonzero(members)]
+    points, pairs = np.sum(of_each, axis=0)
     return points / pairs
 
 
 def c_index(patients, members):
-    points = pairs = 0.0
-    for k in np.unique(patients.fold):
-        rows = members & (patients.fold == k)
-        if not patients.event[rows].any():
-            continue
-        for i in np.flatnonzero(rows & patients.event):
-            for j in np.flatnonzero(rows):
-                later = patients.time[j] > patients.time[i]
-                if later or (patients.time[j] == patients.time[i] and not patients.event[j]):
-                    apart = patients.scores[i] - patients.scores[j]
-                    points += 1.0 if apart > 1e-8 else 0.5 if apart >= -1e-8 else 0.0
-                    pairs += 1
-    return points / pairs
+    return concordance(patients, members, members, harrell_point)
 
 
 def calibration(patients, members):

@@ -566,3 +566,50 @@ def test_split_needs_an_event_in_each_half():
     for censored in (0, 1):  # too few to stratify by
         most = outcome(event=np.arange(120) >= censored)
         assert DROCox(split=True).fit(SMALL, most).eta_.shape == (2,)
+
+
+def test_an_entry_far_out_is_named_and_not_called_separation():
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((300, 3))
+    time = rng.exponential(np.exp(X[:, 0]))
+    event = rng.random(300) < 0.7
+    row = np.argmax(time * ~event)
+    X[row, 0] = 1000
+    y = Surv.from_arrays(event, time)
+    with pytest.raises(ValueError, match=f"X holds an outlier in column 0, row {row}: .*clip or"):
+        DROCox(alpha=1.0).fit(X, y)
+
+
+UNITS = (1.0, 1e-170, 1e170)
+
+
+@pytest.mark.parametrize("alpha", [0.5, 1.0])
+def test_the_gap_does_not_depend_on_units(alpha):
+    """Squares of coefficients overflow where features are of size 1e-170."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 3))
+    y = Surv.from_arrays(rng.random(200) < 0.7, rng.exponential(np.exp(-X[:, 0])))
+    for steps in (1, 500):
+        models = []
+        for unit in UNITS:
+            with warnings.catch_warnings(record=True) as said:
+                warnings.simplefilter("always", ConvergenceWarning)
+                models.append(DROCox(alpha=alpha, n_iter=steps).fit(unit * X, y))
+            assert len(said) == (steps == 1)
+            np.testing.assert_allclose(models[-1].coef_ * unit, models[0].coef_, rtol=1e-6)
+            assert models[-1].gap_ == pytest.approx(models[0].gap_, rel=1e-6, abs=1e-9)
+    if alpha == 1:
+        errors = [
+            model.summary_["standard_error"] * unit
+            for model, unit in zip(models, UNITS, strict=True)
+        ]
+        np.testing.assert_allclose(errors[1:], [errors[0]] * 2, rtol=1e-6)
+
+
+@pytest.mark.parametrize("rule", ["sharp", "paper", "definition", "cvar"])
+def test_a_share_far_below_one_patient_is_refused(rule):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((100, 2))
+    y = Surv.from_arrays(np.full(100, True), rng.exponential(size=100))
+    with pytest.raises(ValueError, match=r"alpha=1e-300 is far less than one of 100 .* 0.01 or"):
+        DROCox(alpha=1e-300, rule=rule).fit(X, y)

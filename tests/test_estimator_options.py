@@ -191,21 +191,30 @@ def test_strata_that_do_not_fit_are_refused():
 # Recalibration ------------------------------------------------------------------------------
 
 
-def test_slope_is_that_of_held_out_scores_by_lifelines():
-    model = DROCox(0.2, recalibrate=True).fit(X, Y)
-    columns = [X[name] for name in X.columns]
-    order = np.lexsort((*columns, TIME, EVENT))
+def slope_by_lifelines(X, strata=None):
+    """The coefficient of held-out scores of five folds, stratified by fold and stratum."""
+    order = np.lexsort((*(X[name] for name in X.columns), TIME, EVENT))
     fold = np.empty(len(X), int)
     fold[order] = np.arange(len(X)) % 5
     held_out = np.empty(len(X))
     for k in range(5):
-        rest = DROCox(0.2).fit(X[fold != k], Y[fold != k])
+        mine = None if strata is None else strata[fold != k]
+        rest = DROCox(0.2).fit(X[fold != k], Y[fold != k], strata=mine)
         held_out[fold == k] = rest.predict(X[fold == k])
     frame = pd.DataFrame({"f": held_out, "fold": fold, "week": TIME, "arrest": EVENT})
+    within = ["fold"]
+    if strata is not None:
+        frame["stratum"] = strata
+        within.append("stratum")
     cox = CoxPHFitter().fit(
-        frame, "week", "arrest", strata="fold", fit_options={"precision": 1e-10}
+        frame, "week", "arrest", strata=within, fit_options={"precision": 1e-10}
     )
-    assert model.slope_ == pytest.approx(cox.params_["f"], abs=1e-6)
+    return cox.params_["f"]
+
+
+def test_slope_is_that_of_held_out_scores_by_lifelines():
+    model = DROCox(0.2, recalibrate=True).fit(X, Y)
+    assert model.slope_ == pytest.approx(slope_by_lifelines(X), abs=1e-6)
     assert model.slope_ > 1.2  # scores are shrunken
     raw = DROCox(0.2).fit(X, Y)
     assert raw.slope_ == 1.0
@@ -217,6 +226,57 @@ def test_slope_is_that_of_held_out_scores_by_lifelines():
     rows = np.random.default_rng(1).permutation(len(X))
     other = DROCox(0.2, recalibrate=True).fit(X.iloc[rows], Y[rows])
     assert other.slope_ == pytest.approx(model.slope_, rel=1e-6)
+
+
+def test_slope_of_a_stratified_model_compares_within_strata():
+    strata = np.where(X["prio"] > 2, "many", "few")  # goes with the scores
+    slopes = []
+    for labels in (strata, None):
+        slopes.append(DROCox(0.2, recalibrate=True).fit(X, Y, strata=labels).slope_)
+        assert slopes[-1] == pytest.approx(slope_by_lifelines(X, labels), abs=1e-6)
+    assert abs(slopes[0] - slopes[1]) > 0.1
+
+
+def test_weights_that_are_counts_give_the_slope_of_repeated_rows():
+    counts = np.random.default_rng(0).integers(0, 4, len(X))
+    rows = np.repeat(np.arange(len(X)), counts)
+    weighted = DROCox(0.3, recalibrate=True).fit(X, Y, sample_weight=counts)
+    repeated = DROCox(0.3, recalibrate=True).fit(X.iloc[rows], Y[rows])
+    assert weighted.slope_ == pytest.approx(repeated.slope_, rel=1e-6)
+    curves = (model.predict_survival_function(X, times=[20.0]) for model in (weighted, repeated))
+    np.testing.assert_allclose(next(curves), next(curves), rtol=1e-5)
+    few = np.zeros(len(X), int)
+    few[np.flatnonzero(EVENT)[:2]] = 3  # six events in two rows
+    few[np.flatnonzero(~EVENT)[:9]] = 1
+    assert DROCox(1.0, recalibrate=True, penalty=1.0).fit(X, Y, sample_weight=few).slope_ >= 0
+
+
+def test_weights_that_are_no_counts_keep_a_row_in_one_fold():
+    """A factor on all weights, which changes no Cox model, does not change how rows are dealt."""
+    weights = np.random.default_rng(0).uniform(0.5, 1.5, len(X))
+    found = []
+    for factor in (1.0, 1.37):
+        model = DROCox(1.0, recalibrate=True).fit(X, Y, sample_weight=factor * weights)
+        found.append(model.slope_)
+    assert found[0] == pytest.approx(found[1], rel=1e-6)
+    near = DROCox(1.0, recalibrate=True).fit(X, Y, sample_weight=1 + 1e-9 * weights)
+    assert near.slope_ == pytest.approx(DROCox(1.0, recalibrate=True).fit(X, Y).slope_, rel=1e-6)
+
+
+def test_scores_that_rank_backwards_give_one_curve_for_all():
+    """Held-out scores of noise may have a negative slope; curves are not turned round."""
+    seen = []
+    for seed in range(12):
+        noise = pd.DataFrame(np.random.default_rng(seed).standard_normal((len(X), 3))).add_prefix(
+            "x"
+        )
+        if slope_by_lifelines(noise) > -0.1:
+            continue
+        model = DROCox(0.2, recalibrate=True).fit(noise, Y)
+        curves = model.predict_survival_function(noise, times=[10.0, 40.0])
+        seen.append((model.slope_, np.ptp(curves, axis=0).max()))
+        break
+    assert seen == [(0.0, 0.0)]
 
 
 @pytest.mark.slow
@@ -243,8 +303,6 @@ def test_recalibration_with_every_kind_of_model_and_too_few_events():
     for kind in ({"split": True}, {"hidden_units": 2, "n_iter": 30}, {"rule": "cvar"}):
         model = DROCox(0.4, recalibrate=True, **kind).fit(SCALED, Y, strata=STRATA)
         assert model.slope_ >= 0
-    weights = np.random.default_rng(0).integers(0, 3, len(X))
-    assert DROCox(recalibrate=True).fit(X, Y, sample_weight=weights).slope_ > 0
     few = Surv.from_arrays(np.arange(len(X)) < 4, TIME)
     with pytest.raises(ValueError, match="recalibrate=True needs 5 events"):
         DROCox(recalibrate=True, penalty=0.1).fit(X, few)

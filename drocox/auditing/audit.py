@@ -25,7 +25,7 @@ import pandas as pd
 
 from drocox import __version__, _checks
 from drocox.auditing.decisions import decision_sentence, small_cells
-from drocox.auditing.disclosure import hidden_groups, small_counts
+from drocox.auditing.disclosure import Hidden, hidden_at_horizon, hidden_groups, small_counts
 from drocox.auditing.findings import model_sentences, number_text, sentences
 from drocox.auditing.funnel import Funnel, funnel
 from drocox.auditing.group_measures import (
@@ -66,6 +66,10 @@ FEW_FLAGGED_NOTE = (
     "an event are flagged, or are not."
 )
 ALSO_HIDDEN = ", nor are others, {} in all, from which the counts of these could be worked out"
+AT_HORIZON_NOTE = (
+    "Risks, AUC and Brier score are not shown for groups with fewer than {} events up to time "
+    "{:.4g}, nor for others from which the number of these could be worked out."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +118,7 @@ class Audit:
     horizon: float
     _predictions: Predictions = field(repr=False)
     _groupings: list[Grouping] = field(repr=False)
-    _hidden: frozenset = field(repr=False)
+    _hidden: Hidden = field(repr=False)
     familywise: bool = True
     smallest: int = 0
 
@@ -250,7 +254,7 @@ class Audit:
                 continue
             for group in grouping.groups(patients):
                 too_small = len(group.alone.time) < 2 * bins
-                if too_small or (grouping.attribute, group.label) in self._hidden:
+                if too_small or (grouping.attribute, group.label) in self._hidden.at_horizon:
                     continue
                 with np.errstate(divide="ignore", invalid="ignore"):  # nobody had the event
                     curve = calibration_curve(group.alone, bins)
@@ -610,8 +614,9 @@ def audit(
         Training part and its scores, for the baseline hazard.
     smallest : int
         Groups with fewer patients, events or patients without an event are not shown, nor are
-        others from which their counts could be worked out exactly, by whatever sums and
-        differences, nor how large the groups are that a search found.
+        others from which their counts could be worked out, by whatever sums and differences, nor
+        how large the groups are that a search found. The same holds for events up to the horizon
+        and the measures there. Notes and warnings tell no smaller number of patients either.
     familywise : bool
         Whether the intervals of differences hold for all attributes at once. Those of c-index,
         promise, headroom and calibration, which the sentence is about, then hold together: where no
@@ -697,17 +702,21 @@ def _audit(
     """The audit of one model; ``more`` has own measures, and headroom if there are features."""
     # what does not exist is NaN
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        predicted = predictions(data, scores, **given)
+        predicted = predictions(data, scores, smallest=smallest, **given)
         if threshold is not None:
             predicted = with_threshold(predicted, threshold)
         if not predicted.ranks or predicted.backwards:
             more = {name: one for name, one in more.items() if name != "headroom"}
         predicted = predicted._replace(more=more)
         groupings, note = groupings_of(data)
-        hidden, others = hidden_groups(groupings, data.event, smallest)
+        groups, others = hidden_groups(groupings, data.event, smallest)
+        early = data.event & (data.time <= predicted.patients.until)
+        hidden = Hidden(groups, hidden_at_horizon(groupings, early, smallest, groups))
         notes = [*predicted.notes, note] if note else list(predicted.notes)
-        if hidden:
+        if groups:
             notes.append(HIDDEN_NOTE.format(smallest, ALSO_HIDDEN.format(others) if others else ""))
+        if hidden.at_horizon > groups:
+            notes.append(AT_HORIZON_NOTE.format(smallest, predicted.patients.until))
         if threshold is not None and small_cells(predicted.patients, groupings, smallest):
             notes.append(FEW_FLAGGED_NOTE.format(smallest))
             predicted = predicted._replace(decisions_by_group=False)
@@ -719,7 +728,8 @@ def _audit(
         table, comparisons, imparity = measure_groups(predicted, groupings, hidden, familywise)
         slices = pd.DataFrame(columns=[*DIFFERENCE_COLUMNS, "patients", "events"])
         if predicted.ranks and not predicted.backwards:
-            slices = find_slices(predicted.patients, data.X)
+            secret = [one.codes == k for one in groupings for k in hidden.codes_of(one)]
+            slices = find_slices(predicted.patients, data.X, secret)
         small = small_counts(slices["patients"], slices["events"], smallest).astype(bool)
         slices = slices[~small].reset_index(drop=True)
         if smallest:  # with counts of known groups, these could tell what is hidden

@@ -203,6 +203,7 @@ def _predicted(args, kind: str) -> list[str]:
 
 def _complete(df, args, kind: str):
     """The patients who have all that is needed, and how many were read and used."""
+    from drocox.auditing.disclosure import count_text
     from drocox.data import column
 
     event = columns.event_name(df, args.event)
@@ -223,12 +224,19 @@ def _complete(df, args, kind: str):
     if args.missing != "drop":
         columns.refuse_missing(gaps, wanted)
     left = df[~gaps.any(axis=1)]
-    why = ", ".join(f"{gaps[name].sum():,} without {name}" for name in gaps)
+    if (few := len(df) - len(left)) < args.smallest:
+        return left, f"{len(left):,} used, {count_text(few, args.smallest)} left out"
+    numbers = gaps.sum()
+    if numbers.min() < args.smallest:  # others would tell how many
+        why = f"those without {' or '.join(gaps)}"
+    else:
+        why = ", ".join(f"{numbers[name]:,} without {name}" for name in gaps)
     return left, f"{len(df):,} read, {len(left):,} used; left out: {why}"
 
 
 def _patients(df, args, kind: str, name: str) -> tuple["SurvivalData", dict[str, str], list[str]]:
     """The table as data, what a page says about it, and columns that are not searched."""
+    from drocox.auditing.disclosure import count_text
     from drocox.data import SurvivalData
 
     event = columns.event_name(df, args.event)
@@ -263,11 +271,13 @@ def _patients(df, args, kind: str, name: str) -> tuple["SurvivalData", dict[str,
         raise ValueError(said.removeprefix("feature ")) from error
     facts = {}
     if at_zero := int((times == 0).sum()):
-        patients = "patient has" if at_zero == 1 else "patients have"
-        facts["Times"] = f"{at_zero:,} {patients} a time of 0; check that this is meant"
+        count = count_text(at_zero, args.smallest)
+        patients = "patient has" if count == "1" else "patients have"
+        facts["Times"] = f"{count} {patients} a time of 0; check that this is meant"
     gaps = df[features].isna().sum()
     if gaps.any():
-        counts = _listed([f"{column} ({n:,})" for column, n in gaps[gaps > 0].items()])
+        numbers = {name: count_text(n, args.smallest) for name, n in gaps[gaps > 0].items()}
+        counts = _listed([f"{name} ({number})" for name, number in numbers.items()])
         whose = "in the search for badly served groups" if kind else "of the training patients"
         facts["Missing values"] = f"replaced by medians {whose}: {counts}"
     facts["Predictions"] = "by models fitted here, each to patients other than those it scores"

@@ -2,109 +2,133 @@
 
 A group is small if it has fewer patients, events or patients without an event than allowed. Counts
 add up in many ways: those of an attribute's groups to everybody's, those of intersections to a
-group's. Each count is a sum over the smallest cells, the intersections of all attributes, hence a
-row of zeros and ones. A count can be worked out exactly if its row is a linear combination of rows
-that are shown. Patients and events have the same rows, so that one test is enough for both. While
-the row of a small group fails it, the smallest group of such a combination is hidden, too. The same
-holds for all groups together that are missing from a sum: if they had no event, none of them had.
-In the end, groups that were hidden without need are shown again.
+group's, and one group may lie inside another. Every count that is shown is a sum over the smallest
+cells, the intersections of all attributes. The largest count of a cell that agrees with all of
+these sums is the maximum of a linear program. If it is below the number allowed, a reader knows
+that the cell is small, and the smallest group among the sums that bind the maximum is hidden, too.
+In the end groups that were hidden without need are shown again.
 
-What remains is what every suppressed table tells: bounds, since counts are not negative.
+As far as a reader can tell, each cell may then have as many events as required, and as many
+patients without an event. So no small count can be worked out, neither of a cell nor of several
+cells together: none of these has more than all of them.
 """
 
+from typing import NamedTuple
+
 import numpy as np
+from scipy.optimize import linprog
 
 from drocox.auditing.groupings import Grouping
 
-ROUNDING = 1e-6  # of coefficients and distances, all of which are simple fractions
+ROUNDING = 1e-6  # of the solutions of linear programs
+# methods of HeldOut that tell of the events up to the horizon
+AT_HORIZON = ("risk_observed", "risk_predicted", "risk_ratio", "auc", "brier", "auc_promised")
+AT_HORIZON += ("auc_minus_promised", "sensitivity", "specificity", "ppv", "net_benefit")
 
 
-def small_counts(patients: np.ndarray, events: np.ndarray, smallest: int) -> np.ndarray:
+class Hidden(NamedTuple):
+    """Attributes and labels of the groups that are not shown."""
+
+    groups: frozenset[tuple[str, str]] = frozenset()
+    at_horizon: frozenset[tuple[str, str]] = frozenset()  # too few events up to then
+
+    def of(self, method: str) -> frozenset[tuple[str, str]]:
+        """The groups for which a method of ``HeldOut`` is not shown."""
+        return self.at_horizon if method in AT_HORIZON else self.groups
+
+    def codes_of(self, grouping: Grouping) -> list[int]:
+        """The codes of the groups of a grouping that are not shown."""
+        names = [(grouping.attribute, label) for label in grouping.labels]
+        return [code for code, name in enumerate(names) if name in self.groups]
+
+
+NOTHING_HIDDEN = Hidden()
+
+
+def small_counts(patients, events, smallest: int):
     """Whether groups have fewer patients, events or patients without an event than allowed."""
     return np.minimum(events, patients - events) < smallest
 
 
+def count_text(count: int, smallest: int) -> str:
+    """A number of patients in words, which do not tell a small one."""
+    return f"fewer than {smallest}" if 0 < count < smallest else f"{count:,}"
+
+
 def hidden_groups(
-    groupings: list[Grouping], event: np.ndarray, smallest: int
+    groupings: list[Grouping],
+    event: np.ndarray,
+    smallest: int,
+    hidden: frozenset[tuple[str, str]] = frozenset(),
 ) -> tuple[frozenset[tuple[str, str]], int]:
-    """The groups that are not shown, and how many of them are not small themselves."""
+    """The groups that are not shown, and how many of them are not small themselves.
+
+    Groups that are ``hidden`` for another reason stay so; everybody is always shown.
+    """
     if not smallest:
         return frozenset(), 0
     names = [(grouping.attribute, label) for grouping in groupings for label in grouping.labels]
-    counts = _Counts(groupings, event, smallest)
-    small = counts.small
-    hidden = small.copy()
-    secret = list(counts.rows[small])
-    while leaks := counts.leaks(hidden, secret):
-        secret += leaks
-        parts = counts.combination(hidden, leaks[0])
-        hidden[parts[np.argmin(counts.patients[parts])]] = True
-    for k in np.argsort(-counts.patients):  # the largest first
-        if hidden[k] and not small[k]:
-            hidden[k] = False
-            hidden[k] = bool(counts.leaks(hidden, secret))
-    return frozenset(names[k] for k in np.flatnonzero(hidden)), int((hidden & ~small).sum())
+    attributes = [grouping.codes for grouping in groupings if grouping.compared]
+    cell = np.unique(np.column_stack(attributes), axis=0, return_inverse=True)[1].ravel()
+    parts = []
+    for grouping in groupings:
+        inside = np.zeros((len(grouping.labels), cell.max() + 1))
+        inside[grouping.codes, cell] = 1.0
+        parts.append(inside)
+    rows = np.vstack(parts)  # which cells each group consists of
+    kinds = [np.bincount(cell, event), np.bincount(cell, ~event)]
+    patients = rows @ sum(kinds)
+    whole = rows.sum(axis=1) == rows.shape[1]  # everybody
+    closed = small_counts(patients, rows @ kinds[0], smallest) & ~whole
+    closed |= [name in hidden for name in names]
+
+    shown = ~closed
+    while (bound := _binding_sums(rows, shown, kinds, smallest)) is not None:
+        bound = bound[~whole[bound]]
+        if not len(bound):  # everybody is small
+            break
+        shown[bound[np.argmin(patients[bound])]] = False
+    for k in np.argsort(-patients, kind="stable"):
+        if not shown[k] and not closed[k]:
+            shown[k] = True
+            shown[k] = _binding_sums(rows, shown, kinds, smallest) is None
+    others = int((~shown & ~closed).sum())
+    return frozenset(names[k] for k in np.flatnonzero(~shown)), others
 
 
-class _Counts:
-    """Patients and events of each group, and how they add up."""
+def hidden_at_horizon(
+    groupings: list[Grouping], early: np.ndarray, smallest: int, hidden: frozenset[tuple[str, str]]
+) -> frozenset[tuple[str, str]]:
+    """The groups whose measures at the horizon are not shown; ``early``: an event up to then.
 
-    def __init__(self, groupings: list[Grouping], event: np.ndarray, smallest: int):
-        attributes = [grouping.codes for grouping in groupings if grouping.compared]
-        cell = np.unique(np.column_stack(attributes), axis=0, return_inverse=True)[1].ravel()
-        self.smallest = smallest
-        self.sums: list[tuple[int, np.ndarray]] = []  # a group and others that add up to it
-        rows = []
-        patients = []
-        events = []
-        before = 0
-        for grouping in groupings:
-            size = len(grouping.labels)
-            inside = np.zeros((size, cell.max() + 1))
-            inside[grouping.codes, cell] = 1.0
-            rows.append(inside)
-            patients.append(np.bincount(grouping.codes, minlength=size))
-            events.append(np.bincount(grouping.codes, event, minlength=size))
-            self.sums.append((0, np.arange(before, before + size)))
-            before += size
-        every = np.vstack(rows)
-        if not groupings[-1].compared:  # intersections
-            cells = self.sums[-1][1]
-            for group in range(1, cells[0]):
-                self.sums.append((group, cells[(every[cells] <= every[group]).all(axis=1)]))
-        # shorter rows with the same linear relations
-        self.rows = np.transpose(np.linalg.qr(every.T, mode="r"))
-        self.patients = np.concatenate(patients)
-        self.events = np.concatenate(events)
-        self.small = small_counts(self.patients, self.events, smallest)
-        self.small &= (every != every[0]).any(axis=1)  # everybody is always shown
+    The observed risk times the number of patients is the number of these events.
+    """
+    if small_counts(len(early), early.sum(), smallest):
+        return frozenset((one.attribute, label) for one in groupings for label in one.labels)
+    return hidden_groups(groupings, early, smallest, hidden)[0]
 
-    def leaks(self, hidden: np.ndarray, secret: list[np.ndarray]) -> list[np.ndarray]:
-        """Rows whose counts can be worked out and must not be.
 
-        These are secret ones, and small sums of groups that cannot be worked out one by one.
-        """
-        known = ~hidden | self._in_span(hidden, self.rows)
-        leaks = []
-        if secret:
-            leaks = list(np.array(secret)[self._in_span(hidden, np.array(secret))])
-        for total, parts in self.sums:
-            missing = parts[~known[parts]]
-            if known[total] and 0 < len(missing) < len(parts):
-                counts = self.patients[missing].sum(), self.events[missing].sum()
-                if small_counts(*counts, self.smallest):
-                    leaks.append(self.rows[missing].sum(axis=0))
-        return leaks
-
-    def _in_span(self, hidden: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """Whether rows are linear combinations of those that are shown."""
-        _, sizes, axes = np.linalg.svd(self.rows[~hidden], full_matrices=False)
-        axes = axes[sizes > ROUNDING]
-        return np.linalg.norm(rows - rows @ axes.T @ axes, axis=1) < ROUNDING
-
-    def combination(self, hidden: np.ndarray, row: np.ndarray) -> np.ndarray:
-        """Shown groups, but everybody, of a linear combination that gives a row."""
-        shown = np.flatnonzero(~hidden)
-        coefficients = np.linalg.lstsq(self.rows[shown].T, row, rcond=None)[0]
-        parts = shown[np.abs(coefficients) > ROUNDING]
-        return parts[parts > 0]
+def _binding_sums(
+    rows: np.ndarray, shown: np.ndarray, kinds: list[np.ndarray], smallest: int
+) -> np.ndarray | None:
+    """Shown groups whose counts together say that some cell is small; None if no counts do."""
+    sums = rows[shown]
+    for counts in kinds:
+        totals = sums @ counts
+        unclear = np.flatnonzero(counts < smallest)
+        while len(unclear):
+            # lift as many of these cells as possible to the smallest count allowed
+            ends = [(0, smallest)] * len(unclear) + [(0, None)] * len(counts)
+            gain = -np.repeat([1.0, 0.0], [len(unclear), len(counts)])
+            twice = np.hstack([sums[:, unclear], sums])
+            found = linprog(gain, A_eq=twice, b_eq=totals, bounds=ends)
+            lifted = found.x[: len(unclear)] > smallest - ROUNDING
+            if not lifted.any():  # but perhaps one at a time
+                first = -np.eye(len(counts))[unclear[0]]
+                found = linprog(first, A_eq=sums, b_eq=totals)
+                if -found.fun < smallest - ROUNDING:
+                    binds = np.abs(found.eqlin.marginals) > ROUNDING
+                    return np.flatnonzero(shown)[binds]
+                lifted[0] = True
+            unclear = unclear[~lifted]
+    return None

@@ -20,6 +20,7 @@ import pandas as pd
 from tqdm import tqdm
 
 from drocox.auditing.contrasts import Contrast, contrast, critical_values, estimable
+from drocox.auditing.disclosure import NOTHING_HIDDEN, Hidden
 from drocox.auditing.groupings import EVERYBODY, Group, Grouping
 from drocox.auditing.measures import DECISIONS, LOG, Measure, Scale
 from drocox.auditing.predictions import Predictions
@@ -85,7 +86,7 @@ class Measured(NamedTuple):
 def measure_groups(
     predictions: Predictions,
     groupings: list[Grouping],
-    hidden: frozenset[tuple[str, str]] = frozenset(),
+    hidden: Hidden = NOTHING_HIDDEN,
     familywise: bool = True,
 ) -> Measured:
     """Measures of all groups, everybody first, and their differences within an attribute."""
@@ -98,7 +99,7 @@ def measure_groups(
         for group in groups:
             key = (grouping.attribute, group.label)
             rows[key] = {"attribute": grouping.attribute, "group": group.label}
-            if key not in hidden:
+            if key not in hidden.groups:
                 rows[key] |= {"patients": len(group.alone.time), "events": group.alone.event.sum()}
     contrasts: dict[str, list[list[Contrast]]] = {}
     described = predictions.described
@@ -110,7 +111,7 @@ def measure_groups(
         for grouping, groups in zip(groupings, measurable, strict=True):
             if not _may_be_shown(predictions, name, grouping):
                 continue
-            estimates = _estimates(everybody, groups, grouping, name, measure, method)
+            estimates = _estimates(everybody, groups, grouping, name, measure, method, hidden)
             for label, estimate in estimates.items():
                 rows[grouping.attribute, label] |= with_interval(name, measure, estimate)
             if grouping.compared and measure.compared and not predictions.backwards:
@@ -127,20 +128,18 @@ def measure_groups(
     return Measured(table, compared, imparity.reset_index(drop=True))
 
 
-def _measurable(
-    groups: list[Group], grouping: Grouping, hidden: frozenset[tuple[str, str]]
-) -> list[Group]:
+def _measurable(groups: list[Group], grouping: Grouping, hidden: Hidden) -> list[Group]:
     """The groups that are not hidden and have enough events."""
     measurable = []
     for group in groups:
-        shown = (grouping.attribute, group.label) not in hidden
+        shown = (grouping.attribute, group.label) not in hidden.groups
         if shown and group.alone.event.sum() >= FEWEST_EVENTS:
             measurable.append(group)
     return measurable
 
 
 def group_estimates(
-    predictions: Predictions, grouping: Grouping, name: str, hidden: frozenset = frozenset()
+    predictions: Predictions, grouping: Grouping, name: str, hidden: Hidden = NOTHING_HIDDEN
 ) -> dict[str, Estimate]:
     """One measure of the groups; empty where the predictions do not allow it."""
     method = predictions.measures.get(name)
@@ -148,7 +147,7 @@ def group_estimates(
         return {}
     measurable = _measurable(grouping.groups(predictions.patients), grouping, hidden)
     measure = predictions.described[name]
-    return _estimates(predictions.patients, measurable, grouping, name, measure, method)
+    return _estimates(predictions.patients, measurable, grouping, name, measure, method, hidden)
 
 
 def _may_be_shown(predictions: Predictions, name: str, grouping: Grouping) -> bool:
@@ -207,6 +206,7 @@ def _estimates(
     name: str,
     measure: Measure,
     method: Callable,
+    hidden: Hidden,
 ) -> dict[str, Estimate]:
     """One measure of several groups, by label."""
     many = len(grouping.labels) > MOST_PAIRED
@@ -217,6 +217,8 @@ def _estimates(
         return {}
     out = {}
     for group in measurable:
+        if (grouping.attribute, group.label) in hidden.of(getattr(method, "__name__", "")):
+            continue
         if measure.at_horizon and not _enough_at_horizon(group.alone):
             continue
         if measure.by_exact_times and ties.many_tied(group.alone):

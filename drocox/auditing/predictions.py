@@ -27,6 +27,7 @@ import numpy as np
 import pandas as pd
 
 from drocox import _checks
+from drocox.auditing.disclosure import count_text
 from drocox.auditing.measures import MEASURES, Measure, own_measure
 from drocox.data import SurvivalData
 from drocox.heldout import FEWEST_EVENTS, Estimate, HeldOut, default_horizon, expected_events
@@ -111,6 +112,7 @@ def predictions(
     horizon: float | None = None,
     folds=None,
     train=None,
+    smallest: int = 0,
 ) -> Predictions:
     """Check what was predicted, given as to :func:`drocox.audit`, and add what happened."""
     check_data(data)
@@ -129,11 +131,12 @@ def predictions(
         with np.errstate(divide="ignore"):
             log_hazards = np.log(hazard)
         events = curves.expected_events(data)
-        notes += _exact_risks(log_hazards)
+        notes += _exact_risks(log_hazards, smallest)
     if events is not None and expected is None and not np.isfinite(events).all():
         notes.append(
-            f"Survival of {np.isinf(events).sum()} of {n} patients falls to exactly 0 before they "
-            "leave, so that expected events are unknown. Calibration is observed / predicted risk."
+            f"Survival of {count_text(np.isinf(events).sum(), smallest)} of {n} patients falls to "
+            "exactly 0 before they leave, so that expected events are unknown. Calibration is "
+            "observed / predicted risk."
         )
         events = None
     if expected is not None:
@@ -174,14 +177,15 @@ def predictions(
     return Predictions(patients, ranks, scaled, bool(backwards), tuple(notes), of_survival)
 
 
-def _exact_risks(log_hazards: np.ndarray) -> list[str]:
+def _exact_risks(log_hazards: np.ndarray, smallest: int) -> list[str]:
     """A note where risks are exactly 0 or 1."""
     exact = ~np.isfinite(log_hazards)
     if not exact.any():
         return []
+    count = count_text(exact.sum(), smallest).capitalize()
     return [
-        f"{exact.sum()} of {len(exact)} predicted risks are exactly 0 or 1, as rounded ones can "
-        "be. The slope is that of the other patients, and mean risk is unknown."
+        f"{count} of {len(exact)} predicted risks are exactly 0 or 1, as rounded ones can be. The "
+        "slope is that of the other patients, and mean risk is unknown."
     ]
 
 

@@ -2,10 +2,12 @@
 
 A small regression tree looks for features that go with *discordance*: the share of a patient's
 pairs that the model orders wrongly, beyond what is usual for patients with like scores. In the
-middle of the scores even a good model orders fewer pairs rightly.
+middle of the scores even a good model orders fewer pairs rightly. Pairs are those of Harrell's
+c-index: in Algorithm B.1 two patients with equal scores who die at the same time count as ordered
+rightly, so that any group with few events would look badly served where times are coarse.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pandas as pd
@@ -27,14 +29,14 @@ LARGEST = float(np.finfo(np.float32).max)  # the tree's numbers are single
 
 
 def grow_tree(
-    patients: HeldOut, tenth: np.ndarray, X: np.ndarray, leaves: int, share: float = 0.1
+    of_each: np.ndarray, tenth: np.ndarray, X: np.ndarray, leaves: int, share: float = 0.1
 ) -> DecisionTreeRegressor:
     """A tree on patients' discordance beyond that of patients in the same tenth of the scores.
 
-    A leaf has at least ``share`` of the patients. Its value is the mean excess, patients weighted
-    by their pairs.
+    ``of_each`` (n, 2) holds the points and pairs of each patient. A leaf has at least ``share`` of
+    the patients. Its value is the mean excess, patients weighted by their pairs.
     """
-    counts = pd.DataFrame(patients.all_pairs, columns=["points", "pairs"])
+    counts = pd.DataFrame(of_each, columns=["points", "pairs"])
     alike = counts.groupby(tenth).transform("sum")
     excess = alike["points"] / alike["pairs"] - counts["points"] / counts["pairs"]
     tree = DecisionTreeRegressor(max_leaf_nodes=leaves, min_samples_leaf=share, random_state=0)
@@ -64,11 +66,14 @@ def describe_leaves(
         yield from describe_leaves(tree, X, child, (*path, ((name, side), words[side])))
 
 
-def find_slices(patients: HeldOut, X: pd.DataFrame) -> pd.DataFrame:
+def find_slices(
+    patients: HeldOut, X: pd.DataFrame, secret: Sequence[np.ndarray] = ()
+) -> pd.DataFrame:
     """Up to three worst leaves of a tree grown on one half of the patients, tested on the other.
 
     Each is compared with other patients, weighted to have the group's scores. Missing features are
-    replaced by medians of the first half.
+    replaced by medians of the first half. Leaves inside one of the ``secret`` groups (masks), or
+    that leave out only patients of one, are not named.
     """
     part = assign_folds(patients.event, max(2, 2 * len(X) // SEARCHED), seed=0)
     searched = part == 0
@@ -80,14 +85,17 @@ def find_slices(patients: HeldOut, X: pd.DataFrame) -> pd.DataFrame:
     names: list[dict] = []
     differences: list[Estimate] = []
     found = patients.subset(searched)
-    if found.all_pairs.any():
-        tree = grow_tree(found, tenth[searched], X[searched].to_numpy(), LEAVES)
+    if found.harrell_pairs.any():
+        tree = grow_tree(found.harrell_pairs, tenth[searched], X[searched].to_numpy(), LEAVES)
         excess = tree.tree_.value.ravel()
         leaves = sorted(describe_leaves(tree.tree_, X), key=lambda leaf: -excess[leaf[0]])
-        where = tree.apply(X[tested].to_numpy())
+        where = tree.apply(X.to_numpy())
         others = patients.subset(tested)
         for node, name in leaves:
-            members = where == node
+            inside = where == node
+            if any(group[inside].all() or group[~inside].all() for group in secret):
+                continue
+            members = inside[tested]
             events = others.event[members].sum()
             if len(names) == WORST_LEAVES or excess[node] <= 0 or events < FEWEST_EVENTS:
                 continue
@@ -103,10 +111,24 @@ def _less_like_scores(patients: HeldOut, members: np.ndarray, tenth: np.ndarray)
 
     The weight of a tenth of the scores is the share of the members' pairs that it has.
     """
-    value, without = patients.concordance(members)
-    pairs = pd.Series(patients.all_pairs[members, 1]).groupby(tenth[members]).sum()
+    value, without = _concordance(patients, members)
+    pairs = pd.Series(patients.harrell_pairs[members, 1]).groupby(tenth[members]).sum()
     for like, weight in (pairs / pairs.sum()).items():
-        other_value, other_without = patients.concordance(~members & (tenth == like))
+        other_value, other_without = _concordance(patients, ~members & (tenth == like))
         value -= weight * other_value
         without = without - weight * other_without
     return Estimate(value, without)
+
+
+def _concordance(patients: HeldOut, members: np.ndarray) -> Estimate:
+    """Share of the pairs of members and anybody else that are ordered rightly, by Harrell's rules.
+
+    A pair of two members counts twice.
+    """
+    of_each = patients.harrell_pairs
+    total = of_each[members].sum(axis=0)
+    left = total - of_each  # a patient leaves with the pairs of their own, and those of members
+    left[members] -= patients.subset(members).harrell_pairs
+    left[~members] += patients.subset(~members).harrell_pairs
+    with np.errstate(divide="ignore", invalid="ignore"):  # 0 / 0 is NaN: not defined
+        return Estimate(total[0] / total[1], left[:, 0] / left[:, 1])

@@ -76,7 +76,7 @@ def _leaves(part: SurvivalData, share: float) -> dict[str, Group]:
     tenth = np.ceil(10 * stats.rankdata(scores) / len(scores))
     medians = part.X.median().fillna(0)
     X = rest.X.fillna(medians)
-    tree = grow_tree(tested, tenth, X.to_numpy(), MOST, share)
+    tree = grow_tree(tested.all_pairs, tenth, X.to_numpy(), MOST, share)
     paths = sorted(describe_leaves(tree.tree_, X), key=lambda it: -tree.tree_.value.ravel()[it[0]])
     return {
         name: lambda data, node=node: tree.apply(data.X.fillna(medians).to_numpy()) == node

@@ -66,13 +66,15 @@ def stack_cost(stack: Stack) -> float:
 def plan(protocol: str, out: Path | None = None) -> Plan:
     """The stacks of a protocol of the paper, and its store in ``out`` (by default the book's).
 
-    The sample for verification has every method once, on the smallest data set and in the first
-    repeat, in which the stability of every run was measured.
+    The sample for verification has every method once, on the smallest data set, and the cheapest
+    stack of each other data set, in the first repeat, in which the stability of every run was
+    measured.
     """
     _checks.one_of(protocol, "protocol", PROCEDURES)
+    cheapest_first = sorted(stacks(protocol, repeats=TWICE[:1]), key=stack_cost)
     sample: dict[str, Stack] = {}
-    for stack in stacks(protocol, datasets=["seer"], repeats=TWICE[:1]):
-        sample.setdefault(stack.method, stack)
+    for stack in cheapest_first:
+        sample.setdefault(stack.method if stack.dataset == "seer" else stack.dataset, stack)
     of_protocol = Store(Path(out or store.DEFAULT), protocol)
     return Plan(of_protocol, list(stacks(protocol)), run_stack, list(sample.values()), stack_cost)
 

@@ -154,7 +154,9 @@ def exhibit_runs(
     for (_, _, model, name), rows, plain in _split_rows(runs, exhibit):
         rule = rule_of("n2", SPLIT[model], selection)
         chosen.append(select(rows, plain, rule).assign(method=name))
-    return pd.concat(chosen or [runs.head(0)], ignore_index=True)
+    if not chosen:
+        raise ValueError(f"the store holds no runs of {SPLIT['linear']} on flc; train some first")
+    return pd.concat(chosen, ignore_index=True)
 
 
 def alpha_runs(dataset: str, *, protocol: str = "as_published", out: Folder = None) -> pd.DataFrame:

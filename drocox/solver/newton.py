@@ -256,8 +256,8 @@ def minimise(
     problem = Problem(coordinates, risk, weights, first, alpha, rule, penalty)
     progress = _solve(problem, _start(problem), tol, n_iter)
     best = progress.best
-    if progress.gap > tol and not progress.separated(tol):
-        _refuse_scores_out_of_range(best, X)
+    if progress.gap > tol and not progress.on_a_ray:
+        _refuse_scores_out_of_range(best, X, progress.separated(tol))
     bound = min(progress.bound, best.risk)  # rounding may put the bound above the risk
     worst = np.empty(len(X))
     worst[order] = progress.q
@@ -294,7 +294,7 @@ def _standard_errors(progress: _Progress) -> np.ndarray:
     if varies.sum() == len(curvature) and curvature[0] > FLAT_CURVATURE * curvature[-1]:
         # H is a mean over patients, the information a sum
         root = back[varies] @ (vectors / np.sqrt(curvature * problem.weights.sum()))
-        errors[varies] = np.linalg.norm(root, axis=1)
+        errors[varies] = np.hypot.reduce(root, axis=1)  # squares may overflow
     return errors
 
 
@@ -313,8 +313,11 @@ def _start(problem: Problem) -> np.ndarray:
     return start
 
 
-def _refuse_scores_out_of_range(best: Losses, X: np.ndarray) -> None:
-    """Raise if the steps ended because hazards left the floating-point range."""
+def _refuse_scores_out_of_range(best: Losses, X: np.ndarray, separated: bool) -> None:
+    """Raise if the steps ended because hazards left the floating-point range.
+
+    An outlier may look like separation; other scores that far apart are separated.
+    """
     problem = best.problem
     scores = best.scores
     spread = np.ptp(scores)
@@ -329,6 +332,8 @@ def _refuse_scores_out_of_range(best: Losses, X: np.ndarray) -> None:
             f"X holds an outlier in column {column}, row {row}: the best model would put its score "
             f"out of the range of floating-point numbers; clip or transform that column"
         )
+    if separated:
+        return
     raise ValueError(
         f"the features predict the order of events nearly perfectly: with penalty="
         f"{problem.penalty:g} the best scores lie {spread:.0f} apart or more, out of the range of "

@@ -1,5 +1,7 @@
 """Columns of somebody's file: labels with spaces, edges of cuts, columns that are not features."""
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -72,3 +74,35 @@ def test_predictions_and_folds_are_not_searched_as_features(said, role):
         assert "given >" not in text and "given ≤" not in text
         with_copy = said(df.assign(copy=df["given"]), *options)
         assert "copy >" in with_copy or "copy ≤" in with_copy  # a feature would be named
+
+
+@pytest.mark.parametrize("number", [3, 12])
+def test_a_page_tells_no_small_number_of_patients(said, number):
+    """Neither of gaps, nor of times at 0, nor of patients who are left out."""
+    rng = np.random.default_rng(0)
+    df = frame(sex=np.tile(["f", "m"], 200), bmi=rng.normal(size=400), dose=rng.normal(size=400))
+    df.loc[:number, "bmi"] = np.nan  # one more
+    df.loc[20 : 19 + number, "days"] = 0
+    df.loc[60 : 59 + number, "risk"] = np.nan
+    options = ["--groups", "sex", "--score", "risk", "--missing", "drop"]
+    words = [f"bmi ({number + 1})", f"{number} patients have a time of 0", f"{number} without risk"]
+    text = said(df, *options)
+    shy = said(df, *options, "--smallest", "10")
+    page = " ".join(Path("p-audit.html").read_text(encoding="utf-8").split())
+    assert all(word in text for word in words)
+    if number < 10:
+        assert "bmi (fewer than 10)" in shy and "fewer than 10 patients have a time of 0" in shy
+        assert "397 used, fewer than 10 left out" in shy
+        for told in (shy, page):
+            assert not any(word in told for word in words) and "400 read" not in told
+    else:
+        assert all(word in shy and word in page for word in words)
+
+
+def test_few_gaps_of_one_column_cannot_be_told_from_those_of_others(said):
+    df = frame(sex=np.tile(["f", "m"], 200))
+    df.loc[:19, "risk"] = np.nan
+    df.loc[30:32, "days"] = np.nan
+    options = ["--groups", "sex", "--score", "risk", "--missing", "drop", "--smallest", "10"]
+    text = said(df, *options)
+    assert "left out: those without days or risk" in text and "20 without" not in text

@@ -2,61 +2,146 @@
 
 import json
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
+import pandas as pd
 import pytest
 from cohort import simulated
+from scipy.optimize import linprog
 
 import drocox
+from drocox.auditing.disclosure import hidden_groups
+from drocox.auditing.groupings import groupings_of
 from drocox.auditing.page import page
+from drocox.auditing.slices import find_slices
 
 
-def members(data):
-    """The members of each row of an audit's table, by its attribute and group."""
-    inside = {("", "everybody"): np.full(len(data), True)}
-    for name, codes in data.groups.items():
-        for k, label in enumerate(data.group_labels[name]):
-            inside[name, label] = codes == k
-    if len(data.groups) > 1:
-        matrix = np.column_stack(list(data.groups.values()))
-        for cell in np.unique(matrix, axis=0):
-            labels = [data.group_labels[a][k] for a, k in zip(data.groups, cell, strict=True)]
-            inside[" × ".join(data.groups), ", ".join(labels)] = (matrix == cell).all(axis=1)
-    return inside
+def crossed(events, others, empty=()):
+    """Patients of the cells of a table, of whom some have an event; cells may be left out."""
+    cells = np.argwhere(np.full(np.shape(events), True))
+    sizes = np.add(events, others).ravel()
+    sizes[list(empty)] = 0
+    codes = np.repeat(cells, sizes, axis=0)
+    dead = [np.arange(n) < d for n, d in zip(sizes, np.ravel(events), strict=True)]
+    n = len(codes)
+    time = np.random.default_rng(0).permutation(n) + 1.0
+    X = pd.DataFrame({"x": np.arange(n)})
+    groups = {
+        f"a{k}": np.unique(column, return_inverse=True)[1] for k, column in enumerate(codes.T)
+    }
+    return drocox.SurvivalData("d", X, time, np.concatenate(dead), groups)
+
+
+def worked_out(sums, counts):
+    """All sets of cells, as rows of zeros and ones, whose count follows from sums that are shown.
+
+    Counts are not negative. So a cell may follow to be empty, by a linear program; then a count
+    follows if it is a linear combination of the sums and of such cells.
+    """
+    size = len(counts)
+    known = [*sums]
+    for cell in np.eye(size):
+        most = -linprog(-cell, A_eq=sums, b_eq=sums @ counts).fun
+        known += [cell] if most < 1e-7 else []
+    _, length, axes = np.linalg.svd(np.array(known), full_matrices=False)
+    axes = axes[length > 1e-8]
+    unions = np.array(list(product((0.0, 1.0), repeat=size)))[1:]
+    return unions[np.abs(unions - unions @ axes.T @ axes).max(axis=1) < 1e-8]
+
+
+def leaks(groupings, event, hidden, smallest):
+    """Small counts that follow from those of the groups that are not hidden."""
+    codes = np.column_stack([grouping.codes for grouping in groupings if grouping.compared])
+    cell = np.unique(codes, axis=0, return_inverse=True)[1].ravel()
+    sums = []
+    for grouping in groupings:
+        for code, label in enumerate(grouping.labels):
+            if (grouping.attribute, label) not in hidden:
+                inside = np.bincount(cell[grouping.codes == code], minlength=cell.max() + 1)
+                sums.append(inside > 0)
+    found = []
+    for counts in (np.bincount(cell, event), np.bincount(cell, ~event)):
+        known = worked_out(np.array(sums, float), counts) @ counts
+        found += list(known[known < smallest])
+    return found
 
 
 @pytest.mark.parametrize("shape", [(4,), (2, 2), (3, 2), (3, 3), (2, 2, 2), (3, 2, 2)])
-@pytest.mark.parametrize("seed", range(8))
-def test_no_hidden_count_is_a_combination_of_shown_ones(seed, shape):
-    """By rank: the row of a hidden group is no linear combination of rows that are shown."""
-    rng = np.random.default_rng(seed)
-    data, scores = simulated(seed, n=int(rng.integers(60, 200)))
-    groups = {}
-    for k, size in enumerate(shape):
-        groups[f"a{k}"] = rng.choice(size, len(data), p=rng.dirichlet(np.full(size, 2.0)))
-        groups[f"a{k}"][:size] = np.arange(size)  # nobody is missing
-    data = replace(data, groups=groups, group_labels={})
-    table = drocox.audit(data, scores, smallest=6).table
-    inside = members(data)
-    assert list(zip(table["attribute"], table["group"], strict=True)) == list(inside)
-    rows = np.array(list(inside.values()), float)
-    shown = table["patients"].notna().to_numpy()
-    assert (shown == table["events"].notna()).all()
-    rank = np.linalg.matrix_rank(rows[shown])
-    for k, who in enumerate(inside.values()):
-        events = data.event[who].sum()
-        if not shown[k]:
-            assert np.linalg.matrix_rank(np.vstack([rows[shown], rows[k]])) > rank
-        elif k:
-            assert min(events, who.sum() - events) >= 6
-        if shown[k]:  # what is missing from its parts is a difference of shown counts
-            for attribute in table["attribute"].unique()[1:]:
-                inside_it = (rows @ ~who == 0) & (table["attribute"] == attribute).to_numpy()
-                missing = rows[inside_it & ~shown].any(axis=0)
-                if missing.any() and (inside_it & shown).any():
-                    some = data.event[missing].sum()
-                    if rows[inside_it].sum() == who.sum():  # all of its parts
-                        assert min(some, (~data.event[missing]).sum()) >= 6
+def test_no_small_count_can_be_worked_out(shape):
+    """By a linear program over all that is shown, also where some cells are empty."""
+    hidden_in_all = 0
+    for seed in range(15):
+        rng = np.random.default_rng(seed)
+        events, others = rng.negative_binomial(1, 1 / rng.choice([5, 15, 30], 2)[:, None], (2, 12))
+        size = np.prod(shape)
+        counts = events[:size].reshape(shape), others[:size].reshape(shape)
+        data = crossed(*counts, empty=rng.choice(size, seed % 3, replace=False))
+        if min(data.event.sum(), (~data.event).sum()) < 6:
+            continue  # everybody is small
+        groupings, _ = groupings_of(data)
+        hidden, _ = hidden_groups(groupings, data.event, 6)
+        assert not leaks(groupings, data.event, hidden, 6)
+        hidden_in_all += len(hidden) > 0
+    assert hidden_in_all > 5
+
+
+def test_a_group_within_a_group_is_not_revealed_by_their_difference():
+    """Ward 2 is in hospital 1 but for three patients, all of whom died."""
+    data = crossed([[40, 0], [3, 60]], [[40, 0], [0, 60]])
+    table = drocox.audit(data, -data.time, smallest=10).table.set_index("group")
+    shown = set(table.index[table["patients"].notna()])
+    assert not {"a0 = 0", "a1 = 0"} <= shown and not {"a0 = 1", "a1 = 1"} <= shown
+
+
+def test_everything_that_is_shown_is_of_groups_that_are_not_hidden():
+    data = crossed([[30, 20], [25, 4]], [[30, 20], [25, 4]])
+    hidden, _ = hidden_groups(groupings_of(data)[0], data.event, 10)
+    found = drocox.audit(data, -data.time, smallest=10)
+    rows = found.table.set_index(["attribute", "group"])
+    values = rows.drop(columns=["patients", "events"])
+    for name, row in rows.iterrows():
+        assert row[["patients", "events"]].isna().all() == (name in hidden)
+        assert values.loc[name].isna().all() == (name in hidden)
+    named = json.loads(found.to_json())
+    for row in (*named["differences"], *named["imparity"]):
+        assert not {(row["attribute"], row["group"]), (row["attribute"], row["versus"])} & hidden
+
+
+def risks_by_site(early, late, without):
+    """An audit of sites with some deaths up to time 30, others later, and patients without."""
+    site = np.repeat(np.arange(len(early)), np.add(np.add(early, late), without))
+    time = []
+    for counts in zip(early, late, without, strict=True):
+        time += [*np.linspace(1, 29, counts[0]), *np.linspace(31, 300, counts[1] + counts[2])]
+    died = np.concatenate(
+        [np.arange(a + b + c) < a + b for a, b, c in zip(early, late, without, strict=True)]
+    )
+    X = pd.DataFrame({"x": np.zeros(len(site))})
+    data = drocox.SurvivalData("d", X, np.array(time), died, {"site": site})
+    survival = np.linspace(0.1, 0.9, len(site))
+    found = drocox.audit(data, survival=survival, times=30, smallest=10)
+    return found, found.table.set_index("group")
+
+
+def test_risks_do_not_tell_few_events_up_to_the_horizon():
+    """Patients times observed risk is the number of these events, also of the sites left out."""
+    found, table = risks_by_site([40, 30, 20, 2], [20, 20, 20, 40], [60, 60, 60, 78])
+    assert table["patients"].notna().all() and table["events"].notna().all()
+    of_horizon = ["risk_observed", "risk_predicted", "calibration", "auc", "brier"]
+    shown = table[of_horizon].notna().all(axis=1)
+    assert list(table.index[shown]) == ["everybody", "site = 0", "site = 1"]
+    assert table.loc[~shown, of_horizon].isna().all(axis=None)
+    assert table["c_index"].notna().all()
+    measured = found.differences[found.differences["measure"].isin(of_horizon)]
+    assert set(measured["group"]) | set(measured["versus"]) == {"site = 0", "site = 1"}
+    assert set(found.compare(found).query("measure == 'brier'")["group"]) == set(table.index[shown])
+    assert not {"site = 2", "site = 3"} & set(found.calibration_curves()["group"])
+    assert "with fewer than 10 events up to time 30" in found.sentence
+    open_ = risks_by_site([40, 30, 20, 10], [20, 20, 20, 40], [60, 60, 60, 78])[1]
+    assert open_["risk_observed"].notna().all()
+    nobody = risks_by_site([2, 2, 2, 2], [40, 40, 40, 40], [60, 60, 60, 60])[1]
+    assert nobody["risk_observed"].isna().all() and nobody["patients"].notna().all()
 
 
 def test_cells_that_several_sums_reveal_together_are_hidden():
@@ -155,3 +240,43 @@ def test_calibration_curves_show_no_small_count():
     hidden = drocox.audit(secret, **given, smallest=12)
     assert set(hidden.table.loc[hidden.table["patients"].isna(), "group"]) == {"middle", "small"}
     assert set(hidden.calibration_curves()["group"]) == {"large"}
+
+
+def test_the_search_names_no_hidden_group():
+    """Site 3 is ranked backwards, and hidden, because otherwise site 0 could be worked out."""
+    data, scores = simulated(0, n=3000, effects=(0.8, 0.5, 0))
+    rng = np.random.default_rng(0)
+    site = rng.choice(4, len(data), p=[0.005, 0.4, 0.4, 0.195])
+    X = data.X[["a"]].assign(site=site)
+    data = replace(data, X=X, groups={"site": site}, group_labels={})
+    scores = np.where(site == 3, -scores, scores)
+    assert drocox.audit(data, scores).slices["group"][0] == "site > 2.5"
+    shy = drocox.audit(data, scores, smallest=30)
+    hidden = shy.table.loc[shy.table["patients"].isna(), "group"]
+    assert list(hidden) == ["site = 0", "site = 3"]
+    assert not shy.slices["group"].str.fullmatch("site . 2.5").any()
+    assert "site > 2.5" not in page({"": shy}) + shy.to_json() + str(shy)
+    # all others together would tell as much of it
+    alone = pd.DataFrame({"third": site == 3}).astype(float)
+    good = np.where(site == 3, -scores, rng.normal(size=len(site)))
+    patients = replace(shy._predictions.patients, scores=good, log_hazards=None)
+    assert list(find_slices(patients, alone)["group"]) == ["third = 0"]
+    assert find_slices(patients, alone, [site == 3]).empty
+
+
+def test_notes_tell_no_small_number_of_patients():
+    data, scores = simulated(n=600)
+    survival = np.exp(-np.outer(np.exp(scores), [0.5, 1.0, data.time.max()]))
+    survival[np.argsort(-data.time)[:3]] = 1, 0.5, 0  # three who leave late
+    times = [0.5, 1.0, data.time.max()]
+    risk = np.append(np.ones(2), np.full(598, 0.4) + scores[2:] / 100)
+    for options in ({"survival": survival, "times": times}, {"survival": 1 - risk, "times": 1.0}):
+        counted = drocox.audit(data, **options).sentence
+        assert " of 600 " in counted and "ewer than" not in counted
+        shy = drocox.audit(data, **options, smallest=10).sentence
+        assert "ewer than 10 of 600 p" in shy
+    enough = np.append(np.ones(10), risk[10:])
+    assert (
+        "10 of 600 predicted"
+        in drocox.audit(data, survival=1 - enough, times=1.0, smallest=10).sentence
+    )

@@ -1,17 +1,27 @@
 """The search for badly served groups that nobody named."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pandas as pd
 import pytest
 from cohort import simulated
-from leave_one_out import SEEDS, b1_point, concordance, drawn, left_out
+from leave_one_out import SEEDS, concordance, drawn, harrell_point, left_out, points_and_pairs
 
 import drocox
 from drocox import heldout
 from drocox.auditing import slices
 from drocox.heldout import HeldOut
+
+by_harrell = partial(concordance, point=harrell_point)
+
+
+def counted(patients):
+    """Points and pairs of each patient by Harrell's rules, by a loop."""
+    everybody = np.full(len(patients.time), True)
+    rows = range(len(everybody))
+    return np.array([points_and_pairs(patients, i, everybody, harrell_point) for i in rows])
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -19,19 +29,14 @@ def test_slices_are_compared_with_others_of_similar_scores(seed):
     data, patients = drawn(seed)
     members = data.groups["sex"] == 1
     half = (patients.scores > np.median(patients.scores)).astype(float)
-    pairs = np.zeros(2)
-    for i in np.flatnonzero(members):
-        for j in range(len(members)):
-            if i != j and patients.fold[i] == patients.fold[j]:
-                point = b1_point(patients.scores, patients.time, patients.event, i, j)
-                pairs[int(half[i])] += point is not None
-    expected = concordance(patients, members)
-    exact = left_out(concordance, patients, members)
+    pairs = np.bincount(half[members].astype(int), counted(patients)[members, 1], minlength=2)
+    expected = by_harrell(patients, members)
+    exact = left_out(by_harrell, patients, members)
     for k in (0, 1):
         if pairs[k]:
             others = ~members & (half == k)
-            expected -= pairs[k] / pairs.sum() * concordance(patients, others)
-            exact = exact - pairs[k] / pairs.sum() * left_out(concordance, patients, others)
+            expected -= pairs[k] / pairs.sum() * by_harrell(patients, others)
+            exact = exact - pairs[k] / pairs.sum() * left_out(by_harrell, patients, others)
     estimate = slices._less_like_scores(patients, members, half)
     assert estimate.value == pytest.approx(expected, abs=1e-12)
     np.testing.assert_allclose(estimate.without, exact, atol=1e-12)
@@ -40,22 +45,14 @@ def test_slices_are_compared_with_others_of_similar_scores(seed):
 @pytest.mark.parametrize("seed", SEEDS)
 def test_leaf_values_are_means_weighted_by_pairs(seed):
     data, patients = drawn(seed)
-    n = len(data)
-    points = np.zeros(n)
-    pairs = np.zeros(n)
-    for i in range(n):
-        for j in range(n):
-            if i != j and patients.fold[i] == patients.fold[j]:
-                point = b1_point(patients.scores, patients.time, patients.event, i, j)
-                points[i] += point or 0
-                pairs[i] += point is not None
+    points, pairs = counted(patients).T
     half = patients.scores > np.median(patients.scores)
-    usual = np.empty(n)
+    usual = np.empty(len(data))
     for like in (half, ~half):
         usual[like] = points[like].sum() / pairs[like].sum()
     excess = np.where(pairs > 0, usual - points / np.maximum(pairs, 1), 0)
     X = np.column_stack([data.groups["site"], data.groups["sex"]])
-    tree = slices.grow_tree(patients, half, X, leaves=3)
+    tree = slices.grow_tree(patients.harrell_pairs, half, X, leaves=3)
     leaf = tree.apply(X)
     for node in np.unique(leaf):
         mean = np.average(excess[leaf == node], weights=pairs[leaf == node])
@@ -73,9 +70,9 @@ def test_slices_impute_medians_of_the_half_that_finds_them(monkeypatch):
     seen = []
     grow_tree = slices.grow_tree
 
-    def watched(patients, tenth, features, leaves):
+    def watched(of_each, tenth, features, leaves):
         seen.append(features)
-        return grow_tree(patients, tenth, features, leaves)
+        return grow_tree(of_each, tenth, features, leaves)
 
     monkeypatch.setattr(slices, "grow_tree", watched)
     patients = HeldOut(rng.standard_normal(n), rng.random(n), event, np.zeros(n, int))
@@ -103,6 +100,37 @@ def test_nothing_is_found_where_the_scores_say_all():
         data, scores = simulated(seed, n=800, effects=(0.8, 0.5, 0))
         alarms += drocox.audit(data, scores).slices["beyond_noise"].any()
     assert alarms <= 1
+
+
+@pytest.mark.parametrize("kind", ["constant", "noise"])
+def test_nothing_is_found_in_scores_that_say_nothing_where_times_are_coarse(kind):
+    """Ties in time alone make no group badly served."""
+    alarms = 0
+    for seed in range(5):
+        data, _ = simulated(seed, n=600)
+        noise = np.random.default_rng(seed).standard_normal(len(data))
+        scores = noise if kind == "noise" else np.zeros(len(data))
+        quarters = replace(data, time=np.ceil(4 * data.time) / 4)
+        alarms += drocox.audit(quarters, scores).slices["beyond_noise"].any()
+    assert alarms <= (kind == "noise")
+
+
+def test_only_leaves_worse_than_patients_with_like_scores_are_tested():
+    """A better served group is a leaf, too, but no finding, whatever else is found."""
+    for seed in range(3):
+        data, scores = simulated(seed, n=600, effects=(0.8, 0.5, 0))
+        patients = HeldOut(scores, data.time, data.event, np.zeros(600, int))
+        found = slices.find_slices(patients, data.X)
+        half = heldout.assign_folds(data.event, 2, seed=0) == 0
+        rank = pd.Series(scores).rank(pct=True)
+        tenth = np.ceil(10 * rank).to_numpy()[half]
+        X = data.X[half].to_numpy()
+        of_each = patients.subset(half).harrell_pairs
+        tree = slices.grow_tree(of_each, tenth, X, slices.LEAVES)
+        leaves = dict(slices.describe_leaves(tree.tree_, data.X))
+        worse = [name for k, name in leaves.items() if tree.tree_.value.ravel()[k] > 0]
+        assert 0 < len(worse) < len(leaves)
+        assert set(found["group"]) <= set(worse) and len(found) == min(3, len(worse))
 
 
 def test_a_found_group_is_described_by_its_features():

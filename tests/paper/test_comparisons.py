@@ -156,6 +156,10 @@ def test_power_is_the_rate_at_which_the_test_rejects(within):
         assert experiments.closer(theirs, ours) == pytest.approx(rate[comparisons.CLOSER], abs=0.02)
         moved = 1 - rate[comparisons.UNDECIDED]
         assert experiments.moved(theirs - ours) == pytest.approx(moved, abs=0.02)
+    for size in (0.0, 1.0, 3.0):  # in standard errors: Student's t, not central
+        tails = stats.nct.sf(experiments.bar, 9, size) + stats.nct.cdf(-experiments.bar, 9, size)
+        moved = experiments.moved(size * row["difference_error"])
+        assert moved == pytest.approx(tails, abs=0.01)
 
 
 def test_detectable_effects_are_seen_in_four_of_five():

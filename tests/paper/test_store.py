@@ -62,7 +62,10 @@ def test_stability_is_known_where_it_was_measured(runs):
 
 def test_the_sample_has_every_method_with_rows_to_compare(protocol, runs):
     sample = sweep.plan(protocol).sample
-    assert sorted(stack.method for stack in sample) == sorted(METHODS_OF[protocol])
+    on_seer = [stack.method for stack in sample if stack.dataset == "seer"]
+    assert sorted(on_seer) == sorted(METHODS_OF[protocol])
+    assert {stack.dataset for stack in sample} == {"flc", "support", "seer"}
+    assert len(sample) == len(on_seer) + 2
     for stack in sample:
         assert (store.rows_of(runs, stack)["moved"] <= sweep.HELD).any(), stack
 
@@ -78,11 +81,45 @@ def test_provenance_records_the_cost(protocol):
 
 @pytest.mark.parametrize("name", ["as_published", "corrected"])
 def test_a_part_of_the_sample_trained_again_gives_the_stored_rows(name):
-    """Linear and nonlinear; `drocox verify` trains all methods again."""
+    """Linear and nonlinear, all data sets; `drocox verify` trains all methods again."""
     plan = sweep.plan(name)
     few = [stack for stack in plan.sample if stack.method in ("Cox", "DRO-COX", "DeepSurv")]
-    assert len(few) == 3
+    assert len(few) == 5
     assert sweep.verify_plan(replace(plan, sample=few), jobs=1, progress=False).problems == []
+
+
+def changed(out, dataset, digest=True):
+    """A copy of a finished store with one number changed, and maybe the hash beside it."""
+    copy = store.Store(out, "corrected")
+    rows = store.load_runs("corrected")
+    row = rows.index[
+        (rows["dataset"] == dataset) & (rows["method"] == "Cox") & rows["repeat"].eq(1)
+    ]
+    rows.loc[row, "test_c_index"] += 0.001
+    content = store.to_csv(rows)
+    records = store.load_provenance()
+    if digest:
+        records["corrected"]["sha256"]["corrected"] = store.sha256(content)
+    copy.file.write_bytes(gzip.compress(content))
+    (out / "provenance.json").write_text(json.dumps(records))
+    return copy
+
+
+def test_an_edited_number_of_a_finished_store_is_not_read(tmp_path):
+    assert len(changed(tmp_path, "flc").read()) == MODELS["corrected"]
+    edited = changed(tmp_path, "flc", digest=False)
+    with pytest.raises(store.DamagedError, match=r"corrected.csv.gz is truncated or was edited"):
+        edited.read()
+    with pytest.raises(store.DamagedError):
+        store.load_runs("corrected", out=tmp_path)
+
+
+@pytest.mark.parametrize("dataset", ["flc", "support"])
+def test_a_number_changed_together_with_its_hash_is_found(tmp_path, dataset):
+    plan = replace(sweep.plan("corrected"), store=changed(tmp_path, dataset))
+    few = [stack for stack in plan.sample if stack.method == "Cox"]
+    problems = sweep.verify_plan(replace(plan, sample=few), jobs=1, progress=False).problems
+    assert len(problems) == 1 and problems[0].startswith(f"{dataset}_cox_r1: test_c_index: 0.001")
 
 
 # Where runs are written, and what is advised.

@@ -30,6 +30,9 @@ def test_an_incomplete_store_gives_tables_of_its_runs(tmp_path):
         tables.main_table("flc", "age", out=tmp_path)
     with pytest.raises(ValueError, match=r"no runs of DRO-COX \(SPLIT\) on flc"):
         tables.one_side_table("linear", out=tmp_path)
+    for exhibit in ("t16", "t17"):
+        with pytest.raises(ValueError, match=r"no runs of DRO-COX \(SPLIT\) on flc"):
+            tables.exhibit_table(exhibit, out=tmp_path)
     with pytest.raises(ValueError, match="no runs of DRO-COX on flc"):
         tables.alpha_table("flc", out=tmp_path)
 
@@ -142,6 +145,13 @@ MARKED = pd.DataFrame(
 def test_best_and_winning_cells_are_those_found_by_hand():
     assert tables.wins(MARKED).tolist() == MARKED["wins"].tolist()
     assert tables.best_by(MARKED).tolist() == MARKED["best"].tolist()
+
+
+def test_as_good_as_the_best_baseline_is_no_win():
+    tied = MARKED.replace({"mean": {0.75: 0.80}})
+    assert tables.wins(tied).tolist() == MARKED["wins"].tolist()
+    ranking = tied["metric"] == "c_index"
+    assert tied.loc[ranking & tables.best_by(tied), "method"].tolist() == ["Cox", "DRO-COX"]
 
 
 def test_show_marks_best_and_wins():
