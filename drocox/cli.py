@@ -87,7 +87,7 @@ def main(argv: list[str] | None = None) -> int:
     except BrokenPipeError:  # the reading process has ended, as in: drocox data | head -1
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141  # the exit status after SIGPIPE
-    except (StoreError, ValueError, TypeError, ModuleNotFoundError) as error:
+    except (StoreError, ValueError, TypeError, ModuleNotFoundError, OSError) as error:
         # a missing package has a name, unlike our own ModuleNotFoundError
         advice = '; run: pip install "drocox[paper]"' if getattr(error, "name", None) else ""
         print(fill(f"drocox: {error}{advice}"), file=sys.stderr)

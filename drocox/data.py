@@ -5,6 +5,7 @@ stay NaN, and imputation and scaling come after the data are split, because befo
 """
 
 import hashlib
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -71,6 +72,10 @@ class SurvivalData:
             default = [f"{a} = {code}" for code in range(int(codes.max()) + 1)]
             groups[a] = codes.astype(int)
             labels[a] = tuple(self.group_labels.get(a, default))
+            if doubled := [one for one in labels[a] if labels[a].count(one) > 1]:
+                raise ValueError(
+                    f"group_labels[{a!r}] names {doubled[0]!r} twice; give each code its own label"
+                )
             if not np.isin(codes, np.arange(len(labels[a]))).all():
                 raise ValueError(
                     f"{title} must hold codes 0, 1, ... below its number of labels; "
@@ -297,6 +302,17 @@ def _check_range(X: pd.DataFrame) -> None:
             )
 
 
+def plain_text(label):
+    """A text without what nobody sees: spaces at its ends, marks of no width, two kinds of é.
+
+    Anything else than a text stays as it is.
+    """
+    if not isinstance(label, str):
+        return label
+    seen = (c for c in unicodedata.normalize("NFC", label) if unicodedata.category(c) != "Cf")
+    return " ".join("".join(seen).split())
+
+
 def _categories(name: str, values, index: pd.Index) -> pd.Categorical:
     """Codes and labels of one sensitive attribute of a user's frame."""
     title = f"groups[{name!r}]"
@@ -305,11 +321,11 @@ def _categories(name: str, values, index: pd.Index) -> pd.Categorical:
         raise ValueError(f"{title} has another index than df; align it with df first")
     values = values if isinstance(values, pd.Series) else np.asarray(values)
     labelled = pd.Categorical(values).remove_unused_categories()  # keeps the user's order
-    stripped = [label.strip() if isinstance(label, str) else label for label in labelled.categories]
-    if stripped != list(labelled.categories):  # "male " is "male"
-        codes = [list(dict.fromkeys(stripped)).index(label) for label in stripped]
+    plain = [plain_text(label) for label in labelled.categories]
+    if plain != list(labelled.categories):  # "male " is "male"
+        codes = [list(dict.fromkeys(plain)).index(label) for label in plain]
         labelled = pd.Categorical.from_codes(
-            np.array(codes)[labelled.codes], categories=list(dict.fromkeys(stripped))
+            np.array(codes)[labelled.codes], categories=list(dict.fromkeys(plain))
         )
     size = len(labelled.categories)
     numeric = is_numeric_dtype(labelled.categories)

@@ -97,8 +97,9 @@ class Audit:
         most striking pair would show on average by chance, on as many patients as this pair has,
         if the model had the same concordance in all groups.
     slices : DataFrame
-        The same for the worst groups that a search found, the worst first, judged on patients who
-        took no part in it and compared with others who have like scores.
+        The same, by the pairs of Harrell's c-index, for the worst groups that a search found, the
+        worst first, judged on patients who took no part in it and compared with others who have
+        like scores.
     notes : tuple of str
         What the reader should know first, such as scores that look reversed.
     horizon : float
@@ -708,11 +709,11 @@ def _audit(
         if not predicted.ranks or predicted.backwards:
             more = {name: one for name, one in more.items() if name != "headroom"}
         predicted = predicted._replace(more=more)
-        groupings, note = groupings_of(data)
+        groupings, of_groups = groupings_of(data)
         groups, others = hidden_groups(groupings, data.event, smallest)
         early = data.event & (data.time <= predicted.patients.until)
         hidden = Hidden(groups, hidden_at_horizon(groupings, early, smallest, groups))
-        notes = [*predicted.notes, note] if note else list(predicted.notes)
+        notes = [*predicted.notes, *of_groups]
         if groups:
             notes.append(HIDDEN_NOTE.format(smallest, ALSO_HIDDEN.format(others) if others else ""))
         if hidden.at_horizon > groups:

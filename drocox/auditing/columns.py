@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 CUT = re.compile(r"(?P<column>.+?) *(?P<sign>>=|<=|>|<) *(?P<number>.*)")
 NUMBER = re.compile(r"-?\d+(\.\d*)?")
-BINS = re.compile(r"(?P<column>.+?) *: *(?P<edges>-?[\d.]+(,-?[\d.]+)*)")
+BINS = re.compile(rf"(?P<column>.+?) *: *(?P<edges>{NUMBER.pattern}(,{NUMBER.pattern})*)")
 THOUSANDS = re.compile(r"-?\d{1,3}([, ]\d{3})+(\.\d+)?")
 UNIT = re.compile(r"(?P<number>-?\d+(\.\d+)?) *[A-Za-z%].*")
 DATE = re.compile(r"\d{4}-\d\d?-\d\d?|\d\d?[./]\d\d?[./]\d{2,4}")  # how a date begins

@@ -12,7 +12,6 @@ import gzip
 import importlib.util
 import io
 import lzma
-import os
 import re
 import warnings
 import zipfile
@@ -40,7 +39,7 @@ FORMATS = {
     ".xls": Format("read_excel", "xlrd"),
     ".parquet": Format("read_parquet", "pyarrow"),
 }
-OTHERS = (".dta", ".feather", ".ods", ".rds", ".sas7bdat", ".sav", ".xpt")
+OTHERS = (".dta", ".feather", ".ods", ".rds", ".sas7bdat", ".sav", ".xpt", ".tar", ".zst")
 READERS_COMPLAIN = (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile, lzma.LZMAError)
 NAMELESS = re.compile(r"(Unnamed: \d+)?")  # what pandas calls a column of a sheet without a name
 
@@ -72,14 +71,19 @@ def check_target(target: Path, source: Path) -> None:
 
     The file with the patients stays as it is, by whatever name it is called.
     """
-    if target.is_dir() or not os.access(target.parent, os.W_OK):
-        raise ValueError(f"cannot write {target}; name a file in a folder that exists")
-    if not target.exists():
-        return
-    if source.exists() and target.samefile(source):  # links and other spellings of the name too
-        raise ValueError(f"{target} is the file with the patients; name another one to write")
-    if target.suffix.lower() not in (".html", ".htm"):
-        raise ValueError(f"{target} exists and is no page; name another file to write, as p.html")
+    try:
+        there = target.exists()
+        if there and source.exists() and target.samefile(source):  # also by links and other names
+            raise ValueError(f"{target} is the file with the patients; name another one to write")
+        if target.is_file() and target.suffix.lower() not in (".html", ".htm"):
+            raise ValueError(
+                f"{target} exists and is no page; name another file to write, as p.html"
+            )
+        target.open("a").close()
+        if not there:
+            target.unlink()
+    except OSError as error:
+        raise ValueError(f"cannot write {target}; name a file in a folder that exists") from error
 
 
 def read_table(path: Path) -> "pd.DataFrame":
@@ -90,7 +94,7 @@ def read_table(path: Path) -> "pd.DataFrame":
     """
     other = FORMATS.get(path.suffix.lower())
     try:
-        return _stripped(_read_other(path, other) if other else _read_text(path))
+        return _plain(_read_other(path, other) if other else _read_text(path))
     except UnicodeDecodeError as error:
         raise ValueError(
             f"cannot read {path}: it is no UTF-8 text; save it as CSV UTF-8"
@@ -107,10 +111,12 @@ def _refuse_doubled(names: list[str]) -> None:
         raise ValueError(f"it names {doubled[0]!r} twice; rename one of the columns")
 
 
-def _stripped(df: "pd.DataFrame") -> "pd.DataFrame":
-    """Texts without spaces at their ends, so that "male " is "male"; blank ones are missing."""
+def _plain(df: "pd.DataFrame") -> "pd.DataFrame":
+    """Texts without what nobody sees, so that "male " is "male"; blank ones are missing."""
+    from drocox.data import plain_text
+
     for name in df.select_dtypes(["object", "string"]):
-        texts = df[name].map(lambda cell: cell.strip() if isinstance(cell, str) else cell)
+        texts = df[name].map(plain_text)
         df[name] = texts.where(texts != "")
     return df
 
@@ -153,7 +159,15 @@ def _read_text(path: Path) -> "pd.DataFrame":
     df = df.iloc[:, wanted]
     df.columns = [names[k] for k in wanted]
     df.index = pd.Index(_lines(path, separator, len(df)), name="line")
-    return df if separator == "," else _with_decimal_points(df)
+    if separator == ",":
+        return df
+    if floats := [names.index(name) for name in df.select_dtypes("float")]:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", pd.errors.ParserWarning)
+            texts = pd.read_csv(path, **(layout | {"dtype": str, "usecols": floats}))
+        texts.columns = [names[k] for k in sorted(floats)]
+        _refuse_thousands(texts.set_axis(df.index))
+    return _with_decimal_points(df)
 
 
 def _lines(path: Path, separator: str, n: int) -> Sequence[int]:
@@ -205,6 +219,20 @@ def _refuse_long_rows(path: Path, separator: str, size: int) -> None:
                     f"line {reader.line_num} has {len(row)} fields, and the first line {size} "
                     "names; name every column, and put text that holds a separator in quotes"
                 )
+
+
+def _refuse_thousands(df: "pd.DataFrame") -> None:
+    """Refuse numbers such as 1.234 beside 999: a point of thousands, or a decimal point?"""
+    for name in df:
+        known = df[name].dropna().str.strip()
+        pointed = known[known.str.contains(".", regex=False)]
+        if len(pointed) and known.str.fullmatch(r"-?[1-9]\d{0,2}(\.\d{3})*|0").all():
+            first = pointed.iloc[0]
+            raise ValueError(
+                f"{name!r} holds {first} in line {pointed.index[0]}, which may be "
+                f"{first.replace('.', '')}; leave out points of thousands, and write a fraction "
+                "with a comma or with another digit"
+            )
 
 
 def _with_decimal_points(df: "pd.DataFrame") -> "pd.DataFrame":

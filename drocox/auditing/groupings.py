@@ -9,6 +9,7 @@ from drocox.heldout import HeldOut
 
 MOST_CELLS = 64  # intersections of groups that are judged
 EVERYBODY = "everybody"
+NO_LABELS = ("", "-", "?", "<na>", "n/a", "na", "nan", "none", "null")  # in small letters
 
 
 class Group(NamedTuple):
@@ -36,26 +37,55 @@ class Grouping(NamedTuple):
         return groups
 
 
-def groupings_of(data: SurvivalData) -> tuple[list[Grouping], str]:
-    """Everybody, the groups of each attribute, and the intersections of all attributes.
+def groupings_of(data: SurvivalData) -> tuple[list[Grouping], list[str]]:
+    """Everybody, the groups of each attribute, the intersections of all attributes, and notes.
 
     Intersections are left out where there are too many, and a note says so.
     """
     out = [Grouping("", [EVERYBODY], np.zeros(len(data), int), False)]
+    notes: list[str] = []
     for name, codes in data.groups.items():
         present, where = np.unique(codes, return_inverse=True)
         labels = [data.group_labels[name][code] for code in present]
+        if EVERYBODY in labels:
+            raise ValueError(
+                f"group_labels[{name!r}] holds {EVERYBODY!r}, the name of all patients; choose "
+                "another label"
+            )
+        notes += _doubtful(name, labels)
         out.append(Grouping(name, labels, where, True))
     if len(data.groups) < 2:
-        return out, ""
+        return out, notes
     matrix = np.column_stack(list(data.groups.values()))
     cells, where = np.unique(matrix, axis=0, return_inverse=True)
     if len(cells) > MOST_CELLS:
         words = f"The {len(cells)} intersections of {len(data.groups)} attributes are not judged"
-        return out, f"{words}; judge fewer attributes together."
+        return out, [*notes, f"{words}; judge fewer attributes together."]
     labels = []
     for cell in cells:
         named = [data.group_labels[a][c] for a, c in zip(data.groups, cell, strict=True)]
         labels.append(", ".join(named))
+    if doubled := [label for label in labels if labels.count(label) > 1]:
+        raise ValueError(
+            f"group_labels: two intersections would be called {doubled[0]!r}; leave commas out of "
+            "the labels"
+        )
     out.append(Grouping(" × ".join(data.groups), labels, where.ravel(), False))
-    return out, ""
+    return out, notes
+
+
+def _doubtful(attribute: str, labels: list[str]) -> list[str]:
+    """Notes on labels that may be one group, or none."""
+    notes = []
+    alike: dict[str, list[str]] = {}
+    for label in labels:
+        alike.setdefault(label.casefold(), []).append(label)
+        if label.removeprefix(f"{attribute} = ").strip().casefold() in NO_LABELS:
+            notes.append(f"{label!r} looks like a missing label; it is judged as a group.")
+    for same in alike.values():
+        if len(same) > 1:
+            notes.append(
+                f"{' and '.join(same)} differ in capital letters only; they are judged as "
+                f"{len(same)} groups."
+            )
+    return notes

@@ -37,6 +37,7 @@ from drocox.heldout.ties import tied_events
 BEYOND = 1e3  # by how much risks of 0 and 1 rank outside all others, whose log-hazards are smaller
 RISING = 1e-6  # that a survival curve may do by rounding
 FAR = 10  # times as steep or as flat as log-hazards: another scale, or far too extreme
+REPEATED = 0.5  # share of the rows that are copies of others, from which on a note says so
 MANY_TIES = 0.05  # share of the pairs in which an event and another patient have the same time
 
 
@@ -173,6 +174,7 @@ def predictions(
         patients = _with_baseline(patients, parts)
     if ranks:
         notes += _coarse_times(patients)
+    notes += _repeated_rows(data, rank_by)
     of_survival = survival is not None
     return Predictions(patients, ranks, scaled, bool(backwards), tuple(notes), of_survival)
 
@@ -186,6 +188,20 @@ def _exact_risks(log_hazards: np.ndarray, smallest: int) -> list[str]:
     return [
         f"{count} of {len(exact)} predicted risks are exactly 0 or 1, as rounded ones can be. The "
         "slope is that of the other patients, and mean risk is unknown."
+    ]
+
+
+def _repeated_rows(data: SurvivalData, scores: np.ndarray) -> list[str]:
+    """A note where at least half of the rows are copies of others, in all that is known of them."""
+    rows = pd.DataFrame({"time": data.time, "event": data.event, "scores": scores})
+    if rows.duplicated().mean() < REPEATED:
+        return []
+    known = np.column_stack([rows, data.X, data.group_matrix])
+    if pd.DataFrame(known).duplicated().mean() < REPEATED:
+        return []
+    return [
+        "At least half of the rows are copies of others. If these are the same patients, intervals "
+        "are too narrow: leave the copies out."
     ]
 
 

@@ -60,6 +60,7 @@ def answer(capsys, *arguments, status=2):
         ({}, ["--groups", "sex,race"], "--groups: no column 'race'; the columns are: days"),
         ({}, ["--groups", "years>65"], "--groups: no column 'years'"),
         ({}, ["--groups", "age>old"], "'age>old' needs a number after >, as in age>65"),
+        ({}, ["--groups", "age:50,50.5.5"], "--groups: no column '50.5.5'; the columns are: days"),
         ({}, ["--groups", "age>=old"], "'age>=old' needs a number after >=, as in age>65"),
         ({}, ["--groups", "age"], "distinct values; cut a measurement, as in --groups 'age>65'"),
         ({}, ["--groups", "age"], "write numbers that are labels as text, such as 'no 12'"),
@@ -75,6 +76,7 @@ def answer(capsys, *arguments, status=2):
         ({}, ["--out", "p.csv"], "p.csv is the file with the patients; name another one to write"),
         ({}, ["--out", "nowhere/page.html"], "cannot write nowhere/page.html; name a file in a fo"),
         ({}, ["--out", "."], "cannot write .; name a file"),
+        ({}, ["--out", "p.csv/page.html"], "cannot write p.csv/page.html; name a file in a folder"),
         ({"days": ["x"]}, [], "--time: 'days' holds 'x' in line 2, which is no number; correct it"),
         (
             {"days": [1, "123 days"]},
@@ -179,13 +181,15 @@ def test_damaged_files_are_refused_with_the_line(capsys, content, expected):
     assert expected in answer(capsys, "p.csv", *ARGUMENTS)
 
 
-@pytest.mark.parametrize("suffix", ["xlsx", "dta", "SAV", "sas7bdat"])
+@pytest.mark.parametrize("suffix", ["xlsx", "dta", "SAV", "sas7bdat", "csv.zst"])
 def test_files_of_unsupported_programs_are_refused_with_a_remedy(capsys, suffix):
     name = f"p.{suffix}"
     Path(name).write_bytes(b"PK\x03\x04\xff")
     said = answer(capsys, name, *ARGUMENTS)
     assert f"cannot read {name}: " in said and "; save it as CSV" in said
-    assert (f"{suffix.lower()} files are not supported" in said) == (suffix != "xlsx")
+    assert (f"{suffix.lower()} files are not supp" in said.replace(" .", " csv.")) == (
+        suffix != "xlsx"
+    )
 
 
 @pytest.mark.parametrize(("suffix", "package"), [("parquet", "pyarrow"), ("XLS", "xlrd")])
@@ -267,6 +271,17 @@ def test_the_patients_are_never_overwritten(capsys):
     assert Path("p.csv").read_bytes() == before and Path("notes.txt").read_text() == "precious"
     for _ in range(2):  # a page may be written again
         assert "wrote new.html" in answer(capsys, "p.csv", *arguments, "new.html", status=0)
+
+
+def test_a_page_that_cannot_be_written_in_the_end_is_said_in_a_line(capsys, monkeypatch):
+    frame().to_csv("p.csv", index=False)
+
+    def full(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", full)
+    said = answer(capsys, "p.csv", *ARGUMENTS, "--score", "risk")
+    assert "drocox: [Errno 28] No space left on device" in said
 
 
 def test_scores_need_no_other_column(capsys):

@@ -1,5 +1,6 @@
 """Columns of somebody's file: labels with spaces, edges of cuts, columns that are not features."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -7,7 +8,10 @@ import pandas as pd
 import pytest
 from cohort import simulated
 
+import drocox
 from drocox import cli
+from drocox.auditing import files
+from drocox.auditing.groupings import groupings_of
 
 
 @pytest.fixture
@@ -106,3 +110,90 @@ def test_few_gaps_of_one_column_cannot_be_told_from_those_of_others(said):
     options = ["--groups", "sex", "--score", "risk", "--missing", "drop", "--smallest", "10"]
     text = said(df, *options)
     assert "left out: those without days or risk" in text and "20 without" not in text
+
+
+def test_labels_that_look_the_same_are_one_group(said):
+    sex = np.tile(["féminin", "fe\u0301minin", "f\u200béminin", "masculin", "masculin\ufeff"], 80)
+    text = said(frame(sex=sex), "--groups", "sex", "--score", "risk")
+    assert "sex = féminin 240 " in text and "sex = masculin 160 " in text
+    data = drocox.SurvivalData.from_arrays(np.arange(400), np.ones(400), groups={"sex": sex})
+    assert data.group_labels["sex"] == ("sex = féminin", "sex = masculin")
+    assert np.bincount(data.groups["sex"]).tolist() == [240, 160]
+
+
+def test_labels_that_differ_in_capitals_only_are_noted(said):
+    sex = np.tile(["FEMALE", "female", "male", "male"], 100)
+    text = said(frame(sex=sex), "--groups", "sex", "--score", "risk")
+    assert "sex = FEMALE and sex = female differ in capital letters only; they are judged" in text
+    assert "sex = female 100 " in text
+
+
+@pytest.mark.parametrize("label", ["nan", "None", "", "NaN"])
+def test_labels_that_look_like_none_are_noted(label):
+    data, scores = simulated(n=200)
+    groups = {"sex": np.tile(["m", label], 100)}
+    given = drocox.SurvivalData.from_arrays(data.time, data.event, groups=groups)
+    found = drocox.audit(given, scores)
+    assert f"'sex = {label}' looks like a missing label; it is judged as a group." in found.sentence
+    assert found.table.set_index("group").loc[f"sex = {label}", "patients"] == 100
+    plain = drocox.SurvivalData.from_arrays(data.time, data.event, groups={"sex": [*"mf"] * 100})
+    assert "looks like" not in drocox.audit(plain, scores).sentence
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        ({"sex": ("x", "x")}, r"group_labels\['sex'\] names 'x' twice; give each code its own"),
+        ({"sex": ("everybody", "x")}, "holds 'everybody', the name of all patients; choose anoth"),
+        (
+            {"sex": ("x, y", "x"), "site": ("z", "y, z")},
+            "two intersections would be called 'x, y, z'; leave commas out",
+        ),
+    ],
+    ids=["equal labels", "everybody", "commas"],
+)
+def test_labels_that_would_lose_a_group_are_refused(labels, message):
+    data, scores = simulated(n=200)
+    codes = {"sex": np.arange(200) % 2, "site": np.arange(200) // 2 % 2}
+    groups = {name: codes[name] for name in labels}
+    with pytest.raises(ValueError, match=message):
+        drocox.audit(replace(data, groups=groups, group_labels=labels), scores)
+
+
+@pytest.mark.parametrize("cells", [64, 65])
+def test_sixty_four_intersections_are_judged_and_no_more(cells):
+    a, b = np.unravel_index(np.arange(cells), (8, 9))
+    X = pd.DataFrame({"x": np.zeros(cells)})
+    groups = {"a": a, "b": b}
+    data = drocox.SurvivalData("d", X, np.ones(cells), np.full(cells, True), groups)
+    groupings, notes = groupings_of(data)
+    assert (groupings[-1].attribute == "a × b") == (cells == 64)
+    assert any("65 intersections" in note for note in notes) == (cells == 65)
+
+
+@pytest.mark.parametrize("ending", ["", ";"])
+def test_points_of_thousands_are_not_taken_for_decimal_points(tmp_path, monkeypatch, ending):
+    monkeypatch.chdir(tmp_path)
+
+    def read(*costs):
+        rows = [f"{k};1;f;{cost}{ending}" for k, cost in enumerate(costs, 1)]
+        Path("p.csv").write_text("\n".join(["days;died;sex;cost", *rows]))
+        return files.read_table(Path("p.csv"))["cost"].tolist()
+
+    for costs in (("1.234", "999"), ("0", "12.000", ""), ("-1.234", "1.000")):
+        with pytest.raises(ValueError, match=r"'cost' holds .* in line \d, which may be \d*"):
+            read(*costs)
+    assert read("1.234", "0.5") == [1.234, 0.5]
+    assert read("1.2340", "999") == [1.234, 999]
+    assert read("1,234", "999") == [1.234, 999]
+    assert read("0.123", "0.456") == [0.123, 0.456]
+
+
+def test_rows_that_occur_twice_are_noted(said):
+    df = frame(n=200, sex=np.tile(["f", "m"], 100))
+    options = ["--groups", "sex", "--score", "risk"]
+    words = "At least half of the rows are copies of others."
+    assert words not in said(df, *options)
+    assert words in said(pd.concat([df, df]), *options)
+    other = df.assign(dose=1.0)
+    assert words not in said(pd.concat([df.assign(dose=0.0), other]), *options)

@@ -280,3 +280,10 @@ def test_notes_tell_no_small_number_of_patients():
         "10 of 600 predicted"
         in drocox.audit(data, survival=1 - enough, times=1.0, smallest=10).sentence
     )
+
+
+def test_everybody_is_shown_however_few_they_are():
+    data, scores = sites([5, 3], [40, 60])
+    table = drocox.audit(data, scores, smallest=10).table
+    assert table["patients"].notna().tolist() == [True, False, False]
+    assert table["risk_observed"].isna().all()
