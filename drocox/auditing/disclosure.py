@@ -22,8 +22,10 @@ from drocox.auditing.groupings import Grouping
 
 ROUNDING = 1e-6  # of the solutions of linear programs
 # methods of HeldOut that tell of the events up to the horizon
-AT_HORIZON = ("risk_observed", "risk_predicted", "risk_ratio", "auc", "brier", "auc_promised")
-AT_HORIZON += ("auc_minus_promised", "sensitivity", "specificity", "ppv", "net_benefit")
+AT_HORIZON = {
+    *("risk_observed", "risk_predicted", "risk_ratio", "auc", "auc_promised", "auc_minus_promised"),
+    *("brier", "sensitivity", "specificity", "ppv", "net_benefit"),
+}
 
 
 class Hidden(NamedTuple):
