@@ -58,14 +58,11 @@ def count_text(count: int, smallest: int) -> str:
 
 
 def hidden_groups(
-    groupings: list[Grouping],
-    event: np.ndarray,
-    smallest: int,
-    hidden: frozenset[tuple[str, str]] = frozenset(),
+    groupings: list[Grouping], event: np.ndarray, smallest: int
 ) -> tuple[frozenset[tuple[str, str]], int]:
     """The groups that are not shown, and how many of them are not small themselves.
 
-    Groups that are ``hidden`` for another reason stay so; everybody is always shown.
+    Everybody is always shown.
     """
     if not smallest:
         return frozenset(), 0
@@ -81,20 +78,19 @@ def hidden_groups(
     kinds = [np.bincount(cell, event), np.bincount(cell, ~event)]
     patients = rows @ sum(kinds)
     whole = rows.sum(axis=1) == rows.shape[1]  # everybody
-    closed = small_counts(patients, rows @ kinds[0], smallest) & ~whole
-    closed |= [name in hidden for name in names]
+    small = small_counts(patients, rows @ kinds[0], smallest) & ~whole
 
-    shown = ~closed
+    shown = ~small
     while (bound := _binding_sums(rows, shown, kinds, smallest)) is not None:
         bound = bound[~whole[bound]]
         if not len(bound):  # everybody is small
             break
         shown[bound[np.argmin(patients[bound])]] = False
     for k in np.argsort(-patients, kind="stable"):
-        if not shown[k] and not closed[k]:
+        if not shown[k] and not small[k]:
             shown[k] = True
             shown[k] = _binding_sums(rows, shown, kinds, smallest) is None
-    others = int((~shown & ~closed).sum())
+    others = int((~shown & ~small).sum())
     return frozenset(names[k] for k in np.flatnonzero(~shown)), others
 
 
@@ -107,7 +103,7 @@ def hidden_at_horizon(
     """
     if small_counts(len(early), early.sum(), smallest):
         return frozenset((one.attribute, label) for one in groupings for label in one.labels)
-    return hidden_groups(groupings, early, smallest, hidden)[0]
+    return hidden | hidden_groups(groupings, early, smallest)[0]
 
 
 def _binding_sums(

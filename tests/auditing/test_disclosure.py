@@ -33,25 +33,27 @@ def crossed(events, others, empty=()):
     return drocox.SurvivalData("d", X, time, np.concatenate(dead), groups)
 
 
+def largest(sums, counts, cell):
+    """The largest count of a cell that agrees with the sums."""
+    return -linprog(-np.eye(len(counts))[cell], A_eq=sums, b_eq=sums @ counts).fun
+
+
 def worked_out(sums, counts):
     """All sets of cells, as rows of zeros and ones, whose count follows from sums that are shown.
 
     Counts are not negative. So a cell may follow to be empty, by a linear program; then a count
     follows if it is a linear combination of the sums and of such cells.
     """
-    size = len(counts)
-    known = [*sums]
-    for cell in np.eye(size):
-        most = -linprog(-cell, A_eq=sums, b_eq=sums @ counts).fun
-        known += [cell] if most < 1e-7 else []
-    _, length, axes = np.linalg.svd(np.array(known), full_matrices=False)
+    empty = [cell for cell in np.flatnonzero(counts == 0) if largest(sums, counts, cell) < 1e-7]
+    known = np.vstack([sums, np.eye(len(counts))[empty]])
+    _, length, axes = np.linalg.svd(known, full_matrices=False)
     axes = axes[length > 1e-8]
-    unions = np.array(list(product((0.0, 1.0), repeat=size)))[1:]
+    unions = np.array(list(product((0.0, 1.0), repeat=len(counts))))[1:]
     return unions[np.abs(unions - unions @ axes.T @ axes).max(axis=1) < 1e-8]
 
 
-def leaks(groupings, event, hidden, smallest):
-    """Small counts that follow from those of the groups that are not hidden."""
+def shown_sums(groupings, event, hidden):
+    """The cells of each group that is not hidden, as zeros and ones, and both counts of cells."""
     codes = np.column_stack([grouping.codes for grouping in groupings if grouping.compared])
     cell = np.unique(codes, axis=0, return_inverse=True)[1].ravel()
     sums = []
@@ -60,18 +62,34 @@ def leaks(groupings, event, hidden, smallest):
             if (grouping.attribute, label) not in hidden:
                 inside = np.bincount(cell[grouping.codes == code], minlength=cell.max() + 1)
                 sums.append(inside > 0)
+    return np.array(sums, float), (np.bincount(cell, event), np.bincount(cell, ~event))
+
+
+def leaks(groupings, event, hidden, smallest):
+    """Small counts that follow from those of the groups that are not hidden."""
+    sums, kinds = shown_sums(groupings, event, hidden)
     found = []
-    for counts in (np.bincount(cell, event), np.bincount(cell, ~event)):
-        known = worked_out(np.array(sums, float), counts) @ counts
+    for counts in kinds:
+        known = worked_out(sums, counts) @ counts
         found += list(known[known < smallest])
     return found
+
+
+def needed(groupings, event, hidden, one, smallest):
+    """Whether a cell would be known to be small if this group were not hidden."""
+    sums, kinds = shown_sums(groupings, event, hidden - {one})
+    for counts in kinds:
+        few = np.flatnonzero(counts < smallest)
+        if any(largest(sums, counts, cell) < smallest - 1e-6 for cell in few):
+            return True
+    return False
 
 
 @pytest.mark.parametrize("shape", [(4,), (2, 2), (3, 2), (3, 3), (2, 2, 2), (3, 2, 2)])
 def test_no_small_count_can_be_worked_out(shape):
     """By a linear program over all that is shown, also where some cells are empty."""
     hidden_in_all = 0
-    for seed in range(15):
+    for seed in range(12):
         rng = np.random.default_rng(seed)
         events, others = rng.negative_binomial(1, 1 / rng.choice([5, 15, 30], 2)[:, None], (2, 12))
         size = np.prod(shape)
@@ -83,6 +101,8 @@ def test_no_small_count_can_be_worked_out(shape):
         hidden, _ = hidden_groups(groupings, data.event, 6)
         assert not leaks(groupings, data.event, hidden, 6)
         hidden_in_all += len(hidden) > 0
+        if seed < 5:
+            assert all(needed(groupings, data.event, hidden, one, 6) for one in hidden)
     assert hidden_in_all > 5
 
 
@@ -119,14 +139,14 @@ def risks_by_site(early, late, without):
     )
     X = pd.DataFrame({"x": np.zeros(len(site))})
     data = drocox.SurvivalData("d", X, np.array(time), died, {"site": site})
-    survival = np.linspace(0.1, 0.9, len(site))
+    survival = np.random.default_rng(0).uniform(0.1, 0.9, len(site))
     found = drocox.audit(data, survival=survival, times=30, smallest=10)
     return found, found.table.set_index("group")
 
 
 def test_risks_do_not_tell_few_events_up_to_the_horizon():
     """Patients times observed risk is the number of these events, also of the sites left out."""
-    found, table = risks_by_site([40, 30, 20, 2], [20, 20, 20, 40], [60, 60, 60, 78])
+    found, table = risks_by_site([400, 300, 200, 2], [20, 20, 20, 40], [600, 600, 600, 780])
     assert table["patients"].notna().all() and table["events"].notna().all()
     of_horizon = ["risk_observed", "risk_predicted", "calibration", "auc", "brier"]
     shown = table[of_horizon].notna().all(axis=1)
@@ -136,7 +156,7 @@ def test_risks_do_not_tell_few_events_up_to_the_horizon():
     measured = found.differences[found.differences["measure"].isin(of_horizon)]
     assert set(measured["group"]) | set(measured["versus"]) == {"site = 0", "site = 1"}
     assert set(found.compare(found).query("measure == 'brier'")["group"]) == set(table.index[shown])
-    assert not {"site = 2", "site = 3"} & set(found.calibration_curves()["group"])
+    assert set(found.calibration_curves()["group"]) == {"site = 0", "site = 1"}
     assert "with fewer than 10 events up to time 30" in found.sentence
     open_ = risks_by_site([40, 30, 20, 10], [20, 20, 20, 40], [60, 60, 60, 78])[1]
     assert open_["risk_observed"].notna().all()
