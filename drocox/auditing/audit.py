@@ -50,7 +50,7 @@ from drocox.auditing.predictions import (
 from drocox.auditing.slices import find_slices
 from drocox.data import SurvivalData
 from drocox.heldout import DIFFERENCE_COLUMNS, FEWEST_EVENTS, Estimate, compare, difference
-from drocox.terminal import LABEL_WIDTH, short_labels
+from drocox.terminal import short_labels
 
 FEW_EVENTS = 30  # below which a group's intervals are rough
 MODEL_WIDTH = 14  # of a model's name in a table of text
@@ -151,15 +151,14 @@ class Audit:
         lines = [textwrap.fill(line, 80) for line in self.sentence.splitlines()]
         second = "calibration" if self.table["calibration"].notna().any() else "slope"
         heads = {"c_index": "c-index", "calibration": "o/e", "slope": "slope"}
-        promised = self.table["c_promised"].notna().any()
-        parts = [self._counts(LABEL_WIDTH - len("promised ") * int(promised))]
+        table = self._counts()
         for name in ("c_index", second):
-            values = self.table[[name, f"{name}_low", f"{name}_high"]].set_axis(parts[0].index)
-            parts.append(values.set_axis([heads[name], "low", "high"], axis=1))
-        if promised:
-            of_groups = self.table[["c_promised"]].set_axis(parts[0].index)
-            parts.insert(2, of_groups.set_axis(["promised"], axis=1))
-        table = pd.concat(parts, axis=1)
+            for end, head in (("", heads[name]), ("_low", "low"), ("_high", "high")):
+                values = self.table[name + end].to_numpy()
+                table.insert(table.shape[1], head, values, allow_duplicates=True)
+        if self.table["c_promised"].notna().any():  # instead of the second interval
+            table = table.iloc[:, :-2]
+            table.insert(table.shape[1] - 1, "promised", self.table["c_promised"].to_numpy())
 
         def short(value: float) -> str:
             return number_text(value, 2 if abs(value) < 10 else 1)
@@ -168,13 +167,13 @@ class Audit:
         cautions = [textwrap.fill(line, 80) for line in self.cautions]
         return "\n".join([*lines, "", text, *cautions])
 
-    def _counts(self, width: int = LABEL_WIDTH) -> pd.DataFrame:
+    def _counts(self) -> pd.DataFrame:
         """Patients and events of each group, by its short name, as a terminal shows them."""
         names = []
         for grouping in self._groupings:
             crossed = grouping.attribute and not grouping.compared
             names += _values_only(grouping, self._groupings) if crossed else grouping.labels
-        table = pd.DataFrame(index=short_labels(names, width))
+        table = pd.DataFrame(index=short_labels(names))
         for head in ("patients", "events"):
             table[head] = [f"{n:.0f}" if n == n else "hidden" for n in self.table[head]]
         return table

@@ -1,0 +1,155 @@
+"""Promise and headroom in words, on the page and in the figure."""
+
+from dataclasses import replace
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+from bs4 import BeautifulSoup
+from cohort import simulated
+
+import drocox
+from drocox.auditing.findings import NO_HEADROOM, UNTOLD, sentences
+from drocox.auditing.page import page
+
+
+@pytest.fixture(scope="module")
+def wrong():
+    """A model that is wrong for one of two groups."""
+    data, scores = simulated(0, n=1500, minority=0.2, effects=(-0.4, 0.2, 0.9))
+    return drocox.audit(data, scores, train=(data, scores))
+
+
+@pytest.fixture(scope="module")
+def perfect():
+    """Log-hazards of two groups, in one of which patients are alike."""
+    rng = np.random.default_rng(0)
+    group = rng.integers(0, 2, 2000)
+    truth = rng.normal(0, np.where(group == 1, 0.3, 1.2))
+    death, leaves = rng.exponential(np.exp(-truth)), rng.exponential(2, 2000)
+    groups = {"group": group}
+    return drocox.SurvivalData.from_arrays(
+        np.minimum(death, leaves), death <= leaves, groups=groups
+    ), truth
+
+
+def test_a_perfect_model_with_a_gap_is_as_promised(perfect):
+    data, truth = perfect
+    found = drocox.audit(data, truth, expected=data.time * np.exp(truth))
+    rows = found.differences.set_index("measure")
+    assert rows.loc["c_index", "high"] < -10
+    start = "By group, every group is ranked as promised, within noise, and calibration does not"
+    assert found.sentence.startswith(start)
+    table = found.table.set_index("group")
+    for label in ("group = 0", "group = 1"):
+        c_index, promised = table.loc[label, ["c_index", "c_promised"]]
+        assert f"{c_index:.2f} for {label} (promised {promised:.2f})" in found.sentence
+    assert found.sentence.splitlines()[-1] == UNTOLD and UNTOLD in page({"": found})
+    soup = BeautifulSoup(page({"": found}), "html.parser")
+    assert not soup.select("table .bad") and len(soup.select("table .seen")) == 1
+
+
+def test_survival_probabilities_promise_an_auc(perfect):
+    """Of survival curves hazards need not be proportional."""
+    data, truth = perfect
+    times = np.array([0.5, 1.0, 2.0])
+    curves = np.exp(-np.exp(truth)[:, None] * times)
+    for given in ({"survival": curves, "times": times}, {"survival": curves[:, 1], "times": 1.0}):
+        found = drocox.audit(data, **given)
+        assert found.table["c_promised"].isna().all()
+        assert (found.table["auc"] - found.table["auc_promised"]).abs().max() < 0.03
+        assert found.sentence.startswith("By group, every group is ranked as promised")
+        assert "nan" not in found.sentence
+        heads = BeautifulSoup(page({"": found}), "html.parser").select_one("table.groups thead")
+        assert "Promised AUC" in heads.get_text() and "Promised c-index" not in heads.get_text()
+    backwards = np.where(np.arange(2000) % 2, -truth, truth)
+    risk = 1 - np.exp(-np.exp(np.where(data.groups["group"] == 0, truth, backwards)))
+    found = drocox.audit(data, survival=1 - risk, times=1.0)
+    assert "group = 1 is ranked below its promise" in found.sentence
+    assert "For group = 1 the AUC is 0." in found.sentence
+
+
+def test_scores_on_another_scale_promise_nothing(perfect):
+    data, truth = perfect
+    points = np.round(10 * (truth - truth.min()))
+    found = drocox.audit(data, points)
+    assert found.table["c_promised"].isna().all() and "Whole numbers" in found.sentence
+    assert "By group, the c-index differs beyond noise. The c-index is 0." in found.sentence
+
+
+def test_headroom_is_told_where_another_model_ranks_better(wrong):
+    row = wrong.differences.set_index(["measure", "group"]).loc[("headroom", "group = 1")]
+    said = f"A model of its own ranks group = 1 better, by {row['difference']:.1f} points"
+    assert said in wrong.sentence and NO_HEADROOM not in wrong.sentence
+    data, scores = simulated(1, n=500, effects=(0.8, 0.5, 0))
+    assert NO_HEADROOM in drocox.audit(data, scores).sentence.splitlines()
+    many = replace(data, groups={"site": np.arange(500) % 7}, group_labels={})
+    said = drocox.audit(many, scores).sentence
+    assert NO_HEADROOM not in said and UNTOLD not in said
+
+
+def test_only_faults_are_in_colour(wrong):
+    """Below its promise, or headroom; not a low c-index, nor more than was promised."""
+    soup = BeautifulSoup(page({"": wrong}), "html.parser")
+    table = soup.find("caption", string=lambda text: text.startswith("Is each group")).parent
+    classes = {}
+    for row in table.select("tbody tr, tr"):
+        cells = row.select("td")
+        if cells:
+            marks = [cell.b["class"][0] if cell.b else "" for cell in cells[1:]]
+            classes[cells[0].get_text()] = marks
+    assert classes["group = 1"] == ["bad", "bad"] and classes["group = 0"][0] == "seen"
+    assert classes["sex = 0"] == ["", ""]
+    pairs = soup.find("caption", string=lambda text: text.startswith("Differences")).parent
+    cells = pairs.select("tr")[1].select("td")
+    assert cells[1].b["class"] == ["seen"] and cells[-1].b["class"] == ["bad"]
+
+
+def test_the_promised_c_index_is_drawn_and_printed(wrong):
+    figure = wrong.plot()
+    ticks = [line for line in figure.axes[0].lines if line.get_marker() == "|"]
+    np.testing.assert_allclose(ticks[0].get_xdata(), wrong.table["c_promised"])
+    assert not [line for line in figure.axes[1].lines if line.get_marker() == "|"]
+    plt.close(figure)
+    words = BeautifulSoup(page({"": wrong}), "html.parser").select_one("figure div")["aria-label"]
+    row = wrong.table.iloc[2]
+    text = f"group = 1 {row['c_index']:.2f}, promised {row['c_promised']:.2f};"
+    assert text in words
+    line = next(line for line in str(wrong).splitlines() if line.startswith("group = 1"))
+    assert line.split()[-2] == f"{row['c_promised']:.2f}"
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "words"),
+    [
+        ([-3, -3, -3], [-1, -1, -1], "3 of 3 groups are ranked below their promise"),
+        ([-3, -3, -1], [-1, -1, 1], "a and b are ranked below their promise."),
+        (
+            [-3, 1, -1],
+            [-1, 3, 1],
+            "a is ranked below its promise, b is ranked better than promised",
+        ),
+        ([1, 1, -1], [3, 3, 1], "a and b are ranked better than promised."),
+        ([-1, -1, -1], [1, 1, 1], "every group is ranked as promised, within noise."),
+    ],
+)
+def test_words_for_promises(low, high, words):
+    table = pd.DataFrame({"attribute": ["", *["x"] * 3], "group": ["everybody", *"abc"]})
+    table = table.assign(c_index=0.7, c_promised=0.72, calibration=1.0)
+    table[["calibration_low", "calibration_high", "slope_low", "slope_high"]] = np.nan
+    rows = pd.DataFrame({"attribute": "x", "group": list("abc"), "versus": "promised"})
+    rows = rows.assign(measure="c_minus_promised", low=low, high=high)
+    middle = (np.array(low) + np.array(high)) / 2
+    rows = rows.assign(difference=middle, beyond_noise=middle != 0)
+    pair = {"attribute": "x", "group": "a", "versus": "b", "measure": "c_index", "low": -1.0}
+    pair |= {"difference": 0.0, "high": 1.0, "beyond_noise": False}
+    rows = pd.concat([rows, pd.DataFrame([pair])])
+    said = sentences(table, rows, pd.DataFrame(columns=["high"]), ())[0]
+    assert said.startswith(f"By x, {words}")
+    loud = (middle != 0).sum()
+    assert said.count(" is promised, 2.0 points ") == min(loud, 2)
+    if middle.min() < 0:
+        assert "2.0 points less (95 % interval 1.0 to 3.0)" in said
+    if middle.max() > 0:
+        assert "2.0 points more (95 % interval 1.0 to 3.0)" in said
