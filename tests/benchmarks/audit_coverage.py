@@ -177,8 +177,9 @@ class Truth:
 def hits(found: Measured, true: Truth) -> dict[str, list[bool]]:
     """For each measure, whether the intervals of the groups hold the truth, and of differences."""
     out: dict[str, list[bool]] = {}
+    known = [name for name in MEASURES if name in found.table]  # without decisions
     for _, row in found.table.iterrows():
-        for name in MEASURES:
+        for name in known:
             if row["attribute"] and not np.isnan(row[f"{name}_low"]):
                 value = true.value(name, row["group"])
                 out.setdefault(name, []).append(row[f"{name}_low"] <= value <= row[f"{name}_high"])

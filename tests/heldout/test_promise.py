@@ -124,7 +124,8 @@ def test_a_grid_keeps_to_its_bound(outlier, monkeypatch):
     assert (np.abs(binned - exact) <= bound).all()
     pairs = patients.harrell_pairs[:, 1].sum()
     assert bound.sum() / pairs < 1e-3
-    assert abs(binned.sum() - exact.sum()) / pairs < 3e-5
+    # nodes between an outlier and the others serve nobody
+    assert abs(binned.sum() - exact.sum()) / pairs < (2e-4 if outlier else 3e-5)
 
 
 # At a horizon -------------------------------------------------------------------------------
