@@ -11,7 +11,7 @@ from cohort import simulated
 from scipy.optimize import linprog
 
 import drocox
-from drocox.auditing.disclosure import hidden_groups
+from drocox.auditing.disclosure import hidden_groups, small_counts
 from drocox.auditing.groupings import groupings_of
 from drocox.auditing.page import page
 from drocox.auditing.slices import find_slices
@@ -158,6 +158,9 @@ def test_risks_do_not_tell_few_events_up_to_the_horizon():
     assert set(found.compare(found).query("measure == 'brier'")["group"]) == set(table.index[shown])
     assert set(found.calibration_curves()["group"]) == {"site = 0", "site = 1"}
     assert "with fewer than 10 events up to time 30" in found.sentence
+    late, table = risks_by_site([400, 300, 200, 200], [20, 20, 20, 300], [600, 600, 600, 5])
+    assert table["patients"].isna().tolist() == [False, False, False, True, True]
+    assert set(late.calibration_curves()["group"]) == {"site = 0", "site = 1"}
     open_ = risks_by_site([40, 30, 20, 10], [20, 20, 20, 40], [60, 60, 60, 78])[1]
     assert open_["risk_observed"].notna().all()
     nobody = risks_by_site([2, 2, 2, 2], [40, 40, 40, 40], [60, 60, 60, 60])[1]
@@ -300,6 +303,11 @@ def test_notes_tell_no_small_number_of_patients():
         "10 of 600 predicted"
         in drocox.audit(data, survival=1 - enough, times=1.0, smallest=10).sentence
     )
+
+
+def test_few_patients_without_an_event_are_as_small_as_few_events():
+    patients, events = np.array([20, 20, 19, 20]), np.array([11, 10, 10, 9])
+    assert small_counts(patients, events, 10).tolist() == [True, False, True, True]
 
 
 def test_everybody_is_shown_however_few_they_are():
