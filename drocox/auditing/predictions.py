@@ -32,7 +32,7 @@ from drocox.auditing.measures import MEASURES, Measure, own_measure
 from drocox.data import SurvivalData
 from drocox.heldout import FEWEST_EVENTS, Estimate, HeldOut, default_horizon, expected_events
 from drocox.heldout.intervals import jackknife, simultaneous
-from drocox.heldout.ties import tied_events
+from drocox.heldout.ties import many_tied, tied_events
 
 BEYOND = 1e3  # by how much risks of 0 and 1 rank outside all others, whose log-hazards are smaller
 RISING = 1e-6  # that a survival curve may do by rounding
@@ -75,8 +75,10 @@ class Predictions(NamedTuple):
             "nothing": True,
             "ranking": self.ranks,
             "log-hazards": self.scaled,
-            # of survival curves hazards need not be proportional
-            "log-hazards as scores": self.scaled and not self.of_survival,
+            # of survival curves hazards need not be proportional; ties put everybody's slope off
+            "log-hazards as scores": self.scaled
+            and not self.of_survival
+            and not many_tied(self.patients),
             "survival": self.of_survival and not self.backwards,
             "features": "headroom" in self.more,
             "risks": risks,
@@ -220,8 +222,8 @@ def _coarse_times(patients: HeldOut) -> list[str]:
     return [
         f"Times are coarse: in {100 * share:.0f} % of the pairs of patients the order of events is "
         "unknown, for both have the same time. This can make the c-index of groups differ that are "
-        "ranked alike. Intervals of differences between groups allow for it, and the slope is not "
-        "shown where many events are tied."
+        "ranked alike. Intervals of differences between groups allow for it; slopes, and what "
+        "predictions promise, are not shown where many events are tied."
     ]
 
 
