@@ -8,6 +8,7 @@ import drocox
 from drocox.auditing import group_measures
 from drocox.auditing.contrasts import Contrast, contrast, estimable
 from drocox.auditing.findings import sentences
+from drocox.auditing.measures import MEASURES
 from drocox.heldout import Estimate
 from drocox.heldout.intervals import jackknife, simultaneous
 
@@ -25,7 +26,7 @@ def test_a_measure_without_a_transformation_has_the_usual_interval():
     group = np.arange(60) % 3
     means = [mean_of(values, group == k) for k in range(3)]
     pairs = [Contrast({"k": k}, means[k], means[0]) for k in (1, 2)]
-    rows = pd.DataFrame(contrast("slope", pairs))
+    rows = pd.DataFrame(contrast(MEASURES["slope"], pairs))
     without = np.column_stack([means[k].without - means[0].without for k in (1, 2)])
     covariance, df = jackknife(without)
     critical, floor = simultaneous(covariance, df)
@@ -52,7 +53,7 @@ def test_intervals_of_many_small_groups_hold_together():
         for k in range(groups):
             pairs.append(Contrast({}, mean_of(values, member == k), everybody))
         for name, of_sets in held.items():  # the scale of a share, and none
-            rows = pd.DataFrame(contrast(name, estimable(name, pairs)))
+            rows = pd.DataFrame(contrast(MEASURES[name], estimable(MEASURES[name], pairs)))
             of_sets.append(((rows["low"] <= 0) & (rows["high"] >= 0)).all())
     assert np.mean(held["auc"]) >= 0.9
     assert np.mean(held["slope"]) <= 0.6
@@ -62,10 +63,10 @@ def test_a_value_at_the_end_of_its_scale_is_not_compared():
     values = np.r_[np.ones(10), np.zeros(3), np.ones(12)]
     first = np.arange(25) < 10
     ones, others = mean_of(values, first), mean_of(values, ~first)
-    assert estimable("auc", [Contrast({}, ones, others)]) == []
-    assert len(estimable("slope", [Contrast({}, ones, others)])) == 1
-    both = estimable("auc", [Contrast({}, ones, ones)])
-    same = contrast("auc", both)[0]  # no difference
+    assert estimable(MEASURES["auc"], [Contrast({}, ones, others)]) == []
+    assert len(estimable(MEASURES["slope"], [Contrast({}, ones, others)])) == 1
+    both = estimable(MEASURES["auc"], [Contrast({}, ones, ones)])
+    same = contrast(MEASURES["auc"], both)[0]  # no difference
     assert same["low"] == same["difference"] == same["high"] == 0 and not same["beyond_noise"]
 
 
