@@ -16,7 +16,7 @@ from drocox.heldout import FEWEST_EVENTS
 MOST_NAMED = 6  # groups in a sentence about models
 MOST_IN_TURN = 2  # groups of which a sentence each is said
 UNTOLD = "Whether another model would rank a group better cannot be told without features."
-NO_HEADROOM = "No group is ranked better by a model of its own."
+NO_HEADROOM = "For no group is a model of its own seen to rank better, beyond noise."
 MOST_DIGITS = 4  # after the point
 
 
@@ -36,7 +36,9 @@ def sentences(
         if name and compared:
             of_groups = table[table["attribute"] == name].set_index("group")
             lines.append(_attribute(name, rows, of_groups, table.iloc[0], of_risks))
-    whole = _whole(table.iloc[0], of_risks)
+    slopes = comparisons[comparisons["measure"] == "slope"]
+    differ = bool(((slopes["low"] > 0) | (slopes["high"] < 0)).any())
+    whole = _whole(table.iloc[0], of_risks, differ)
     if whole:
         lines.append(whole)
     own = comparisons[comparisons["measure"] == "headroom"]
@@ -86,7 +88,8 @@ def _attribute(
         found.append(f"the c-index {differs} beyond noise")
     if calibration is not None:
         differs = "differs" if calibration["beyond_noise"].any() else "does not differ"
-        found.append(f"calibration {differs} beyond noise")
+        expected = "predicted risk" if of_risks else "expected events"
+        found.append(f"the ratio of observed to {expected} {differs} beyond noise")
     text = f"By {name}, {', and '.join(found)}."
     if not found:
         few = f"too few groups with {FEWEST_EVENTS} events"
@@ -104,6 +107,8 @@ def _attribute(
         text += _headroom(by_measure["headroom"])
     if calibration is not None:
         text += " " + _calibration(calibration, of_groups, everybody, of_risks)
+    if "slope" in by_measure and by_measure["slope"]["beyond_noise"].any():
+        text += " " + _slopes(by_measure["slope"], of_groups, everybody)
     return text
 
 
@@ -245,8 +250,22 @@ def _digits_beside_1(low: float, high: float) -> int:
     return digits
 
 
-def _whole(everybody: pd.Series, of_risks: bool) -> str:
-    """Miscalibration of all patients together, if there is any."""
+def _slopes(rows: pd.DataFrame, of_groups: pd.DataFrame, everybody: pd.Series) -> str:
+    """Two groups whose calibration slopes differ beyond noise."""
+    row = _most_striking(rows)
+    steep, flat = (
+        number_text(_value(row[one], "slope", of_groups, everybody)) for one in ("group", "versus")
+    )
+    low, high = _ends(row, 2)
+    return (
+        f"The calibration slope is {steep} for {row['group']} and {flat} for {row['versus']} "
+        f"(difference {number_text(row['difference'])}, {low} to {high}): one scale of risks does "
+        "not fit both."
+    )
+
+
+def _whole(everybody: pd.Series, of_risks: bool, slopes_differ: bool) -> str:
+    """Miscalibration of all patients together; a slope only if it is the same for all groups."""
     parts = []
     low, high = everybody["calibration_low"], everybody["calibration_high"]
     if low > 1 or high < 1:
@@ -259,7 +278,7 @@ def _whole(everybody: pd.Series, of_risks: bool) -> str:
         ends = f"{number_text(low, digits)} to {number_text(high, digits)}"
         parts.append(f"{what} ({ends}): {words}")
     low, high = everybody["slope_low"], everybody["slope_high"]
-    if low > 1 or high < 1:
+    if (low > 1 or high < 1) and not slopes_differ:
         words = "not extreme enough" if low > 1 else "too extreme"
         digits = _digits_beside_1(low, high)
         ends = f"{number_text(low, digits)} to {number_text(high, digits)}"

@@ -319,7 +319,9 @@ def test_one_model_passed_in_several_ways_has_the_same_table(model):
     assert (as_curves.table["calibration_low"] < 1).all()
     assert as_scores.table[["calibration", "risk_predicted", "brier"]].isna().all(axis=None)
     assert expected.table[["c_index", "slope", "auc", "brier"]].isna().all(axis=None)
-    assert expected.sentence.startswith("By group, calibration does not differ beyond noise.")
+    assert expected.sentence.startswith(
+        "By group, the ratio of observed to expected events does not differ beyond noise."
+    )
     assert expected.slices.empty
 
 

@@ -39,7 +39,7 @@ def test_a_perfect_model_with_a_gap_is_as_promised(perfect):
     found = drocox.audit(data, truth, expected=data.time * np.exp(truth))
     rows = found.differences.set_index("measure")
     assert rows.loc["c_index", "high"] < -10
-    start = "By group, every group is ranked as promised, within noise, and calibration does not"
+    start = "By group, every group is ranked as promised, within noise, and the ratio of observed"
     assert found.sentence.startswith(start)
     table = found.table.set_index("group")
     for label in ("group = 0", "group = 1"):
@@ -89,6 +89,14 @@ def test_headroom_is_told_where_another_model_ranks_better(wrong):
     assert NO_HEADROOM not in said and UNTOLD not in said
 
 
+def test_slopes_that_differ_are_told_by_group_and_not_on_the_whole(wrong):
+    """One scale for everybody would spoil the group for which the model is right."""
+    slopes = wrong.table.set_index("group")["slope"]
+    said = f"The calibration slope is {slopes['group = 0']:.2f} for group = 0 and "
+    assert said + f"{slopes['group = 1']:.2f} for group = 1" in wrong.sentence
+    assert wrong.table["slope_high"].iloc[0] < 1 and "On the whole" not in wrong.sentence
+
+
 def test_only_faults_are_in_colour(wrong):
     """Below its promise, or headroom; not a low c-index, nor more than was promised."""
     soup = BeautifulSoup(page({"": wrong}), "html.parser")
@@ -116,7 +124,7 @@ def test_the_promised_c_index_is_drawn_and_printed(wrong):
     row = wrong.table.iloc[2]
     text = f"group = 1 {row['c_index']:.2f}, promised {row['c_promised']:.2f};"
     assert text in words
-    line = next(line for line in str(wrong).splitlines() if line.startswith("group = 1"))
+    line = [line for line in str(wrong).splitlines() if line.startswith("group = 1")][-1]
     assert line.split()[-2] == f"{row['c_promised']:.2f}"
 
 
