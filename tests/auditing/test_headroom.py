@@ -125,3 +125,15 @@ def test_few_events_many_groups_and_useless_features_have_none():
     assert row["headroom"] == pytest.approx(0.5 - row["c_index"], abs=0.05)  # it says nothing
     expected = drocox.audit(data, expected=np.ones(300))  # no ranking
     assert expected.table["headroom"].isna().all()
+
+
+def test_the_penalty_is_chosen_by_patients_who_were_left_out(monkeypatch):
+    """Features that say nothing get the strongest penalty; on their own patients, the weakest."""
+    data, _ = simulated(3, n=150)
+    noise = np.random.default_rng(0).normal(size=(150, 30))
+    part = np.arange(150) % 5
+    chosen = own_scores(noise, data.time, data.event, part)
+    monkeypatch.setattr(headroom, "PENALTIES", headroom.PENALTIES[:1])
+    strongest = own_scores(noise, data.time, data.event, part)
+    same = [np.allclose(chosen[part == k], strongest[part == k], atol=1e-3) for k in range(5)]
+    assert sum(same) >= 4

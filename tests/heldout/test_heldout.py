@@ -43,3 +43,14 @@ def test_folds_are_balanced_in_every_stratum():
         assert np.ptp(sizes) <= 1
     assert (fold == assign_folds(strata, 5, seed=3)).all()
     assert (fold != assign_folds(strata, 5, seed=4)).any()
+
+
+def test_a_group_is_set_apart_once_while_it_is_in_use():
+    """Its pairs are counted once, and groups of the same size are not confused."""
+    _, patients = drawn(2)
+    members = np.arange(len(patients.time)) % 2 == 0
+    others = np.roll(members, 1)
+    one, two = patients.alone(members), patients.alone(others)
+    assert patients.alone(members.copy()) is one and one is not two
+    np.testing.assert_array_equal(two.scores, patients.scores[others])
+    assert patients.alone(np.full(len(members), True)) is patients
