@@ -126,13 +126,13 @@ def tuned_alpha(patients: Patients, attributes: Sequence[str], seed: int) -> flo
         scores = scores_of(X_out, fit(X, inside, setting, seed).coef)
         counts = concordance.count(scores, out.risk)
         c_index.append(counts.index())
-        apart = [abs(_fraction(counts, codes[a] == 1) - _fraction(counts, codes[a] == 0))
+        apart = [abs(fraction(counts, codes[a] == 1) - fraction(counts, codes[a] == 0))
                  for a in attributes]  # fmt: skip
         imparity.append(np.mean(apart))
     return ALPHAS[choose(c_index[1:], imparity[1:], c_index[0])]
 
 
-def _fraction(counts: concordance.Counts, members: np.ndarray) -> float:
+def fraction(counts: concordance.Counts, members: np.ndarray) -> float:
     """Concordance fraction of a group; NaN without pairs."""
     pairs = counts.pairs[members].sum()
     return float(counts.points[members].sum() / pairs) if pairs > 0 else np.nan

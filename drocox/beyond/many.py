@@ -150,22 +150,35 @@ def evaluate_half(
     return out
 
 
-def mean_of_halves(rows: Sequence[np.ndarray], both: Sequence[Half]) -> dict[Name, Estimate]:
+def mean_of_halves(
+    rows: Sequence[np.ndarray], both: Sequence[dict[tuple, Estimate]]
+) -> dict[tuple, Estimate]:
     """Estimates of one split: means over the halves, without those that a half lacks.
 
     Each patient is tested in one half, whose ``rows`` are given; without the patient the mean moves
     by half as much as the estimate there.
     """
     out = {}
-    for name in both[0].estimates:
-        if any(name not in half.estimates for half in both):
+    for name in both[0]:
+        if any(name not in half for half in both):
             continue
-        halves = [half.estimates[name] for half in both]
+        halves = [half[name] for half in both]
         value = np.mean([one.value for one in halves])
         without = np.empty(sum(map(len, rows)))
         for tested, one in zip(rows, halves, strict=True):
             without[tested] = value + (one.without - one.value) / len(both)
         out[name] = Estimate(value, without)
+    return out
+
+
+def mean_of_splits(splits: Sequence[dict[tuple, Estimate]]) -> dict[tuple, tuple[float, float]]:
+    """Means over the splits where a value exists, and the bound of their standard errors."""
+    out = {}
+    for name in dict.fromkeys(name for split in splits for name in split):
+        some = [split[name] for split in splits if name in split]
+        variances = [jackknife(one.without[:, None])[0].item() for one in some]
+        value = float(np.mean([one.value for one in some]))
+        out[name] = value, float(np.sqrt(np.mean(variances)))
     return out
 
 
@@ -182,14 +195,9 @@ class Results:
         out = numbers.mean().to_dict()
         out["slope", ""] = numbers["slope", ""].median()
         out["certificate", ""] = numbers["certificate", ""].max()
-        values = [{name: one.value for name, one in split.items()} for split in self.splits]
-        out |= pd.DataFrame(values).mean().to_dict()
-        variances = [
-            {name: jackknife(one.without[:, None])[0].item() for name, one in split.items()}
-            for split in self.splits
-        ]
-        for (name, attribute), variance in pd.DataFrame(variances).mean().items():
-            out[f"{name}_se", attribute] = np.sqrt(variance)
+        for (name, attribute), (value, se) in mean_of_splits(self.splits).items():
+            out[name, attribute] = value
+            out[f"{name}_se", attribute] = se
         return out
 
 
@@ -225,7 +233,7 @@ def study(
         for setting in both[0]:
             result = results.setdefault(setting, Results())
             halves = [half[setting] for half in both]
-            result.splits.append(mean_of_halves(tested, halves))
+            result.splits.append(mean_of_halves(tested, [half.estimates for half in halves]))
             result.halves += [half.numbers for half in halves]
     of_halves = pd.DataFrame(inside).mean()
     out = []
