@@ -31,6 +31,7 @@ SAMPLE = {
     "rivals": [f"seer-{method}" for method in RIVALS],
     "many": ["cancer"],
     "controls": ["permuted-cancer-0", "coverage-small-0"],
+    "acting": ["cancer"],
 }
 
 

@@ -1,0 +1,174 @@
+"""The study where DRO-COX can act: against literal computations, without leaks."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from drocox import concordance
+from drocox.beyond import acting, acting_models, cohorts, controls, learning
+from drocox.beyond.acting_models import AGAINST, ALONE, HALF, PLAIN, PUBLISHED
+from drocox.evaluation import scaled_features
+from drocox.tuning import choose
+
+pytestmark = pytest.mark.slow  # of a study beyond the paper; `make check` is for the package
+
+
+@pytest.fixture(scope="module")
+def patients():
+    return controls.invented(240, 0.4, seed=3)
+
+
+@pytest.fixture(scope="module")
+def halves(patients):
+    return next(cohorts.halves(patients.data.event, 0))
+
+
+@pytest.fixture(scope="module")
+def learned(patients, halves):
+    return acting_models.learn(patients.subset(halves[0]), 0, 0)
+
+
+@pytest.fixture(scope="module")
+def evaluated(patients, halves, learned):
+    b = patients.subset(halves[1])
+    return acting.evaluate(acting.scored(learned, b), learned, b)
+
+
+def c_index(scores, time, event):
+    """Harrell's c-index in points, pair by pair."""
+    right = pairs = 0.0
+    for i in np.flatnonzero(event):
+        for j in np.flatnonzero(time > time[i]):
+            right += float(scores[i] > scores[j]) + 0.5 * float(scores[i] == scores[j])
+            pairs += 1
+    return 100 * right / pairs
+
+
+def test_outcomes_of_the_other_half_decide_nothing(patients, halves, learned):
+    rows_a, rows_b = halves
+    data = patients.data
+    rng = np.random.default_rng(0)
+    time, event = data.time.copy(), data.event.copy()
+    time[rows_b] = rng.permutation(time[rows_b]) * 2
+    event[rows_b] = rng.random(len(rows_b)) < 0.3
+    changed = dataclasses.replace(patients, data=dataclasses.replace(data, time=time, event=event))
+    again = acting_models.learn(changed.subset(rows_a), 0, 0)
+    assert again.gaps == learned.gaps
+    assert again.signs == learned.signs
+    assert again.worst == learned.worst
+    assert again.horizon == learned.horizon
+    b = changed.subset(rows_b)
+    assert list(again.models) == list(learned.models)
+    for key, model in learned.models.items():
+        np.testing.assert_array_equal(again.models[key].scores(b), model.scores(b))
+
+
+@pytest.mark.parametrize("name", [HALF, *PUBLISHED.values()])
+def test_contrasts_equal_literal_computations(patients, halves, learned, evaluated, name):
+    b = patients.subset(halves[1])
+    time, event = b.data.time, b.data.event
+    members = learned.worst[PLAIN, ""].members(b.covariates)
+    base = learned.models[AGAINST[name], ""].scores(b)
+    keys = [key for key in learned.models if key[0] == name]
+    worst, c = [], []
+    for key in keys:
+        own = learned.models[key].scores(b)
+        c.append(c_index(own, time, event) - c_index(base, time, event))
+        both = [c_index(one[members], time[members], event[members]) for one in (own, base)]
+        worst.append(both[0] - both[1])
+    assert evaluated[name, "c_diff", ""].value == pytest.approx(np.mean(c), abs=1e-9)
+    assert evaluated[name, "worst_diff", ""].value == pytest.approx(np.mean(worst), abs=1e-9)
+    closings = []
+    for attribute, codes in cohorts.codes_of(b, learned.cuts).items():
+        key = (name, attribute) if (name, attribute) in learned.models else (name, "")
+        gaps = []
+        for scores in (base, learned.models[key].scores(b)):
+            counts = concordance.count(scores, time, event)
+            second, first = (
+                counts.points[codes == code].sum() / counts.pairs[codes == code].sum()
+                for code in (1, 0)
+            )
+            gaps.append(100 * (second - first))
+        closings.append(np.sign(learned.gaps[attribute]) * (gaps[0] - gaps[1]))
+    assert evaluated[name, "closing", ""].value == pytest.approx(np.mean(closings), abs=1e-9)
+
+
+def test_calibration_counts_events_up_to_the_horizon(patients, halves, learned, evaluated):
+    a, b = (patients.subset(rows) for rows in halves)
+    horizon = np.median(a.data.time[a.data.event])
+    members = learned.worst[PLAIN, ""].members(b.covariates)
+    model = learned.models[PLAIN, ""]
+    on_a, on_b = np.exp(model.scores(a)), np.exp(model.scores(b))
+    expected = np.zeros(len(b))
+    for k in np.flatnonzero(a.data.event & (a.data.time <= horizon)):
+        jump = 1 / on_a[a.data.time >= a.data.time[k]].sum()
+        expected += jump * on_b * (b.data.time >= a.data.time[k])
+    observed = (b.data.event & (b.data.time <= horizon))[members].sum()
+    literal = 100 * learned.signs["worst"] * np.log(observed / expected[members].sum())
+    assert evaluated[PLAIN, "oe_worst", ""].value == pytest.approx(literal, abs=1e-9)
+
+
+def test_half_of_the_events_doubles_the_weight_of_the_worst(patients, halves):
+    # below pi_0 the weights of the events have a squared coefficient of variation of s/alpha - 1
+    a = patients.subset(halves[0])
+    found = acting_models.protecting(scaled_features(a.data)[0], a, 0.5, 0)
+    weights = found.weights[a.data.event]
+    assert found.weights[~a.data.event].max() == pytest.approx(0, abs=1e-12)
+    assert weights.var() / weights.mean() ** 2 == pytest.approx(1, abs=1e-6)
+
+
+def test_published_models_are_chosen_by_the_papers_rule(patients, halves, learned):
+    a = patients.subset(halves[0])
+    quarter = acting_models.assign_folds(a.data.event, 4, 0) == 0
+    inside, out = a.subset(np.flatnonzero(~quarter)), a.subset(np.flatnonzero(quarter))
+    X = scaled_features(inside.data, out.data)[1]
+    metrics = []
+    for some in (acting_models.PLAINS, acting_models.ROBUSTS):
+        for setting in some:
+            alone = acting_models.train(inside, "linear", [setting], 0)  # one by one, not a stack
+            counts = concordance.count(np.round(alone.scores(X)[0], 9), out.risk)
+            codes = cohorts.codes_of(out, learned.cuts)["sex"]
+            apart = learning.fraction(counts, codes == 1) - learning.fraction(counts, codes == 0)
+            metrics.append((counts.index(), abs(apart)))
+    c, imparity = np.array(metrics).T
+    best = choose(c[3:], imparity[3:], c[:3].max())
+    facts = learned.models[PUBLISHED["linear"], "sex"].facts
+    assert facts["learning_rate"] == acting_models.ROBUSTS[best].learning_rate
+
+
+def test_weights_give_both_groups_events_the_same_total():
+    event = np.array([True, True, True, True, False, True])
+    codes = np.array([1, 0, 0, 0, 1, -1])
+    weights = acting_models.balanced(event, codes)
+    assert weights.tolist() == pytest.approx([2, 2 / 3, 2 / 3, 2 / 3, 2, 1])
+
+
+def test_permuted_labels_give_the_closing_of_these_labels(patients, halves, learned):
+    rows_b = halves[1]
+    b = patients.subset(rows_b)
+    held = acting.scored(learned, b)
+    draws = acting.permuted_closings(held, learned, patients, rows_b)
+    order = np.random.default_rng(7).permutation(len(patients))[rows_b]
+    for name in acting.CONTROLLED:
+        closings = []
+        for attribute, codes in cohorts.codes_of(patients, learned.cuts).items():
+            key = (name, attribute) if (name, attribute) in held else (name, "")
+            base, own = (
+                learning.gap_of(held[one], codes[order]).value for one in ((AGAINST[name], ""), key)
+            )
+            closings.append(np.sign(learned.gaps[attribute]) * (base - own))
+        assert draws.loc[7, name] == pytest.approx(np.mean(closings), abs=1e-9)
+
+
+def test_a_row_for_each_model_measure_and_attribute(patients):
+    rows = acting.study(patients, splits=[0])
+    known = rows[rows["draw"].isna()]
+    assert not known.duplicated(["model", "measure", "attribute"]).any()
+    assert set(AGAINST) <= set(known["model"])
+    assert set(known.loc[known["model"] == ALONE, "measure"]) >= {"worst", "worst_diff"}
+    assert (
+        rows["draw"].notna().groupby(rows["model"]).sum()[list(acting.CONTROLLED)] == 1000
+    ).all()
+    contrasts = known[known["measure"].isin(["c_diff", "worst_diff", "closing"])]
+    assert (contrasts["se"] >= 0).all()
