@@ -5,12 +5,12 @@ the two studies can be compared pair by pair. The plan is ``acting_plan.md``, th
 of :mod:`drocox.beyond.acting_models`. Everything is learned on half A and evaluated on half B.
 
 **Estimates**, by model. In points: ``c``, the c-index of everybody; ``worst``, that of the members
-of the group that Cox serves worst; ``kept``, that one minus what the scores promise there; ``gap``
-of an attribute, signed as Cox's gap on A. Up to the horizon, with the baseline hazard of the
-patients to whom the model was fitted, and once more after one slope from A (``..._slope``):
-``oe``, the difference between two groups' log O/E, and ``oe_worst``, the log O/E of the worst
-group, both signed as Cox's on A and times 100; ``brier`` and ``brier_worst``, Brier scores times
-100.
+of the group that Cox serves worst; ``distance``, the first minus the second; ``kept``, ``worst``
+minus what the scores promise there; ``gap`` of an attribute, signed as Cox's gap on A. Up to the
+horizon, with the baseline hazard of the patients to whom the model was fitted, and for Cox, DRO-COX
+and models by Adam once more after one slope from A (``..._slope``): ``oe``, the difference between
+two groups' log O/E, and ``oe_worst``, the log O/E of the worst group, both signed as Cox's on A and
+times 100; ``brier`` and ``brier_worst``, Brier scores times 100.
 
 **Contrasts** with the model named in ``AGAINST``: ``c_diff``, ``worst_diff``; ``worst_own_diff``,
 among members of the robust model's own worst group; ``closing`` and ``guard`` as in the first
@@ -83,6 +83,7 @@ def estimates_of(key: Key, held: HeldOut, learned: Learned, b: Patients) -> dict
         out["gap", attribute] = combined((sign, gap_of(held, values)))
     if members is not None:
         out["worst", ""] = combined((100, held.c_index(members)))
+        out["distance", ""] = combined((1, out["c", ""]), (-1, out["worst", ""]))
         if not many_tied(held):
             out["kept", ""] = combined((100, held.c_minus_promised(members)))
     for ending, slope in (("", 1.0), ("_slope", model.slope)):
@@ -146,26 +147,33 @@ def evaluate(held: dict[Key, HeldOut], learned: Learned, b: Patients) -> dict[Na
         alone = by_key[ALONE, ""]
         by_key[ALONE, ""] = {name: alone[name] for name in alone if name in OF_WORST}
     out: dict[Name, Estimate] = {}
+    attributes = [attribute for attribute in PRIMARY if attribute in learned.cuts]
     for name in dict.fromkeys(name for name, _ in by_key):
         mine = [by_key[key] for key in by_key if key[0] == name]
-        out |= {(name, *one): value for one, value in _joint(mine).items()}
+        out |= {(name, *one): value for one, value in _joint(mine, attributes).items()}
     return out
 
 
-def _joint(models: Sequence[dict[tuple, Estimate]]) -> dict[tuple, Estimate]:
+def _joint(
+    models: Sequence[dict[tuple, Estimate]], attributes: Sequence[str]
+) -> dict[tuple, Estimate]:
     """Estimates of a model, averaged over the attributes for which it was fitted.
 
-    By attribute they are kept, too.
+    By attribute they are kept, too. A measure of attributes is averaged if all of them have it.
     """
     parts: dict[tuple, list[Estimate]] = {}
     for one in models:
-        for (measure, attribute), estimate in one.items():
-            parts.setdefault((measure, attribute), []).append(estimate)
-            if attribute:
-                parts.setdefault((measure, ""), []).append(estimate)
+        for name, estimate in one.items():
+            parts.setdefault(name, []).append(estimate)
+    means = {name: several for name, several in parts.items() if len(several) == len(models)}
+    for measure, attribute in parts:
+        if attribute and all((measure, one) in parts for one in attributes):
+            means[measure, ""] = [parts[measure, one][0] for one in attributes]
+        if attribute:
+            means[measure, attribute] = parts[measure, attribute]
     return {
         name: combined(*((1 / len(several), estimate) for estimate in several))
-        for name, several in parts.items()
+        for name, several in means.items()
     }
 
 
@@ -219,22 +227,24 @@ def study(
             both.append(evaluate(held, learned, b))
             tested.append(rows_b)
             for (name, attribute), model in learned.models.items():
-                facts.append({"model": name, "attribute": attribute} | model.facts)
+                of = {"model": name, "attribute": attribute, "half": 2 * split + half}
+                facts.append(of | model.facts)
                 moved.setdefault(name, []).append(model.moved(b))
             if permutations and set(PRIMARY) & set(learned.cuts):
                 shuffled.append(permuted_closings(held, learned, patients, rows_b))
         of_splits.append(mean_of_halves(tested, both))
-    out = [
-        {"model": model, "attribute": attribute, "measure": measure, "value": value, "se": se}
-        for (model, measure, attribute), (value, se) in mean_of_splits(of_splits).items()
-    ]
-    known = pd.DataFrame(facts).groupby(["model", "attribute"], sort=False).mean()
-    for (name, attribute), row in known.iterrows():
-        for measure, value in row.dropna().items():
-            row_of = {"model": name, "attribute": attribute, "measure": measure, "value": value}
-            out.append(row_of)
-    frame = pd.DataFrame(out)
-    frame["moved"] = frame["model"].map({name: max(several) for name, several in moved.items()})
+    out = []
+    for (model, measure, attribute), (value, se) in mean_of_splits(of_splits).items():
+        known = sum((model, measure, attribute) in split for split in of_splits)
+        of = {"model": model, "attribute": attribute, "measure": measure}
+        out.append(of | {"value": value, "se": se, "splits": known})
+    of_halves = pd.DataFrame(facts).melt(["model", "attribute", "half"], var_name="measure")
+    frame = pd.concat([pd.DataFrame(out), of_halves.dropna(subset="value")])
+    largest = {name: float(np.max(several)) for name, several in moved.items()}
+    both_of = {
+        name: np.maximum(largest[name], largest[AGAINST.get(name, name)]) for name in largest
+    }
+    frame["moved"] = frame["model"].map(both_of)
     if shuffled:
         closings = (sum(shuffled) / len(shuffled)).round(4)
         draws = closings.rename_axis("draw").reset_index().melt("draw", var_name="model")
@@ -248,10 +258,12 @@ jobs = many.jobs  # the same data sets
 def rows(name: str) -> pd.DataFrame:
     """All models on one data set: a row for each model, measure and attribute ("": joint).
 
-    ``value`` and its standard error ``se`` have the units given above. Rows without an error are
-    facts about the models, means over the halves: ``certificate``, ``penalty``,
-    ``learning_rate``, ``rank_correlation`` with Cox on A, and ``protected``, the protected share
-    divided by the share of events. Rows with a ``draw`` are closings with permuted labels.
+    ``value`` and its standard error ``se`` have the units given above; ``splits`` counts the splits
+    that have the measure in both halves. Rows with a ``half`` are facts about the models learned
+    there: ``certificate``; ``penalty``; ``learning_rate`` and ``alpha``; ``protected``, the
+    protected share divided by the share of events; ``constant``, 1 if the scores are; and the
+    ``rank_correlation`` on A with Cox and (``..._base``) with the model in ``AGAINST``. Rows with a
+    ``draw`` are closings with permuted labels.
     """
     out = study(cohorts.load(name))
     out.insert(0, "dataset", name)

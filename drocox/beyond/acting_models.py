@@ -14,7 +14,7 @@ for each attribute, or by the c-index alone.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -63,17 +63,11 @@ AGAINST = {  # the model that each one is compared with
     WEIGHTED: RIDGE_COX,
     CROSSED_WORST: RIDGE_COX,
     WEIGHTED_WORST: RIDGE_COX,
-    ALONE: PLAIN,
+    ALONE: RIDGE_COX,
 }
 
-DOSES = (
-    1 / 2,
-    1 / 4,
-    1 / 8,
-    1 / 16,
-    1 / 32,
-    1 / 64,
-)  # shares of the events that a matched dose may protect
+# shares of the events that a matched dose may protect
+DOSES = (1 / 2, 1 / 4, 1 / 8, 1 / 16, 1 / 32, 1 / 64)
 REORDERED = 0.9  # rank correlation with Cox up to which a dose changes the order
 
 Scorer = Callable[[np.ndarray, Patients], np.ndarray]  # of scaled features, and the patients
@@ -191,9 +185,8 @@ def ridge(
 
 
 def _weighted(X, outcomes, event, weights, penalty) -> Solution:
-    return minimise(
-        X, outcomes, 1.0, weights=weights, penalty=RIDGE + penalty * (weights * event).mean()
-    )
+    per_event = penalty * np.average(event, weights=weights)
+    return minimise(X, outcomes, 1.0, weights=weights, penalty=RIDGE + per_event)
 
 
 def balanced(event: np.ndarray, codes: np.ndarray) -> np.ndarray:
@@ -224,16 +217,27 @@ def _told(patients: Patients, codes_of_patients: Callable, seed: int) -> tuple[M
     return first, Model(patients, _linear(of_weighted.coef), facts=facts)
 
 
-def rank_correlation(scores: np.ndarray, of_cox: np.ndarray) -> float:
-    """Spearman's rank correlation, 0 if either is constant."""
-    ranks = [stats.rankdata(np.round(one, ROUNDED)) for one in (scores, of_cox)]
+def rank_correlation(scores: np.ndarray, others: np.ndarray) -> float:
+    """Spearman's rank correlation; NaN if either is constant."""
+    ranks = [stats.rankdata(np.round(one, ROUNDED)) for one in (scores, others)]
     if min(np.ptp(one) for one in ranks) == 0:
-        return 0.0
+        return np.nan
     return float(np.corrcoef(ranks)[0, 1])
 
 
-def _reorders(scores: np.ndarray, of_cox: np.ndarray) -> bool:
-    return rank_correlation(scores, of_cox) <= REORDERED
+def matched_dose(X: np.ndarray, patients: Patients, of_cox: np.ndarray, seed: int) -> float:
+    """The largest share of the events at which DRO-COX reorders the patients.
+
+    If it reorders them at none, the share with the lowest rank correlation. Constant scores do not
+    count as an order; if all are constant, the largest share.
+    """
+    found = {}
+    for share in DOSES:
+        scores = X @ protecting(X, patients, share, seed).coef
+        found[share] = rank_correlation(scores, of_cox)
+        if found[share] <= REORDERED:
+            return share
+    return min(found, key=lambda share: np.nan_to_num(found[share], nan=2.0))
 
 
 # As published ----------------------------------------------------------------------------------
@@ -310,10 +314,10 @@ def published(
             held = HeldOut(
                 scores[first + at], out.data.time, out.data.event, np.zeros(len(out), int)
             )
-            facts = {"learning_rate": setting.learning_rate, "protected": 1.0}
+            facts = {"learning_rate": setting.learning_rate}
             if setting.alpha is not None:
                 share = dual_constant(setting.alpha, rule="paper") ** -2
-                facts["protected"] = share / inside.data.event.mean()
+                facts |= {"alpha": setting.alpha, "protected": share / inside.data.event.mean()}
             scorers = _one_of(stack, at), _one_of(again, place)
             models[first + at] = Model(inside, scorers[0], _slope(held), facts, scorers[1])
     return {key: models[at] for key, at in positions.items()}
@@ -360,28 +364,21 @@ def learn(patients: Patients, split: int, half: int) -> Learned:
     gaps = {name: gap_of(of_cox.held, values).value for name, values in codes.items()}
     groups = described_groups(patients)
     worst = _worst(of_cox.held, groups, patients)
-    worst_of: dict[Key, Group | None] = {
-        (PLAIN, ""): worst,
-        (HALF, ""): _worst(by_share[0.5].held, groups, patients),
-    }
+    worst_of: dict[Key, Group | None] = {(PLAIN, ""): worst}
     X = scaled_features(data)[0]
     flat = np.ones(len(patients))
-    doses = {share: protecting(X, patients, share, split) for share in (1.0, *DOSES)}
-    on_cox = X @ doses[1.0].coef
-    matched = next(
-        (share for share in DOSES if _reorders(X @ doses[share].coef, on_cox)), DOSES[-1]
-    )
+    cox = protecting(X, patients, 1.0, split)
+    matched = matched_dose(X, patients, X @ cox.coef, split)
     models: dict[Key, Model] = {}
     for name, share in ((PLAIN, 1.0), (HALF, 0.5), (QUARTER, 0.25), (DOSE, matched)):
         if share not in by_share:
             by_share[share] = cross_fit(patients, share, split, horizon)
-        coef = doses[share].coef
-        facts = {
-            "certificate": doses[share].gap,
-            "protected": share,
-            "rank_correlation": rank_correlation(X @ coef, on_cox),
-        }
-        models[name, ""] = Model(patients, _linear(coef), _slope(by_share[share].held), facts)
+        fitted = protecting(X, patients, share, split)
+        facts = {"certificate": fitted.gap} | ({} if name == PLAIN else {"protected": share})
+        models[name, ""] = Model(
+            patients, _linear(fitted.coef), _slope(by_share[share].held), facts
+        )
+        worst_of[name, ""] = _worst(by_share[share].held, groups, patients)
     found, penalty = ridge(X, patients, flat, split)
     facts = {"certificate": found.gap, "penalty": penalty}
     models[RIDGE_COX, ""] = Model(patients, _linear(found.coef), facts=facts)
@@ -396,7 +393,7 @@ def learn(patients: Patients, split: int, half: int) -> Learned:
         found_by_adam = published(patients, kind, cuts, split, 2 * split + half)
         for (name, attribute), model in found_by_adam.items():
             models[name, attribute] = model
-            if name == PUBLISHED[kind]:
+            if name != ADAM[kind]:
                 folds = np.zeros(len(patients), int)
                 held = HeldOut(model.scores(patients), data.time, data.event, folds)
                 worst_of[name, attribute] = _worst(held, groups, patients)
@@ -406,6 +403,15 @@ def learn(patients: Patients, split: int, half: int) -> Learned:
         signs[attribute] = _sign(of_groups[0] - of_groups[1])
     if worst is not None:
         signs["worst"] = _sign(log_oe(of_cox.until, worst.members(patients.covariates)))
+    on_a = {key: model.scores(patients) for key, model in models.items()}
+    for key, scores in on_a.items():
+        on_base = on_a[AGAINST.get(key[0], PLAIN), ""]
+        of_scores = {
+            "constant": float(np.ptp(scores) == 0),
+            "rank_correlation": rank_correlation(scores, on_a[PLAIN, ""]),
+            "rank_correlation_base": rank_correlation(scores, on_base),
+        }
+        models[key] = replace(models[key], facts=models[key].facts | of_scores)
     return Learned(models, cuts, gaps, worst_of, horizon, signs)
 
 

@@ -4,6 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from drocox import concordance
 from drocox.beyond import acting, acting_models, cohorts, controls, learning
@@ -71,14 +72,19 @@ def test_contrasts_equal_literal_computations(patients, halves, learned, evaluat
     members = learned.worst[PLAIN, ""].members(b.covariates)
     base = learned.models[AGAINST[name], ""].scores(b)
     keys = [key for key in learned.models if key[0] == name]
-    worst, c = [], []
+    worst, of_own, c = [], [], []
     for key in keys:
         own = learned.models[key].scores(b)
+        mine = learned.worst[key].members(b.covariates)
+        both = [c_index(one[mine], time[mine], event[mine]) for one in (own, base)]
+        of_own.append(both[0] - both[1])
         c.append(c_index(own, time, event) - c_index(base, time, event))
         both = [c_index(one[members], time[members], event[members]) for one in (own, base)]
         worst.append(both[0] - both[1])
     assert evaluated[name, "c_diff", ""].value == pytest.approx(np.mean(c), abs=1e-9)
     assert evaluated[name, "worst_diff", ""].value == pytest.approx(np.mean(worst), abs=1e-9)
+    own_worst = evaluated[name, "worst_own_diff", ""].value
+    assert own_worst == pytest.approx(np.mean(of_own), abs=1e-9)
     closings = []
     for attribute, codes in cohorts.codes_of(b, learned.cuts).items():
         key = (name, attribute) if (name, attribute) in learned.models else (name, "")
@@ -134,7 +140,31 @@ def test_published_models_are_chosen_by_the_papers_rule(patients, halves, learne
     c, imparity = np.array(metrics).T
     best = choose(c[3:], imparity[3:], c[:3].max())
     facts = learned.models[PUBLISHED["linear"], "sex"].facts
-    assert facts["learning_rate"] == acting_models.ROBUSTS[best].learning_rate
+    assert (facts["learning_rate"], facts["alpha"]) == acting_models.ROBUSTS[best]
+
+
+def test_a_matched_dose_reorders_the_patients(patients, halves):
+    a = patients.subset(halves[0])
+    X = scaled_features(a.data)[0]
+    scores = {
+        share: X @ acting_models.protecting(X, a, share, 0).coef for share in (1, 0.5, 0.25, 0.125)
+    }
+    ranks = {share: stats.spearmanr(one, scores[1])[0] for share, one in scores.items()}
+    matched = acting_models.matched_dose(X, a, scores[1], 0)
+    assert ranks[matched] <= acting_models.REORDERED
+    assert all(ranks[share] > acting_models.REORDERED for share in ranks if share > matched)
+
+
+def test_constant_scores_have_no_order():
+    assert np.isnan(acting_models.rank_correlation(np.zeros(4), np.arange(4.0)))
+
+
+def test_a_ridge_does_not_depend_on_the_scale_of_weights(patients, halves):
+    a = patients.subset(halves[0])
+    X = scaled_features(a.data)[0]
+    weights = acting_models.balanced(a.data.event, (X[:, 0] > 0).astype(int))
+    one, two = (acting_models.ridge(X, a, factor * weights, 0)[0].coef for factor in (1, 3))
+    np.testing.assert_allclose(one, two, atol=1e-8)
 
 
 def test_weights_give_both_groups_events_the_same_total():
@@ -163,8 +193,12 @@ def test_permuted_labels_give_the_closing_of_these_labels(patients, halves, lear
 
 def test_a_row_for_each_model_measure_and_attribute(patients):
     rows = acting.study(patients, splits=[0])
-    known = rows[rows["draw"].isna()]
+    known = rows[rows["draw"].isna() & rows["half"].isna()]
     assert not known.duplicated(["model", "measure", "attribute"]).any()
+    assert (known["splits"] == 1).all()
+    facts = rows[rows["half"].notna()]
+    assert not facts.duplicated(["model", "measure", "attribute", "half"]).any()
+    assert (facts[facts["measure"] == "constant"].groupby(["model", "attribute"]).size() == 2).all()
     assert set(AGAINST) <= set(known["model"])
     assert set(known.loc[known["model"] == ALONE, "measure"]) >= {"worst", "worst_diff"}
     assert (
