@@ -1,0 +1,147 @@
+"""The planned analysis of the study where DRO-COX can act, on invented results."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from drocox.beyond import acting_evidence as evidence
+from drocox.beyond.acting_models import AGAINST, HALF, PLAIN, PUBLISHED
+from drocox.beyond.many import REGISTERED
+
+DEEP = PUBLISHED["nonlinear"]
+
+pytestmark = pytest.mark.slow  # of a study beyond the paper; `make check` is for the package
+
+DATASETS = [*REGISTERED["included"], *REGISTERED["beside"]]
+
+
+def invented(effects=None, spread=0.3, seed=0, draws=0):
+    """Rows of a store in which differences have given means, by model and measure."""
+    rng = np.random.default_rng(seed)
+    effects = effects or {}
+    rows = []
+    for dataset in DATASETS:
+        for model in (HALF, DEEP):
+            base = {"dataset": dataset, "model": AGAINST[model], "attribute": "", "se": 0.4}
+            rows.append(base | {"measure": "gap", "value": 1 + 0.1 * rng.normal()})
+            rows.append(base | {"measure": "distance", "value": 4 + 0.1 * rng.normal()})
+            for measure in ("c_diff", "worst_diff", "worst_own_diff", "closing", "guard"):
+                mean = effects.get((model, measure), 2.0 if measure == "guard" else 0.0)
+                value = mean + spread * rng.normal()
+                rows.append(base | {"model": model, "measure": measure, "value": value})
+            for draw in range(draws):
+                row = {"dataset": dataset, "model": model, "attribute": "", "draw": draw}
+                value = spread * rng.normal()
+                rows.append(row | {"measure": evidence.PERMUTED, "value": value})
+        of = {"dataset": dataset, "model": HALF, "attribute": "", "half": 0}
+        rows.append(of | {"measure": "certificate", "value": 1e-9})
+    columns = ["dataset", "model", "measure", *(["draw"] if draws else [])]
+    return pd.DataFrame(rows).drop_duplicates(columns).assign(study="acting")
+
+
+@pytest.fixture(scope="module")
+def nothing():
+    return evidence.whole(invented(draws=1000))
+
+
+def test_a_part_of_the_study_is_refused():
+    runs = invented()
+    with pytest.raises(ValueError, match=r"runs lack \['pbc'\]"):
+        evidence.whole(runs[runs["dataset"] != "pbc"])
+
+
+def test_means_are_those_of_students_t():
+    effect = np.random.default_rng(1).normal(0.3, 1, 16)
+    found = evidence.mean_of(effect)
+    expected = stats.ttest_1samp(effect, 0)
+    assert found.p == pytest.approx(expected.pvalue)
+    assert found[2:4] == pytest.approx(tuple(expected.confidence_interval()))
+
+
+def test_heterogeneity_is_that_of_metafor():
+    # log risk ratios of the BCG vaccine; confint(rma(yi, vi)) gives tau^2 from 0.1197 to 1.1115
+    y = [-0.8893, -1.5854, -1.3481, -1.4416, -0.2175, -0.7861, -1.6209, 0.0120, -0.4694,
+         -1.3713, -0.3394, 0.4459, -0.0173]  # fmt: skip
+    v = [0.3256, 0.1946, 0.4154, 0.0200, 0.0512, 0.0069, 0.2230, 0.0040, 0.0564,
+         0.0730, 0.0124, 0.5325, 0.0714]  # fmt: skip
+    low, high = evidence.heterogeneity(y, np.sqrt(v))
+    assert (low**2, high**2) == pytest.approx((0.1197, 1.1115), abs=1e-3)
+
+
+def test_models_by_adam_are_tested_where_events_suffice(nothing):
+    assert len(evidence.where_tested(HALF)) == 27
+    assert len(evidence.where_tested(DEEP)) == 16
+    assert len(evidence.effects(nothing, DEEP, "closing")) == 16
+    assert len(evidence.effects(nothing, DEEP, "closing", shown=True)) == 29
+
+
+def test_uncertified_models_are_left_out(nothing):
+    runs = nothing.copy()
+    runs.loc[(runs["measure"] == "certificate") & (runs["dataset"] == "pbc"), "value"] = 1e-3
+    assert "pbc" in evidence.effects(nothing, HALF, "closing").index
+    assert "pbc" not in evidence.effects(runs, HALF, "closing").index
+
+
+def test_without_an_effect_nothing_is_claimed_and_small_effects_are_excluded(nothing):
+    for claim in evidence.claims(nothing).values():
+        assert not claim.says
+    assert evidence.claims(nothing)[HALF, "closing"].irrelevant
+    assert not evidence.default_changes(nothing)
+    table = evidence.control_table(nothing)
+    assert (table["control"] == "passed").all()
+
+
+@pytest.mark.parametrize(
+    ("effects", "name", "says", "lacks"),
+    [
+        ({"worst_diff": 1, "worst_own_diff": 1}, "worst", "gains", ""),
+        ({"worst_diff": 1, "worst_own_diff": 0}, "worst", "gains", "its own worst group"),
+        ({"worst_diff": -1}, "worst", "falls", ""),
+        ({"closing": 0.5, "worst_diff": 0.2}, "closing", "closes", ""),
+        ({"closing": 0.5, "guard": 0, "worst_diff": 0.2}, "closing", "", ""),
+        ({"closing": 0.5, "worst_diff": -1}, "closing", "", ""),
+        ({"closing": -0.5}, "closing", "opens", ""),
+    ],
+    ids=[
+        "the worst group gains",
+        "not in its own worst group",
+        "the worst group falls",
+        "the gap closes",
+        "past equality",
+        "closed at the worst group's cost",
+        "the gap opens",
+    ],
+)
+def test_planted_effects_are_claimed_as_planned(effects, name, says, lacks):
+    runs = invented({(HALF, measure): mean for measure, mean in effects.items()})
+    found = evidence.claims(evidence.whole(runs))
+    assert found[HALF, name][:2] == (says, lacks)
+    assert not found[DEEP, name].says
+    assert evidence.default_changes(runs) == (says == "gains" and not lacks)
+
+
+def test_the_default_needs_accuracy():
+    gain = {(HALF, "worst_diff"): 1.0, (HALF, "worst_own_diff"): 1.0, (HALF, "c_diff"): -1.0}
+    assert not evidence.default_changes(evidence.whole(invented(gain)))
+
+
+def test_a_share_is_a_ratio_of_means(nothing):
+    outcome = evidence.OUTCOMES["closing"]
+    found = evidence.share(nothing, HALF, outcome)
+    rows = nothing[nothing["dataset"].isin(REGISTERED["included"]) & nothing["se"].notna()]
+    closing = rows[(rows["model"] == HALF) & (rows["measure"] == "closing")]["value"].mean()
+    gap = rows[(rows["model"] == PLAIN) & (rows["measure"] == "gap")]["value"].mean()
+    assert found.mean == pytest.approx(closing / gap)
+    row = evidence.primary_table(nothing).loc[(HALF, "closing")]
+    assert row["matters"] == pytest.approx(gap / 4)
+    assert row["share_low"] < row["share_low90"] < row["share_high90"] < row["share_high"]
+
+
+def test_a_plain_model_without_a_gap_has_no_share():
+    runs = invented()
+    gaps = (runs["measure"] == "gap") & (runs["model"] == PLAIN)
+    runs.loc[gaps, "value"] = np.random.default_rng(0).normal(0, 1, gaps.sum())
+    table = evidence.primary_table(evidence.whole(runs))
+    assert np.isnan(table.loc[(HALF, "closing"), "matters"])
+    assert not evidence.claims(runs)[HALF, "closing"].irrelevant
