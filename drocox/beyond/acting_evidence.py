@@ -35,6 +35,10 @@ BY_ADAM = {*ADAM.values(), *PUBLISHED.values(), *BY_C_INDEX.values()}
 CONTRASTS = (HALF, PUBLISHED["nonlinear"])
 
 
+# what is not known where the plain model has no sure gap
+UNSURE = ("matters", "share", "share_low", "share_high", "share_low90", "share_high90")
+
+
 class Outcome(NamedTuple):
     """A difference from the plain model, and what it is a share of."""
 
@@ -206,12 +210,13 @@ def primary_table(runs: pd.DataFrame) -> pd.DataFrame:
             row["tau_low"], row["tau_high"] = heterogeneity(rows["effect"], rows["se"])
             of_plain = plain(runs, model, outcome)
             row["whole"] = of_plain.mean
-            if of_plain.low > 0:
-                row["matters"] = outcome.matters * of_plain.mean
-                for level, end in ((0.95, ""), (0.9, "90")):
-                    some = share(runs, model, outcome, level)
-                    row |= {"share": some.mean}
-                    row |= {f"share_low{end}": some.low, f"share_high{end}": some.high}
+            row["matters"] = outcome.matters * of_plain.mean
+            for level, end in ((0.95, ""), (0.9, "90")):
+                some = share(runs, model, outcome, level)
+                row["share"] = some.mean
+                row |= {f"share_low{end}": some.low, f"share_high{end}": some.high}
+            if of_plain.low <= 0:
+                row |= dict.fromkeys(UNSURE, np.nan)
             table[model, name] = row
     frame = pd.DataFrame(table).T.infer_objects().astype(float).astype({"k": int})
     frame.insert(5, "holm", holm(frame["p"]))

@@ -270,6 +270,22 @@ asks(
     ),
 )
 
+_gaps = np.array([0.1, 1.0, 4.0])
+_closings = np.array([0.3, 0.2, 0.5])
+asks(
+    "many-share",
+    numbers_question(
+        _closings.sum() / _gaps.sum(),
+        {
+            "this is the mean of three ratios, and the smallest gap decides it": (
+                _closings / _gaps
+            ).mean(),
+            "this is the mean closing in points; divide by the mean gap": _closings.mean(),
+            "closings go above, gaps below": _gaps.sum() / _closings.sum(),
+        },
+    ),
+)
+
 _mean = 1.5
 _se = 0.6
 _tau = 0.8

@@ -221,11 +221,13 @@ class Store:
             minutes = minutes | {method: round(before + seconds / 60, 1)}
         by_store = {name: n for name, n in record.get("stored", {}).items() if name in others}
         by_store[self.name] = rows
+        machines = dict.fromkeys(others, record.get("machine")) | record.get("machines", {})
         peaks = [*spent["peak"].dropna(), record.get("peak_gb_per_worker")]
         record |= facts | {
             "rows": sum(by_store.values()),
             "stored": by_store,
             "sha256": record.get("sha256", {}) | {self.name: digest},
+            "machines": machines | {self.name: facts.get("machine")},
             "command": command(self.protocol),
             "wall_minutes": round(record.get("wall_minutes", 0) + spent["wall"].sum() / 60, 1),
             "core_hours": round(sum(minutes.values()) / 60, 2),

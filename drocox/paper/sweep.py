@@ -378,7 +378,8 @@ def _summary(how: np.ndarray, gaps: pd.DataFrame) -> list[str]:
 
 def _same_machine(of: Store) -> bool:
     """Whether this is the kind of machine that made a store."""
-    return store.load_provenance(of.folder)[of.protocol].get("machine") == machine()
+    record = store.load_provenance(of.folder)[of.protocol]
+    return record.get("machines", {}).get(of.name, record.get("machine")) == machine()
 
 
 def verify_plan(

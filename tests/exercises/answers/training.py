@@ -267,6 +267,14 @@ ANSWERS = {
             ([1.5, 0.5], "nothing is halved"),
         ],
     ),
+    "many-share": (
+        1.0 / 5.1,
+        [
+            ((3 + 0.2 + 0.125) / 3, "mean of three ratios"),
+            (1 / 3, "in points"),
+            (5.1, "closings go above"),
+        ],
+    ),
     "many-next": (
         [-0.586, 3.586],
         [
