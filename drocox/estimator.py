@@ -171,13 +171,13 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
     Parameters
     ----------
     alpha : float in (0, 1]
-        Smallest share of the patients to protect as a group; 1 is the ordinary Cox model. The
-        default is gentle: on 27 data sets not selected for the purpose it ranked patients as well
-        as Cox did, and closed no gap between groups on average; with the paper's constant,
-        ``alpha=0.2`` ranked worse (see the book's chapter on many data sets). Where fewer patients
-        than a share ``alpha`` have events, the model is nearly Cox (``acts_``): the worst case
-        contains all events, since censored patients have loss 0. If that is not what you want,
-        choose half of the share of events or less. No relation to ``alpha`` of scikit-survival's
+        Smallest share of the patients to protect as a group; 1 is the ordinary Cox model. Where
+        fewer patients than a share ``alpha`` have events, the model is nearly Cox (``acts_``): the
+        worst case contains all events, since censored patients have loss 0. Half of the share of
+        events or less makes it act. On 27 data sets that was not seen to help the group that Cox
+        serves worst or to close gaps, and smaller shares cost accuracy (see the book's chapter on
+        many data sets), so compare with a Cox model that has a ``penalty``, on patients left out.
+        No relation to ``alpha`` of scikit-survival's
         ``CoxPHSurvivalAnalysis``, the weight of a ridge penalty: that is ``penalty`` here, per
         patient instead of in all, so that ``CoxPHSurvivalAnalysis(alpha=a, ties="breslow")`` is
         ``DROCox(alpha=1, penalty=a / n)``.
