@@ -63,7 +63,7 @@ BOXES = {
     "book/method/worst-case": "weights",
     "book/method/dual": "weights",
     "book/method/who-gets-the-weight": "weights",
-    "book/method/dro-cox": "step",
+    "book/method/dro-cox": "losses",
     "book/method/split": "losses",
     "book/method/split-training": "step",
 }

@@ -43,6 +43,19 @@ def fold_losses(f, time, event, fold, own=True, inside=False, all_=False, strict
     return losses
 
 
+def pulls(f, time, event, first, strict=False, own_half=False):
+    total = [0.0, 0.0]
+    for i in range(len(f)):
+        others = mine = 0.0
+        for j in range(len(f)):
+            if time[j] > time[i] or (time[j] == time[i] and not strict):
+                others += math.exp(f[j]) * (first[j] != first[i])
+                mine += math.exp(f[j]) * (first[j] == first[i])
+        part = event[i] * others / (others + (mine if own_half else math.exp(f[i])))
+        total[0 if first[i] else 1] += part if first[i] else -part
+    return total
+
+
 def bound(F, decrement, M):
     s = decrement * M
     return F - (s + (1 - s) * LOG(1 - s)) / M**2 if s < 1 else -math.inf
@@ -84,7 +97,7 @@ ANSWERS = {
             ([LOG(7 / 6), LOG(6 / 5), LOG(5 / 4), LOG(4 / 3), LOG(3 / 2), LOG(2)], "censored"),
             ([LOG(7 / 6), 0, LOG(7 / 6), LOG(7 / 6), 0, LOG(7 / 6)], "alike"),
             ([-LOG(7 / 6), 0, -LOG(5 / 4), -LOG(4 / 3), 0, -LOG(2)], "leaves"),
-            ([LOG(7 / 6)] * 6, "everybody rises alike"),
+            ([LOG(7 / 6)] * 6, "not all six rise alike"),
             ([math.log2(7 / 6), 0, math.log2(5 / 4), math.log2(4 / 3), 0, 1], "base 2"),
             (
                 [math.log10(7 / 6), 0, math.log10(5 / 4), math.log10(4 / 3), 0, math.log10(2)],
@@ -95,7 +108,7 @@ ANSWERS = {
     "dro-cox-gradient": (
         gradient,
         [
-            (lambda *case: gradient(*case, equal=True), "same say"),
+            (lambda *case: gradient(*case, equal=True), "same weight"),
             (lambda *case: -gradient(*case), "way down"),
             (lambda *case: gradient(*case, company=False), "log of the sum"),
             (lambda f, t, d, a: gradient(f, t, d, a, c2=1 / a), "another constant"),
@@ -142,6 +155,42 @@ ANSWERS = {
             ("bce", "how it ends"),
             ("bcf", "cancels"),
             ("c", "alive when A dies"),
+        ],
+    ),
+    "split-sorted": (
+        [2 * LOG(4), 2 * LOG(5 / 2), 0, 0],
+        [
+            ([LOG(24), LOG(4.5 * 2.5), LOG(3), LOG(3)], "Cox losses"),
+            ([2 * LOG(4), 2 * LOG(5 / 2), LOG(3), LOG(3)], "still at risk"),
+            ([3 * LOG(4), 3 * LOG(5 / 2), 0, 0], "B is censored"),
+            ([2 * LOG(3), 2 * LOG(3 / 2), 0, 0], "own term"),
+            ([LOG(4), LOG(5 / 2), 0, 0], "one loss"),
+            ([LOG(16) / 3, LOG(6.25) / 3, 0, 0], "means"),
+            ([16, 6.25, 1, 1], "product"),
+            ([4, 2 * math.log2(5 / 2), 0, 0], "base 2"),
+            ([math.log10(16), math.log10(6.25), 0, 0], "base 10"),
+        ],
+    ),
+    "split-safe": (
+        "a c e",
+        [
+            ("ce", "a coin"),
+            ("abce", "different ages"),
+            ("ae", "a number of this registry"),
+            ("acde", "between two"),
+            ("ac", "events only"),
+            ("acef", "one of many"),
+        ],
+    ),
+    "split-pull": (
+        pulls,
+        [
+            (lambda *case: np.abs(pulls(*case)), "own terms"),
+            (lambda *case: -np.array(pulls(*case)), "signs are turned"),
+            (lambda f, t, d, half: pulls(f, t, np.ones(len(t)), half), "censored"),
+            (lambda *case: pulls(*case, own_half=True), "Cox losses"),
+            (lambda *case: pulls(*case, strict=True), "same time"),
+            (lambda f, t, d, h: np.array(pulls(f, t, d, h)) / [sum(h), sum(~h)], "means"),
         ],
     ),
     "optimum-kappa": (
