@@ -247,6 +247,14 @@ def test_the_tab_key_skips_formulas(visit):
     assert page.locator("article .katex").count() > 100 and reached == 0
 
 
+def test_no_formula_is_cut_by_its_box(visit):
+    """At one pixel per point, where a row of pixels is the bar of a mean or the head of a 1."""
+    page = visit("book/foundations/fairness-metrics.html")
+    boxed = page.screenshot(full_page=True)
+    page.add_style_tag(content=".katex-display { overflow: visible !important }")
+    assert page.screenshot(full_page=True) == boxed
+
+
 def test_search_works_without_a_server_of_its_own(visit):
     page = visit("search.html?q=alpha")
     first = page.locator("#search-results li").first
