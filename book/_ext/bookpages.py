@@ -178,8 +178,8 @@ def unwrap_numbers(doctree):
         before, _, after = around
         both_text = isinstance(before, nodes.Text) and isinstance(after, nodes.Text)
         if both_text and before.endswith("(") and after.startswith(")"):
-            link.parent.replace(before, nodes.Text(before[:-1]))
-            link.parent.replace(after, nodes.Text(after[1:]))
+            link.parent[place - 1] = nodes.Text(before[:-1])  # by place: texts may be equal
+            link.parent[place + 1] = nodes.Text(after[1:])
 
 
 def rows_of(table):
