@@ -114,6 +114,7 @@ def test_every_page_can_be_read_on_desk_phone_and_paper(visit, screen, address):
     bad["closed after a click"] = check("stuck")
     bad["ids used twice"] = check("twice")
     bad["sliders without effect"] = idle_sliders(page)
+    bad["links that set nothing in a figure"] = check("idle_links")
     bad["axe"] = findings(page)
     for size in (DESK, PHONE):
         page.set_viewport_size(size)
