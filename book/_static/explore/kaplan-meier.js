@@ -101,7 +101,7 @@ explore("kaplan-meier", function (box) {
     return `<div class="explore-row">${range}${died}</div>`;
   });
   box.build({
-    prompt: "Move a dot, or let somebody be censored instead of dying. Which steps move?",
+    prompt: "Move a dot, or let a patient be censored instead of dying. Which steps move?",
     sizes: [size, size],
     inputs: `<div class="explore-rows">${rows.join("")}</div>${box.button("reset", "as they were")}`,
     readout: `Alive at nine months: <i>Ŝ</i>(9) = ${box.out("answer")}`,
