@@ -101,6 +101,24 @@
     return this.open();
   },
 
+  // Links that should set inputs of a figure, and name one that is not there or a value that it cannot have.
+  idle_links() {
+    return [...document.querySelectorAll("article a.sets-figure")]
+      .filter((link) => {
+        const figure = document.querySelector(link.hash);
+        const inputs = [...(figure?.querySelectorAll("[data-in], [data-do]") ?? [])];
+        const known = (name) => inputs.find((e) => [e.dataset.in, e.dataset.do, e.labels?.[0]?.textContent].includes(name));
+        link.click();
+        return ![...new URLSearchParams(link.search.replaceAll(",", "&"))].every(([name, value]) => {
+          const input = known(name);
+          if (!input || !value || input.type !== "range") return input;
+          const said = (input.getAttribute("aria-valuetext") ?? "").replace("\u2212", "-");
+          return Math.abs(parseFloat(said) - value) < 0.01;
+        });
+      })
+      .map((link) => link.outerHTML);
+  },
+
   // Elements of the article; of a formula only the whole.
   elements() {
     const part = (e) => (e.parentElement.classList.contains("katex") ? NodeFilter.FILTER_REJECT : NodeFilter.FILTER_ACCEPT);

@@ -14,15 +14,14 @@ import fresh
 import nbformat
 import numpy as np
 import pytest
-import torch
+from docutils import nodes
 
 import drocox
-from drocox.bookstyle import SIX
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "book" / "_ext"))
 import bookbuild  # noqa: E402
-import bookpages  # noqa: E402
+import formulas  # noqa: E402
 import plain  # noqa: E402
 import twins  # noqa: E402
 
@@ -91,7 +90,7 @@ def test_links_of_a_twin_lead_somewhere(chapter):
 
 
 FOLDED = {"hide-input", "hide-cell", "hide-output"}
-LABEL = re.compile(r"Show (?!code)[^:#]{3,55}")
+LABEL = re.compile(r"Show (?!code)[^:#]{3,55}|What the text relies on")
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS, ids=name)
@@ -109,6 +108,7 @@ PAGE = """\
 % a comment
 By {eq}`eq-here` and {eq}`eq-there`, {cite:t}`hu2022distributionally` get {glue:text}`n` of
 `{eq}` in {prf:ref}`thm-here`; see [the dual](dual.md), [top](#a-title) and {ref}`it <ex-here>`.
+[At 0.1](explore:dual?alpha=0.1,best) one patient is left.
 
 :::{admonition} In this chapter
 :class: goals
@@ -175,6 +175,7 @@ PLAIN = """\
 
 By (8.1) and [(7.1)](worst-case.ipynb), [Hu and Chen (2022)](URL) get \N{MINUS SIGN}3 of
 `{eq}` in Theorem 8.1; see [the dual](dual.ipynb), [top](#A-title) and it.
+[At 0.1](SITE/book/method/dual.html?alpha=0.1,best#explore-dual) one patient is left.
 
 > **In this chapter**
 >
@@ -223,7 +224,7 @@ def test_notebooks_get_plain_markdown_for_all_markup(monkeypatch):
     monkeypatch.setattr(plain, "headings", lambda source: ["A title"])
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell(PAGE)])
     cells = plain.cells(notebook, page, GLUED)
-    wanted = PLAIN.replace("TABLE", MARKED)
+    wanted = PLAIN.replace("TABLE", MARKED).replace("SITE/", plain.base())
     wanted = wanted.replace("URL", plain.citations()["hu2022distributionally"][2])
     wanted = wanted.replace("POLSTERL", plain.citations()["polsterl2020scikitsurvival"][2])
     assert "\n".join(cell.source for cell in cells) == wanted
@@ -410,26 +411,11 @@ def test_units_stay_with_their_numbers_and_no_header_is_empty(small_site):
     assert not re.search(r"<th[^>]*></th>", page)
 
 
-METHOD = ROOT / "book" / "_static" / "method.svg"
-
-
-def test_chapters_are_located_in_the_picture_of_the_method():
-    groups = ElementTree.parse(METHOD).getroot().findall("{http://www.w3.org/2000/svg}g[@id]")
-    assert set(bookpages.BOXES.values()) == {group.get("id") for group in groups}
-    for page in bookpages.BOXES:
-        assert ":class: goals" in (ROOT / f"{page}.md").read_text(encoding="utf8")
-
-
-def test_the_picture_of_the_method_is_drawn_to_scale():
-    """Bars of the six patients' losses and of their worst-case weights, as the package has them."""
-    time, event, x = (SIX[column].to_numpy() for column in ("time", "event", "x"))
-    losses = drocox.cox_losses(torch.tensor(np.log(2) * x), time, event)
-    weights = drocox.worst_case_weights(losses, 0.5, rule="sharp")
-    drawing = ElementTree.parse(METHOD).getroot()
-    assert {"title", "desc"} <= {element.tag.split("}")[1] for element in drawing}
-    for kind, values, scale in (("loss", losses, 30), ("weight", weights, 90)):
-        bars = [float(e.get("height")) for e in drawing.iter() if e.get("class") == kind]
-        np.testing.assert_allclose(bars, scale * values.numpy(), atol=0.006)
+def test_a_formula_keeps_the_full_stop_behind_it_and_no_other():
+    parts = [nodes.emphasis("", "female"), nodes.Text(". "), nodes.math("", "F"), nodes.Text(". ")]
+    paragraph = nodes.paragraph("", "", *parts)
+    formulas.hold(None, paragraph, "page")
+    assert paragraph.astext() == r"female. F\text{.} "
 
 
 def test_the_reference_names_all_of_its_pages():

@@ -114,6 +114,7 @@ def test_every_page_can_be_read_on_desk_phone_and_paper(visit, screen, address):
     bad["closed after a click"] = check("stuck")
     bad["ids used twice"] = check("twice")
     bad["sliders without effect"] = idle_sliders(page)
+    bad["links that set nothing in a figure"] = check("idle_links")
     bad["axe"] = findings(page)
     for size in (DESK, PHONE):
         page.set_viewport_size(size)
@@ -245,6 +246,14 @@ def test_the_tab_key_skips_formulas(visit):
     page = visit("book/method/dual.html")
     reached = page.locator("article .katex :is([tabindex], a, button)").count()
     assert page.locator("article .katex").count() > 100 and reached == 0
+
+
+def test_no_formula_is_cut_by_its_box(visit):
+    """At one pixel per point, where a row of pixels is the bar of a mean or the head of a 1."""
+    page = visit("book/foundations/fairness-metrics.html")
+    boxed = page.screenshot(full_page=True)
+    page.add_style_tag(content=".katex-display { overflow: visible !important }")
+    assert page.screenshot(full_page=True) == boxed
 
 
 def test_search_works_without_a_server_of_its_own(visit):

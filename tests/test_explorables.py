@@ -114,13 +114,13 @@ def show(chromium, tmp_path):
     contexts = []
     trouble = []
 
-    def open_page(explorable, *, javascript=True, width=1280):
+    def open_page(explorable, *, javascript=True, width=1280, text="", address=""):
         folder = tmp_path / str(len(contexts))
         shutil.copytree(STATIC / "explore", folder / "explore")
         file = folder / "page.html"
         file.write_text(
             f'<!doctype html><html lang="en"><meta charset="utf-8"><title>x</title>'
-            f"{explore.tags(explorable.markup, '.')}{explorable.markup}</html>",
+            f"{explore.tags(explorable.markup, '.')}{explorable.markup}{text}</html>",
             encoding="utf8",
         )
         context = chromium.new_context(
@@ -137,7 +137,7 @@ def show(chromium, tmp_path):
 
         page.on("request", note)
         page.on("requestfailed", lambda request: trouble.append(request.url))
-        page.goto(file.as_uri())
+        page.goto(file.as_uri() + address)
         return Tab(page)
 
     yield open_page
@@ -293,6 +293,56 @@ def test_the_water_level_follows_mouse_and_finger(water):
     water.drag_by_finger("eta", down=20)
     assert water.middle("eta")[1] == pytest.approx(before - 20, abs=3)
     assert water.shown()["eta"] == f"{water.value('eta'):.2f}"
+
+
+SENTENCE = (
+    '<p>At <a href="?alpha=0.5,best#explore-dual">one half</a> all stand out of the water.</p>'
+)
+
+
+@pytest.mark.parametrize("far", [False, True])
+def test_a_link_in_a_sentence_sets_the_figure_by_mouse_and_keyboard(show, far):
+    """Where the figure is out of sight the page goes there, and Back returns to the sentence."""
+    text = f'<div style="height: {3000 if far else 0}px"></div>{SENTENCE}'
+    tab = show(EXPLORABLES["dual"](), text=text)
+    c = drocox.dual_constant(0.5, rule="sharp")
+    best = drocox.optimal_eta(torch.tensor(LOSSES), c).item()
+    for step in (tab.page.get_by_role("link").click, lambda: tab.page.keyboard.press("Enter")):
+        tab.page.get_by_role("link").focus()
+        step()
+        shown = tab.shown()
+        assert shown["alpha"] == "0.50"
+        assert shown["eta"] == f"{best:.2f}".replace("-", "\N{MINUS SIGN}")
+        assert tab.page.evaluate("scrollY") < 1000
+        tab.press("alpha", "End")
+        if far:
+            tab.page.go_back()
+            tab.page.wait_for_function("scrollY > 1000")
+
+
+def test_an_address_sets_the_figure_and_without_scripts_leads_to_it(show):
+    address = "?alpha=0.5,best#explore-dual"
+    assert show(EXPLORABLES["dual"](), address=address).shown()["alpha"] == "0.50"
+    plain = show(EXPLORABLES["dual"](), javascript=False, text=SENTENCE)
+    plain.page.get_by_role("link").click()
+    assert plain.page.url.endswith(address)
+    assert plain.page.locator(":target").get_attribute("id") == "explore-dual"
+
+
+@pytest.mark.parametrize(
+    "name, query, wanted",
+    [
+        ("ball", "alpha=0.55", {"alpha": "0.55"}),
+        ("slider", "b=4,a=1", {"readout0": "55.0"}),
+        ("kaplan-meier", "died0=0,time2=3", {"time2": "3"}),
+        ("weights", "alpha=0.3,trained=1", {"alpha": "0.30"}),
+    ],
+)
+def test_a_link_names_values_as_the_page_shows_them(show, name, query, wanted):
+    figure = EXPLORABLES[name]()
+    anchor = re.search(r'id="(explore-[\w-]+)"', figure.markup)[1]
+    shown = show(figure, address=f"?{query}#{anchor}").shown()
+    assert {key: shown[key] for key in wanted} == wanted
 
 
 @pytest.fixture

@@ -1,10 +1,10 @@
 """Sphinx extension: descriptions, ids, tables as CSV and other additions to the HTML of pages.
 
 Each page gets a description for search engines and previews, made from its first paragraph, and
-unique ids. Chapters of the method show their place in its diagram. Wide tables are marked for the
-style sheet. Computed tables can be downloaded as CSV. A number stays on the line of its percent
-sign. HTML that hinders assistive programs is mended. The search knows Greek letters by name and
-lists chapters in their order. The footer has version and licences.
+unique ids. Wide tables are marked for the style sheet. Computed tables can be downloaded as CSV. A
+number stays on the line of its percent sign. HTML that hinders assistive programs is mended. The
+search knows Greek letters by name and lists chapters in their order. The footer has version and
+licences.
 """
 
 import csv
@@ -55,18 +55,6 @@ SITEMAP = """<?xml version="1.0" encoding="UTF-8"?>
 NO_BREAK = "\N{NO-BREAK SPACE}"
 CODE = (nodes.literal, nodes.literal_block, nodes.math, nodes.math_block, nodes.raw, nodes.comment)
 EMPTY_HEADING = re.compile(r"<th\b([^>]*)>(?:\s|&nbsp;|&#160;|<p>\s*</p>)*</th>")
-# Which box of the diagram of the method, by its id in the picture, a chapter is about.
-BOXES = {
-    "book/foundations/survival-data": "patients",
-    "book/foundations/cox-loss": "losses",
-    "book/foundations/deep-cox": "scores",
-    "book/method/worst-case": "weights",
-    "book/method/dual": "weights",
-    "book/method/who-gets-the-weight": "weights",
-    "book/method/dro-cox": "losses",
-    "book/method/split": "losses",
-    "book/method/split-training": "step",
-}
 
 
 @cache
@@ -144,8 +132,6 @@ def mark(app, doctree, docname):
     """On doctree-resolved. Unique ids; wide tables get the class of the style."""
     if app.builder.format != "html":
         return
-    if docname in BOXES:
-        locate(doctree, docname)
     for words, place in SEARCHED.get(docname, {}).items():
         entry = ("single", words, place, "main", None)
         doctree.append(addnodes.index(entries=[entry]))
@@ -192,8 +178,8 @@ def unwrap_numbers(doctree):
         before, _, after = around
         both_text = isinstance(before, nodes.Text) and isinstance(after, nodes.Text)
         if both_text and before.endswith("(") and after.startswith(")"):
-            link.parent.replace(before, nodes.Text(before[:-1]))
-            link.parent.replace(after, nodes.Text(after[1:]))
+            link.parent[place - 1] = nodes.Text(before[:-1])  # by place: texts may be equal
+            link.parent[place + 1] = nodes.Text(after[1:])
 
 
 def rows_of(table):
@@ -245,15 +231,6 @@ def mend(app, pagename, templatename, context, doctree):
     body = EMPTY_HEADING.sub(r"<td\1></td>", context["body"])
     body = body.replace('<div role="list" class="citation-list">', '<div class="citation-list">')
     context["body"] = body.replace(' role="doc-biblioentry"', "")
-
-
-def locate(doctree, docname):
-    """The diagram of the method beside a chapter's goals; the fragment marks one of its boxes."""
-    goals = next(box for box in doctree.findall(nodes.admonition) if "goals" in box["classes"])
-    address = "../" * docname.count("/") + f"_static/method.svg#{BOXES[docname]}"
-    says = f"The method in five boxes; this chapter is about the one called {BOXES[docname]}."
-    picture = f'<img class="where" src="{address}" width="360" height="332" alt="{says}" />'
-    goals.insert(1, nodes.raw("", picture, format="html"))
 
 
 def number_ids(doctree):

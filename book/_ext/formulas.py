@@ -81,10 +81,10 @@ def hold(app, doctree, docname):
         tex = node.astext()
         if isinstance(before, nodes.Text) and (opening := OPENING.search(before)):
             tex = rf"\text{{{opening[0]}}}{tex}"
-            node.parent.replace(before, nodes.Text(before[: opening.start()]))
+            node.parent[place - 1] = nodes.Text(before[: opening.start()])  # texts may be equal
         if isinstance(after, nodes.Text) and (closing := CLOSING.match(after)):
             tex = rf"{tex}\text{{{closing[0]}}}"
-            node.parent.replace(after, nodes.Text(after[closing.end() :]))
+            node.parent[place + 1] = nodes.Text(after[closing.end() :])
         node[:] = [nodes.Text(tex)]
 
 

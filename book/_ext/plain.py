@@ -312,6 +312,10 @@ class Page:
         """The target of a link: the notebook of a page that has one, a heading as Jupyter says."""
         if target.startswith("course:"):
             return f"{base()}course/{target.removeprefix('course:')}"
+        if target.startswith("explore:"):  # sliders move on the site only
+            figure, _, state = target.removeprefix("explore:").partition("?")
+            page = self.source.relative_to(ROOT).with_suffix(".html").as_posix()
+            return f"{base()}{page}?{state}#explore-{figure}"
         if target in targets():
             return self.relative(targets()[target])
         path, _, anchor = target.partition("#")

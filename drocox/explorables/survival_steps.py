@@ -44,11 +44,11 @@ def kaplan_meier(time: np.ndarray, event: np.ndarray, names: Sequence) -> Explor
         days = np.append(np.unique(time[event]), time.max())
         alive = [estimate(time, event, day) for day in days]
         axes.step([0, *days], [1, *alive], where="post", color=COLOURS[0], linewidth=2)
-        for t in time[~event]:
-            axes.plot(t, estimate(time, event, t), "|", color=COLOURS[0], markersize=10)
+        for t, died in zip(time, event, strict=True):
+            inside = COLOURS[1] if died else "white"
+            axes.plot(t, estimate(time, event, t), "o", color=COLOURS[1], markerfacecolor=inside)
         value = estimate(time, event, ASKED)
-        axes.axvline(ASKED, color="#000000", linestyle=":", linewidth=0.8)
-        axes.plot(ASKED, value, "o", color=COLOURS[1])
+        axes.plot([0, ASKED, ASKED], [value, value, 0], color="#000000", linestyle=":")
         axes.set_title(f"alive at nine months: Ŝ(9) = {number(value, 3)}")
         axes.set(xlim=(0, END), xticks=MONTHS, xlabel="months t", ylabel="alive, Ŝ(t)")
         axes.set_ylim(0, 1.05)
@@ -58,8 +58,8 @@ def kaplan_meier(time: np.ndarray, event: np.ndarray, names: Sequence) -> Explor
         "kaplan-meier",
         title="The Kaplan–Meier curve of six patients",
         alt="Left, a line for each patient, which ends in a full dot at a death and in an open one "
-        "at the end of observation. Right, the Kaplan–Meier curve: a staircase with a step at each "
-        "death, and the estimate for month 9.",
+        "at the end of observation. Right, the Kaplan–Meier curve with the same dots: a staircase "
+        "with a step at each death, and dotted lines from month 9 to the estimate there.",
         pictures=[picture(draw_lives), picture(draw_curve)],
         data={
             "time": [float(t) for t in time],

@@ -83,7 +83,7 @@ explore("ball", function (box) {
 
   box.build({
     sizes: [[width, height]],
-    inputs: box.range("alpha", "<i>α</i>", 0, alphas.length - 1, 1, box.data.start),
+    inputs: box.range("alpha", "<i>α</i>", 0, alphas.length - 1, 1, box.data.start, alphas),
     readout: [
       key(path("M1 6H27", styles.sharp), "sharp disc"),
       key(path("M1 6H27", styles.definition), "definition"),

@@ -109,10 +109,12 @@ explore.box = function (root) {
     pictures: pictures,
     data: JSON.parse(root.querySelector('script[type="application/json"]').textContent),
     inputs: {},
+    values: {},
 
-    /* HTML of inputs; label is HTML. */
-    range: function (name, label, low, high, step, value) {
+    /* HTML of inputs; label is HTML. Where a slider counts positions, values says what stands at each. */
+    range: function (name, label, low, high, step, value, values) {
       const key = root.id + "-" + name;
+      box.values[name] = values;
       return `<div class="explore-range"><label for="${key}">${label}</label><input type="range"
         id="${key}" data-in="${name}" min="${low}" max="${high}" step="${step}" value="${value}">
         <span class="explore-value" aria-hidden="true" data-out="${name}"></span></div>`;
@@ -155,6 +157,34 @@ explore.box = function (root) {
       });
       window.addEventListener("resize", parts.draw); /* letters may be larger on a small screen */
       parts.draw();
+      setTimeout(box.link); /* the script has then named what its inputs do */
+    },
+    /* A link ?alpha=0.1,best#explore-dual in a sentence sets inputs and presses buttons of this figure, and so does an
+       address that ends like this. Out of sight, the figure is also gone to, and the browser's Back returns. */
+    link: function () {
+      document.querySelectorAll(`a[href^="?"][href$="#${root.id}"]`).forEach(function (link) {
+        link.title = "Shows this in the figure";
+        link.addEventListener("click", function (event) {
+          event.preventDefault();
+          box.set(link.search);
+          const { top, bottom } = pictures.getBoundingClientRect();
+          const middle = window.innerHeight / 2;
+          if (top > middle || bottom < middle) location.hash = root.id;
+        });
+      });
+      if (location.hash === "#" + root.id) box.set(location.search);
+    },
+    /* Inputs are named as in the script or as their label; 0 unchecks a box; a button has no value. */
+    set: function (query) {
+      const labelled = (name) => Object.values(box.inputs).find((e) => e.labels[0].textContent === name);
+      new URLSearchParams(query.replaceAll(",", "&")).forEach(function (value, name) {
+        const input = box.inputs[name] || labelled(name);
+        if (!input) return root.querySelector(`[data-do="${name}"]`)?.click();
+        const values = box.values[input.dataset.in];
+        if (["checkbox", "radio"].includes(input.type)) input.checked = value !== "0";
+        else input.value = values ? values.findIndex((at) => Number(at) === Number(value)) : value;
+        input.dispatchEvent(new Event("input", { bubbles: true }));
+      });
     },
     /* Size of letters, in pixels of the picture. */
     em: () => Number(getComputedStyle(root).getPropertyValue("--explore-letters")) || 13,

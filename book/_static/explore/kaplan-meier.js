@@ -35,6 +35,12 @@ explore("kaplan-meier", function (box) {
     return words + ".";
   }
 
+  /* In both pictures a full dot is a death and an open circle a patient who left. */
+  function ending(x, y, radius, died, attributes) {
+    const style = `stroke:${colours[1]};fill:${died ? colours[1] : explore.paper};stroke-width:2.5`;
+    return dot(x, y, radius, { style: style, ...attributes });
+  }
+
   function drawLives(time, event, em) {
     const place = { left: 2.2 * em, right: size[0] - 12, top: 12, bottom: size[1] - 3.3 * em };
     lives = explore.axes([0, end], [names.length - 0.4, -0.6], place, em);
@@ -43,12 +49,10 @@ explore("kaplan-meier", function (box) {
       const [x, y] = [lives.x(time[i]), lives.y(i)];
       const line = (from, to) => "M" + from.toFixed(1) + " " + y.toFixed(1) + "H" + to.toFixed(1);
       const wide = { "stroke-width": "2.5" };
-      const fill = event[i] ? colours[1] : explore.paper;
-      const style = `stroke:${colours[1]};fill:${fill};stroke-width:2.5`;
       return (
         path(line(lives.left, x), wide) +
         (event[i] ? "" : path(line(x, lives.right), { ...wide, "stroke-dasharray": "2 5" })) +
-        dot(x, y, 8, { style: style, "data-drag": i + "" })
+        ending(x, y, 8, event[i], { "data-drag": i + "" })
       );
     });
     box.show(0, lives.drawn("months since entry", "", months, rows) + drawn.join(""));
@@ -65,22 +69,19 @@ explore("kaplan-meier", function (box) {
     }
     const first = lifeTable(box.data.time, box.data.event);
     const blue = { style: `stroke:${colours[0]};stroke-width:3` };
-    const left = patients.map(function (i) {
-      if (event[i]) return "";
-      const y = axes.y(estimate(table, time[i]));
-      return path("M" + axes.x(time[i]) + " " + (y - 7) + "V" + (y + 7), blue);
-    });
+    const faint = { "stroke-dasharray": "2 4", opacity: "0.4" };
+    const ends = patients.map((i) => ending(axes.x(time[i]), axes.y(estimate(table, time[i])), 6, event[i]));
     box.show(
       1,
       axes.drawn("months t", "alive, Ŝ(t)", months) +
         path(staircase(first, end), { "stroke-dasharray": "2 4" }) +
-        path(axes.down(asked), { "stroke-dasharray": "2 4", opacity: "0.4" }) +
+        path(axes.down(asked, axes.y(estimate(table, asked))), faint) +
+        path(axes.across(estimate(table, asked), axes.x(asked)), faint) +
         path(staircase(table, Math.max(...time)), blue) +
-        left.join("") +
         table
           .map((row) => text(axes.x(row.day), axes.bottom - 5, row.deaths + "/" + row.atRisk))
           .join("") +
-        dot(axes.x(asked), axes.y(estimate(table, asked)), 6, { style: "fill:" + colours[1] })
+        ends.join("")
     );
   }
 
@@ -100,7 +101,7 @@ explore("kaplan-meier", function (box) {
     return `<div class="explore-row">${range}${died}</div>`;
   });
   box.build({
-    prompt: "Move a dot, or let somebody be censored instead of dying. Which steps move?",
+    prompt: "Move a dot, or let a patient be censored instead of dying. Which steps move?",
     sizes: [size, size],
     inputs: `<div class="explore-rows">${rows.join("")}</div>${box.button("reset", "as they were")}`,
     readout: `Alive at nine months: <i>Ŝ</i>(9) = ${box.out("answer")}`,

@@ -54,9 +54,10 @@ explore("slider", function (box) {
   box.build({
     sizes: [size],
     inputs: controls
-      .map((control, k) =>
-        box.range("control" + k, control.label, 0, control.values.length - 1, 1, control.start)
-      )
+      .map(function (control, k) {
+        const values = control.values.map((text) => text.replace("\u2212", "-"));
+        return box.range("control" + k, control.label, 0, values.length - 1, 1, control.start, values);
+      })
       .join(""),
     readout: [...(keys.length > 1 ? keys : []), ...numbers].join(" "),
     draw: draw,

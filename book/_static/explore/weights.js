@@ -97,6 +97,7 @@ explore("weights", function (box) {
 
   function move() {
     box.say("feedback", ""); /* it was about the first state */
+    box.root.classList.remove("explore-asking"); /* a link in the text may move before a guess */
     draw();
   }
 
@@ -120,7 +121,7 @@ explore("weights", function (box) {
     ],
     inputs: `<fieldset><legend>To whom does the adversary give the weight at <i>α</i> = 0.1?</legend>
       ${radios.join("")}</fieldset>
-      <div class="explore-after">${box.range("alpha", "share <i>α</i>", 0, cox, 1, 0)}
+      <div class="explore-after">${box.range("alpha", "share <i>α</i>", 0, cox, 1, 0, alphas)}
       ${box.tick("checkbox", "trained", "train the model against it at this <i>α</i>")}</div>`,
     readout: `${box.out("feedback")}<span class="explore-after">A step is worth ${box.out("worth")}
       of ${patients} patients; ${box.out("chosen")} have weight. Patients over 65 get
