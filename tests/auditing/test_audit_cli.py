@@ -342,7 +342,7 @@ def test_given_scores_are_judged(capsys):
     df[" sex"] = df[" sex"].map({"f": "=1+1", "m": "<b>\x1b[31mred"})
     df.to_csv("p.csv", index=False, encoding="utf-8-sig")
     said = answer(capsys, "p.csv", *ARGUMENTS[:-1], "sex,age>65", "--score", "risk", status=0)
-    start = "p.csv: 120 patients, 60 events risk By sex, every group is ranked as promised, within"
+    start = "p.csv: 120 patients, 60 events risk By sex, no fault is seen: every group is ranked as"
     assert said.startswith(start)
     assert said.endswith("wrote p-audit.html") and "\x1b" not in said
     page = Path("p-audit.html").read_text(encoding="utf-8")
