@@ -33,8 +33,9 @@ MOST_CROSSED = 20_000_000  # groups times patients, up to which members are comp
 FEW_EVENTS = 30  # below which a group's intervals are rough
 FEWEST_AT_HORIZON = 5  # of either kind, that a group needs for a measure at the horizon
 # measures that the findings are about
-HEADLINE = ("c_index", "c_minus_promised", "auc_minus_promised", "headroom", "calibration")
-HEADLINE += ("slope",)
+HEADLINE = (
+    *("c_index", "c_minus_promised", "auc_minus_promised", "headroom", "calibration", "slope"),
+)
 
 
 TABLE_COLUMNS = ["attribute", "group", "patients", "events"]
