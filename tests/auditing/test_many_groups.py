@@ -19,7 +19,7 @@ def test_many_sites_are_compared_with_everybody():
     rows = found.differences[found.differences["measure"] == "c_index"]
     assert len(rows) == 45 and (rows["versus"] == "everybody").all() and len(found.imparity) == 45
     assert list(rows.loc[rows["beyond_noise"], "group"]) == ["site = 7"]
-    assert "1 of 45 groups differs from everybody; the c-index is" in found.sentence
+    assert "By site, faults are seen: site = 7 is ranked below its promise" in found.sentence
     page = page_of({"": found})
     assert page.count("<svg") == 1 and len(page) < 150_000
     assert "beyond noise: site = 7." in page and "Performance by site, each group" in page
