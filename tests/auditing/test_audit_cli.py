@@ -467,7 +467,7 @@ def test_survival_folds_and_small_cells_on_the_command_line(capsys):
     at = str(df["days"].median())
     arguments = ["p.csv", *ARGUMENTS, "--survival", "alive", "--horizon", at, "--drop", "risk"]
     said = answer(capsys, *arguments, "--fold", "fold", "--smallest", "5", status=0)
-    assert " alive " in said and "Observed / predicted risk" in said
+    assert " alive " in said and "ratios of observed to predicted risk" in said
     page = Path("p-audit.html").read_text(encoding="utf-8")
     assert "--survival alive" in page and "240 read" in page and "TRIPOD+AI" in page
     said = answer(capsys, "p.csv", *ARGUMENTS, "--survival", "alive")
@@ -484,7 +484,7 @@ def test_risks_on_the_command_line_are_one_minus_survival(capsys):
     rest = ["--drop", "risk,alive,dies,percent", "--horizon", "20"]
     by_survival = answer(capsys, "p.csv", *ARGUMENTS, *rest, "--survival", "alive", status=0)
     by_risk = answer(capsys, "p.csv", *ARGUMENTS, *rest, "--risk", "dies", status=0)
-    assert "Observed / predicted risk" in by_risk
+    assert "ratios of observed to predicted risk" in by_risk
     assert by_risk == by_survival.replace(" alive ", " dies ", 1)
     without_time = answer(capsys, "p.csv", *ARGUMENTS, "--risk", "dies")
     assert "--risk needs --horizon, the time of these probabilities" in without_time
