@@ -189,7 +189,7 @@ def test_without_expected_events_risks_are_compared(kind):
     assert "Observed / predicted risk: Kaplan and Meier's" in shown
     assert "events by those that the model expects" not in shown
     with_events = drocox.audit(data, survival=curves, times=times, expected=0 * scores + 0.5)
-    assert "Observed / expected events: " in with_events.sentence
+    assert "ratios of observed to expected events" in with_events.sentence
     assert "events by those that the model expects" in page({"": with_events})
 
 
