@@ -29,6 +29,7 @@ from drocox.auditing.disclosure import Hidden, hidden_at_horizon, hidden_groups,
 from drocox.auditing.findings import model_sentences, number_text, sentences
 from drocox.auditing.funnel import Funnel, funnel
 from drocox.auditing.group_measures import (
+    FEW_EVENTS,
     MOST_PAIRED,
     calibration_curve,
     group_estimates,
@@ -52,7 +53,6 @@ from drocox.data import SurvivalData
 from drocox.heldout import DIFFERENCE_COLUMNS, FEWEST_EVENTS, Estimate, compare, difference
 from drocox.terminal import short_labels
 
-FEW_EVENTS = 30  # below which a group's intervals are rough
 MODEL_WIDTH = 14  # of a model's name in a table of text
 CURVE_COLUMNS = ["attribute", "group", "patients", "events", "predicted"]
 CURVE_COLUMNS += ["observed", "low", "high"]
@@ -60,12 +60,14 @@ PAIRED_COLUMNS = ["model", "versus", "attribute", "group", "measure"]
 PAIRED_COLUMNS += ["difference", "low", "high", "beyond_noise"]
 MOST_NAMED = 12  # groups in a sentence of the page
 FEW_EVENTS_NOTE = "Few events, so that intervals are wide and rough: {}."
+HANGING_NOTE = "Decided by one or two patients, so that intervals are very wide: {}."
 HIDDEN_NOTE = "Groups with fewer than {} events or patients without an event are not shown{}."
 FEW_FLAGGED_NOTE = (
     "Decisions are shown for everybody only: in some group fewer than {} patients with or without "
     "an event are flagged, or are not."
 )
 ALSO_HIDDEN = ", nor are others, {} in all, from which the counts of these could be worked out"
+SEARCHED_SHYLY = "Of groups found by search, those that could tell a small number are not shown."
 AT_HORIZON_NOTE = (
     "Risks, AUC and Brier score are not shown for groups with fewer than {} events up to time "
     "{:.4g}, nor for others from which the number of these could be worked out."
@@ -122,6 +124,7 @@ class Audit:
     _hidden: Hidden = field(repr=False)
     familywise: bool = True
     smallest: int = 0
+    _hanging: tuple[str, ...] = field(default=(), repr=False)
 
     @property
     def ci(self) -> pd.DataFrame:
@@ -137,6 +140,8 @@ class Audit:
         found = (self.table, self.differences, self.slices, self.notes)
         features = not self._predictions.ranks or "headroom" in self._predictions.more
         lines = sentences(*found, self._predictions.of_risks, features)
+        if self.smallest and self._predictions.ranks:
+            lines.append(SEARCHED_SHYLY)
         if self.threshold is not None:
             decided = (self.table, self.differences, self.threshold, self.horizon)
             lines.append(decision_sentence(*decided))
@@ -264,7 +269,7 @@ class Audit:
 
     @property
     def cautions(self) -> list[str]:
-        """Warnings of the page: groups with few events, and groups with too few to be judged."""
+        """Warnings of the page: groups with few events, and intervals that tell little."""
         known = self.table[self.table["attribute"].isin([f.attribute for f in self._groupings[1:]])]
         lines = []
         none = known[known["events"] < FEWEST_EVENTS]
@@ -278,6 +283,9 @@ class Audit:
                 names = [*names[:MOST_NAMED], f"{len(names) - MOST_NAMED} more"]
             if names:
                 lines.append(words.format(", ".join(names)))
+        if self._hanging:
+            named = [*self._hanging[:MOST_NAMED], *["others"] * (len(self._hanging) > MOST_NAMED)]
+            lines.append(HANGING_NOTE.format(", ".join(named)))
         return lines
 
     def plot(self) -> object:
@@ -315,9 +323,18 @@ class Audit:
         draw_calibration(figure, curves)
         return figure
 
-    def to_html(self, path: str | Path) -> Path:
-        """Write the audit as one page that needs no other file, and return its path."""
-        Path(path).write_text(page({"": self}), encoding="utf-8")
+    def to_html(self, path: str | Path, facts: Mapping[str, str] | None = None) -> Path:
+        """Write the audit as one page that needs no other file, and return its path.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file.
+        facts : mapping of str to str, optional
+            What else the page should say of its making; ``Event`` and ``Predictions`` stand at its
+            top, as in ``facts={"Event": "death, time in days"}``.
+        """
+        Path(path).write_text(page({"": self}, facts), encoding="utf-8")
         return Path(path)
 
     def _repr_html_(self) -> str:
@@ -429,9 +446,9 @@ class Audits(Mapping):
             table[head] = [f"{x:.1f}" if x == x else "" for x in found[name]]
         return table.to_string(float_format=number_text, na_rep="")
 
-    def to_html(self, path: str | Path) -> Path:
-        """Write the audits as one page that needs no other file, and return its path."""
-        Path(path).write_text(page(self), encoding="utf-8")
+    def to_html(self, path: str | Path, facts: Mapping[str, str] | None = None) -> Path:
+        """Write the audits as one page, as :meth:`Audit.to_html` does, and return its path."""
+        Path(path).write_text(page(self, facts), encoding="utf-8")
         return Path(path)
 
     def to_json(self, path: str | Path | None = None) -> str:
@@ -619,15 +636,17 @@ def audit(
         and the measures there. Notes and warnings tell no smaller number of patients either.
     familywise : bool
         Whether the intervals of differences hold for all attributes at once. Those of c-index,
-        promise, headroom and calibration, which the sentence is about, then hold together: where no
-        group differs, they say of a named group that it does in 5 % of all audits. Those of any
-        other measure hold among themselves, as do those of groups that the search found. Otherwise
-        intervals hold for the groups of one attribute and one measure.
+        promise, headroom, calibration and slope, which the sentence is about, then hold together:
+        where no group differs, they say of a named group that it does in 5 % of all audits. Those
+        of any other measure hold among themselves, as do those of groups that the search found.
+        Otherwise intervals hold for the groups of one attribute and one measure.
     measures : mapping of str to function, optional
         Measures of your own, by name. A function gets all held-out patients and a mask, True for
         the group's, and returns a number. Patients have ``scores``, ``time``, ``event``, ``fold``,
         ``risk``, ``until`` (the horizon), and the measures above as methods. It is called without
-        each of 100 blocks of patients, too, from which intervals and differences follow.
+        each of 100 blocks of patients, too, from which intervals and differences follow. Groups
+        hidden by ``smallest`` are hidden here; whether a value of yours tells a small number of
+        patients in another group, only you can know.
     threshold : float, optional
         Risk up to the horizon, between 0 and 1, from which patients are flagged: decisions at this
         threshold are judged, too. Needs ``survival``, or ``scores`` with ``train``.
@@ -725,7 +744,9 @@ def _audit(
                     f"threshold {threshold:g} flags, or leaves, fewer than {smallest} patients "
                     "with or without an event; choose another one, or lower smallest"
                 )
-        table, comparisons, imparity = measure_groups(predicted, groupings, hidden, familywise)
+        table, comparisons, imparity, hanging = measure_groups(
+            predicted, groupings, hidden, familywise
+        )
         slices = pd.DataFrame(columns=[*DIFFERENCE_COLUMNS, "patients", "events"])
         if predicted.ranks and not predicted.backwards:
             secret = [one.codes == k for one in groupings for k in hidden.codes_of(one)]
@@ -747,6 +768,7 @@ def _audit(
         hidden,
         familywise,
         smallest,
+        hanging,
     )
 
 

@@ -1,4 +1,4 @@
-"""The findings of an audit in words, by attribute: promises of ranking, and calibration.
+"""The findings of an audit in words, a verdict by attribute: promises of ranking, and calibration.
 
 The first question is whether each group is ranked as its predictions promise, the second whether
 another model would rank it better. A low c-index is no fault by itself: a group's patients may be
@@ -17,6 +17,7 @@ MOST_NAMED = 6  # groups in a sentence about models
 MOST_IN_TURN = 2  # groups of which a sentence each is said
 UNTOLD = "Whether another model would rank a group better cannot be told without features."
 NO_HEADROOM = "For no group is a model of its own seen to rank better, beyond noise."
+NO_MERIT = " Above its promise is no merit: one scale for everybody promises too little there."
 MOST_DIGITS = 4  # after the point
 
 
@@ -46,11 +47,14 @@ def sentences(
         lines.append(UNTOLD)
     elif len(own) and not (own["low"] > 0).any():
         lines.append(NO_HEADROOM)
-    for row in slices[slices["high"] < 0].itertuples():
+    worse = slices[slices["high"] < 0]
+    for row in worse.itertuples():
         lines.append(
             f"Found by search: {row.group}, ranked worse than {row.versus} by "
             f"{-row.difference:.1f} points ({-row.high:.1f} to {-row.low:.1f})."
         )
+    if len(slices) and worse.empty:
+        lines.append("Found by search: no group that is ranked worse, beyond noise.")
     return lines
 
 
@@ -64,7 +68,7 @@ def number_text(value: float, digits: int = 2) -> str:
 
 def digits_for(low: float, high: float, least: int) -> int:
     """Digits with which the ends of an interval differ, and differ from 0 if it is outside."""
-    smallest = high - low
+    smallest = 10 * (high - low)
     if low * high > 0:  # 0 is outside, and looks so
         smallest = min(smallest, 20 * min(abs(low), abs(high)))
     if not 0 < smallest < 1:
@@ -75,39 +79,53 @@ def digits_for(low: float, high: float, least: int) -> int:
 def _attribute(
     name: str, rows: pd.DataFrame, of_groups: pd.DataFrame, everybody: pd.Series, of_risks: bool
 ) -> str:
-    """What is found in the groups of one attribute, with numbers."""
+    """What is found in the groups of one attribute: a verdict, and then its numbers."""
     by_measure = dict(iter(rows.groupby("measure")))
     promise = by_measure.get("c_minus_promised", by_measure.get("auc_minus_promised"))
     ranking = by_measure.get("c_index")
-    calibration = by_measure.get("calibration")
+    loud = {measure for measure, one in by_measure.items() if one["beyond_noise"].any()}
+    broken = promise is not None and bool(promise["beyond_noise"].any())
+    own = by_measure.get("headroom", rows[:0])
+    better = own[own["low"] > 0]
+    ratios = f"the ratios of observed to {'predicted risk' if of_risks else 'expected events'}"
+    compared = {"calibration": ratios, "slope": "the calibration slopes"}
+    compared = {measure: words for measure, words in compared.items() if measure in by_measure}
+
+    verdict = ""
+    if broken or len(better) or loud & set(compared):
+        verdict = "faults are seen: "
+    elif promise is not None:
+        verdict = "no fault is seen: "
     found = []
-    if promise is not None and (ranking is not None or calibration is not None):
+    if promise is not None:
         found.append(_kept(promise))
     elif ranking is not None:
-        differs = "differs" if ranking["beyond_noise"].any() else "does not differ"
+        differs = "differs" if "c_index" in loud else "does not differ"
         found.append(f"the c-index {differs} beyond noise")
-    if calibration is not None:
-        differs = "differs" if calibration["beyond_noise"].any() else "does not differ"
-        expected = "predicted risk" if of_risks else "expected events"
-        found.append(f"the ratio of observed to {expected} {differs} beyond noise")
-    text = f"By {name}, {', and '.join(found)}."
-    if not found:
+    found += _headroom(better)
+    differ = [words for measure, words in compared.items() if measure in loud]
+    alike = [words for measure, words in compared.items() if measure not in loud]
+    if differ:
+        found.append(f"{' and '.join(differ)} differ beyond noise")
+    if len(alike) == 2:
+        found.append("calibration does not differ beyond noise")
+    elif alike:
+        found.append(f"{alike[0]} do not differ beyond noise")
+    if ranking is None and "calibration" not in by_measure:
         few = f"too few groups with {FEWEST_EVENTS} events"
         if of_groups["patients"].isna().any():
             few = "too few groups are shown"
-        text = f"By {name}, nothing to compare: {few}"
-        text += f"; {_kept(promise)}." if promise is not None else "."
+        found.insert(0, f"nothing to compare: {few}")
+        verdict = ""
+    text = f"By {name}, {verdict}{'; '.join(found)}."
+
     if promise is not None:
         text += _apart_from_promise(promise, of_groups)
-    if ranking is not None:
-        of_c_index = by_measure.get("c_minus_promised")
-        as_promised = of_c_index is not None and not of_c_index["beyond_noise"].any()
-        text += " " + _ranking(ranking, of_groups, everybody, as_promised)
-    if "headroom" in by_measure:
-        text += _headroom(by_measure["headroom"])
-    if calibration is not None:
-        text += " " + _calibration(calibration, of_groups, everybody, of_risks)
-    if "slope" in by_measure and by_measure["slope"]["beyond_noise"].any():
+    if ranking is not None and not broken:
+        text += " " + _ranking(ranking, of_groups, everybody, "c_minus_promised" in by_measure)
+    if "calibration" in loud:
+        text += " " + _calibration(by_measure["calibration"], of_groups, everybody, of_risks)
+    if "slope" in loud:
         text += " " + _slopes(by_measure["slope"], of_groups, everybody)
     return text
 
@@ -120,11 +138,11 @@ def _kept(rows: pd.DataFrame) -> str:
     if len(below):
         parts.append(f"{_groups(below, len(rows))} ranked below {_its(below)} promise")
     if len(above):
-        parts.append(f"{_groups(above, len(rows))} ranked better than promised")
+        parts.append(f"{_groups(above, len(rows))} ranked above {_its(above)} promise")
     if not parts:
         who = rows["group"].iloc[0] if len(rows) == 1 else "every group"
         return f"{who} is ranked as promised, within noise"
-    return ", ".join(parts)
+    return " and ".join(parts)
 
 
 def _groups(names: pd.Series, of: int) -> str:
@@ -146,40 +164,29 @@ def _apart_from_promise(rows: pd.DataFrame, of_groups: pd.DataFrame) -> str:
         measure = row["measure"].removesuffix("_minus_promised")
         of_group = of_groups.loc[row["group"]]
         title, column = ("AUC", "auc") if measure == "auc" else ("c-index", "c_index")
-        ends = row["low"], row["high"]
-        if row["difference"] < 0:
-            ends = -row["high"], -row["low"]
-        digits = digits_for(*ends, 1)
-        low, high = (number_text(end, digits) for end in ends)
-        less = "less" if row["difference"] < 0 else "more"
+        low, high = _ends(row, 1)
         text += (
-            f" For {row['group']} the {title} is {of_group[column]:.2f} where "
-            f"{of_group[f'{measure}_promised']:.2f} is promised, "
-            f"{number_text(abs(row['difference']), 1)} points {less} (95 % interval "
-            f"{low} to {high})."
+            f" For {row['group']} the {title} is {of_group[column]:.3f} where "
+            f"{of_group[f'{measure}_promised']:.3f} is promised, a difference of "
+            f"{number_text(row['difference'], 1)} points (95 % interval {low} to {high})."
         )
-    return text
+    return text + (NO_MERIT if (rows["low"] > 0).any() else "")
 
 
-def _headroom(rows: pd.DataFrame) -> str:
-    """Groups that a model of their own ranks better, if there are any."""
-    text = ""
-    for _, row in rows[rows["low"] > 0].sort_values("difference", ascending=False).iterrows():
+def _headroom(rows: pd.DataFrame) -> list[str]:
+    """Groups that a model of their own ranks better."""
+    found = []
+    for _, row in rows.iterrows():
         low, high = _ends(row, 1)
         size = f"{number_text(row['difference'], 1)} points ({low} to {high})"
-        text += f" A model of its own ranks {row['group']} better, by {size}."
-    return text
+        found.append(f"a model of its own ranks {row['group']} better, by {size}")
+    return found
 
 
 def _most_striking(rows: pd.DataFrame) -> pd.Series:
     """The largest difference, of those beyond noise if there are any."""
     candidates = rows[rows["beyond_noise"] == rows["beyond_noise"].any()]
-    row = candidates.loc[candidates["difference"].abs().idxmax()].copy()
-    if row["difference"] < 0:  # the better group first
-        row["group"], row["versus"] = row["versus"], row["group"]
-        row["low"], row["high"] = -row["high"], -row["low"]
-        row["difference"] = -row["difference"]
-    return row
+    return candidates.loc[candidates["difference"].abs().idxmax()]
 
 
 def _value(name: str, measure: str, of_groups: pd.DataFrame, everybody: pd.Series) -> float:
@@ -206,18 +213,18 @@ def _how_many(rows: pd.DataFrame) -> str:
 
 
 def _ranking(
-    rows: pd.DataFrame, of_groups: pd.DataFrame, everybody: pd.Series, as_promised: bool
+    rows: pd.DataFrame, of_groups: pd.DataFrame, everybody: pd.Series, promised: bool
 ) -> str:
-    """The most striking difference of the c-index, with promises that are not told elsewhere."""
+    """The most striking difference of the c-index, beside what is promised if that is known."""
     row = _most_striking(rows)
     values = []
     for name in (row["group"], row["versus"]):
-        value = f"{_value(name, 'c_index', of_groups, everybody):.2f} for {name}"
-        if as_promised:
-            value += f" (promised {_value(name, 'c_promised', of_groups, everybody):.2f})"
+        value = f"{_value(name, 'c_index', of_groups, everybody):.3f} for {name}"
+        if promised:
+            value += f" (promised {_value(name, 'c_promised', of_groups, everybody):.3f})"
         values.append(value)
     low, high = _ends(row, 1)
-    size = f"{row['difference']:.1f} points (95 % interval {low} to {high})"
+    size = f"{number_text(row['difference'], 1)} points (95 % interval {low} to {high})"
     noise = "" if row["beyond_noise"] else ", not beyond noise"
     text = f"{_how_many(rows)}the c-index is {' and '.join(values)}, a difference of {size}{noise}."
     return _capital(text)
@@ -232,12 +239,12 @@ def _calibration(
 ) -> str:
     row = _most_striking(rows)
     what = "Observed / predicted risk" if of_risks else "Observed / expected events"
-    more = _value(row["group"], "calibration", of_groups, everybody)
-    fewer = _value(row["versus"], "calibration", of_groups, everybody)
+    values = [_value(row[one], "calibration", of_groups, everybody) for one in ("group", "versus")]
+    first, second = map(number_text, values)
     low, high = _ends(row, 2)
     return (
-        f"{what}: {_how_many(rows)}{number_text(more)} for {row['group']}, "
-        f"{number_text(fewer)} for {row['versus']} (difference "
+        f"{what}: {_how_many(rows)}{first} for {row['group']}, "
+        f"{second} for {row['versus']} (difference "
         f"{number_text(row['difference'])}, {low} to {high})."
     )
 
@@ -253,12 +260,11 @@ def _digits_beside_1(low: float, high: float) -> int:
 def _slopes(rows: pd.DataFrame, of_groups: pd.DataFrame, everybody: pd.Series) -> str:
     """Two groups whose calibration slopes differ beyond noise."""
     row = _most_striking(rows)
-    steep, flat = (
-        number_text(_value(row[one], "slope", of_groups, everybody)) for one in ("group", "versus")
-    )
+    values = [_value(row[one], "slope", of_groups, everybody) for one in ("group", "versus")]
+    first, second = map(number_text, values)
     low, high = _ends(row, 2)
     return (
-        f"The calibration slope is {steep} for {row['group']} and {flat} for {row['versus']} "
+        f"The calibration slope is {first} for {row['group']} and {second} for {row['versus']} "
         f"(difference {number_text(row['difference'])}, {low} to {high}): one scale of risks does "
         "not fit both."
     )
@@ -304,7 +310,7 @@ def model_sentences(
             continue
         mine = paired[paired["model"] == model]
         parts = []
-        for measure, title, digits in (("c_index", "c-index", 2), ("brier", "Brier score", 3)):
+        for measure, title, digits in (("c_index", "c-index", 3), ("brier", "Brier score", 3)):
             of_all = mine[(mine["measure"] == measure) & (mine["group"] == EVERYBODY)]
             if len(of_all):
                 row = of_all.iloc[0]

@@ -30,9 +30,12 @@ from drocox.heldout.intervals import jackknife, simultaneous
 
 MOST_PAIRED = 6  # groups that are compared with each other; more are compared with everybody
 MOST_CROSSED = 20_000_000  # groups times patients, up to which members are compared with everybody
+FEW_EVENTS = 30  # below which a group's intervals are rough
 FEWEST_AT_HORIZON = 5  # of either kind, that a group needs for a measure at the horizon
 # measures that the findings are about
-HEADLINE = ("c_index", "c_minus_promised", "auc_minus_promised", "headroom", "calibration")
+HEADLINE = (
+    *("c_index", "c_minus_promised", "auc_minus_promised", "headroom", "calibration", "slope"),
+)
 
 
 TABLE_COLUMNS = ["attribute", "group", "patients", "events"]
@@ -81,6 +84,7 @@ class Measured(NamedTuple):
     table: pd.DataFrame
     comparisons: pd.DataFrame
     imparity: pd.DataFrame  # differences of the concordance by Algorithm B.1
+    hanging: tuple[str, ...]  # measures of groups whose interval one or two patients decide
 
 
 def measure_groups(
@@ -102,6 +106,7 @@ def measure_groups(
             if key not in hidden.groups:
                 rows[key] |= {"patients": len(group.alone.time), "events": group.alone.event.sum()}
     contrasts: dict[str, list[list[Contrast]]] = {}
+    hanging: list[str] = []
     described = predictions.described
     for name, method in tqdm(
         predictions.measures.items(), "audit", leave=False, disable=None, delay=5
@@ -114,6 +119,9 @@ def measure_groups(
             estimates = _estimates(everybody, groups, grouping, name, measure, method, hidden)
             for label, estimate in estimates.items():
                 rows[grouping.attribute, label] |= with_interval(name, measure, estimate)
+                enough = rows[grouping.attribute, label].get("events", 0) >= FEW_EVENTS
+                if measure.on_page and measure.interval and enough and _one_or_two_decide(estimate):
+                    hanging.append(f"{measure.title} of {label}")
             if grouping.compared and measure.compared and not predictions.backwards:
                 slack = _slack(name, estimates, everybody, groups)
                 pairs = _contrasts(estimates, everybody, grouping, measure, method)
@@ -125,7 +133,12 @@ def measure_groups(
     table = pd.DataFrame(rows.values()).reindex(columns=TABLE_COLUMNS + columns)
     compared = pd.DataFrame(comparisons, columns=COMPARISON_COLUMNS)
     imparity = compared[compared["measure"] == "concordance"].drop(columns="measure")
-    return Measured(table, compared, imparity.reset_index(drop=True))
+    return Measured(table, compared, imparity.reset_index(drop=True), tuple(hanging))
+
+
+def _one_or_two_decide(estimate: Estimate) -> bool:
+    """Whether nearly all of the jackknife's variance is that of leaving out one or two patients."""
+    return bool(np.ptp(estimate.without) > 0 and jackknife(estimate.without[:, None])[1] < 2)
 
 
 def _measurable(groups: list[Group], grouping: Grouping, hidden: Hidden) -> list[Group]:

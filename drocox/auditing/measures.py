@@ -56,7 +56,7 @@ class Measure(NamedTuple):
 
 def _at_threshold(title: str) -> Measure:
     """A measure of decisions."""
-    return Measure(title, "threshold", LOGIT, unit=100, at_horizon=True, on_page=False)
+    return Measure(title, "threshold", LOGIT, unit=100, digits=3, at_horizon=True, on_page=False)
 
 
 MEASURES = {
@@ -65,6 +65,7 @@ MEASURES = {
         "ranking",
         LOGIT,
         unit=100,
+        digits=3,
         pairs_on_page=True,
         explained="of the pairs of a group's own patients whose order of events is known, the "
         "share that the model orders rightly (ties count half); 0.5 is chance.",
@@ -73,6 +74,7 @@ MEASURES = {
         "Promised c-index",
         "log-hazards as scores",
         LOGIT,
+        digits=3,
         between_models=False,
         compared=False,
         interval=False,
@@ -124,9 +126,15 @@ MEASURES = {
         "Observed risk", "nothing", LOGIT, unit=100, between_models=False, compared=False
     ),
     "risk_predicted": Measure("Predicted risk", "risks", LOGIT, unit=100, compared=False),
-    "auc": Measure("AUC", "ranking", LOGIT, unit=100, at_horizon=True),
+    "auc": Measure("AUC", "ranking", LOGIT, unit=100, digits=3, at_horizon=True),
     "auc_promised": Measure(
-        "Promised AUC", "survival", LOGIT, at_horizon=True, between_models=False, compared=False
+        "Promised AUC",
+        "survival",
+        LOGIT,
+        digits=3,
+        at_horizon=True,
+        between_models=False,
+        compared=False,
     ),
     "auc_minus_promised": Measure(
         "AUC minus promised",
@@ -142,11 +150,11 @@ MEASURES = {
     "brier": Measure("Brier score", "risks", LOG, digits=3, at_horizon=True),
     "mean_risk": Measure("Mean risk", "log-hazards", LOG, compared=False, on_page=False),
     # decisions at a threshold of the risk, which have a table of their own on the page
-    "flagged": Measure("Flagged", "threshold", LOGIT, unit=100, on_page=False),
+    "flagged": Measure("Flagged", "threshold", LOGIT, unit=100, digits=3, on_page=False),
     "sensitivity": _at_threshold("Sensitivity"),
     "specificity": _at_threshold("Specificity"),
     "ppv": _at_threshold("PPV"),
-    "net_benefit": _at_threshold("Net benefit")._replace(scale=UNCHANGED, unit=1, digits=3),
+    "net_benefit": _at_threshold("Net benefit")._replace(scale=UNCHANGED, unit=1),
 }
 DECISIONS = [name for name, measure in MEASURES.items() if measure.needs == "threshold"]
 # calibration without expected events

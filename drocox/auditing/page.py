@@ -1,5 +1,6 @@
 """The page of an audit: one HTML file without scripts, laid out by ``page.html`` beside this."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from functools import partial
@@ -34,9 +35,10 @@ def page(
     """
     layout = Path(__file__).with_name("page.html").read_text(encoding="utf-8")
     environment = jinja2.Environment(autoescape=True)
-    environment.filters["number_text"] = number_text
+    environment.filters |= {"number_text": number_text, "minus": _minus}
     about = {"Made on": date.today().isoformat(), "With": f"drocox {__version__}"}
     first = next(iter(audits.values()))
+    about["Predictions"] = "given in the call, and taken to be of patients the model has not seen"
     crowded = [one.attribute for one in first.funnels()]
     crossed = _intersections(first)
     elsewhere = [*crowded, crossed] if crossed else crowded  # in a funnel, or in the table alone
@@ -77,12 +79,17 @@ def page(
         decisions={name: MEASURES[name].title for name in DECISIONS},
         decided=_decided,
         warnings=warnings,
-        promised_known=_promised_known,
+        known=_known,
         drawn=drawn,
         draw_groups=partial(draw_groups, titles=first.titles),
         draw_funnels=draw_funnels,
         draw_calibration=draw_calibration,
     )
+
+
+def _minus(text: str) -> str:
+    """Hyphens before numbers as minus signs."""
+    return re.sub(r"(?<![\w-])-(?=\d)", "−", text)
 
 
 def _intersections(audit: "Audit") -> str:
@@ -124,8 +131,9 @@ def _decided(audit: "Audit") -> list[dict]:
     return rows + list(pairs.values())
 
 
-def _promised_known(tables: Mapping[str, pd.DataFrame]) -> bool:
-    return any(table["c_promised"].notna().any() for table in tables.values())
+def _known(tables: Mapping[str, pd.DataFrame], *names: str) -> bool:
+    """Whether some model answers one of these measures."""
+    return any(table[list(names)].notna().any(axis=None) for table in tables.values())
 
 
 def _promises(audit: "Audit") -> tuple[list[str], list[dict]]:

@@ -64,10 +64,11 @@ def as_svg(draw: Callable, content: object, salt: str) -> str:
 def draw_groups(
     figure: Figure, tables: Mapping[str, pd.DataFrame], titles: Mapping[str, str]
 ) -> None:
-    """c-index and calibration of every group, with intervals, and everybody's as a dotted line.
+    """c-index and calibration of every group, with intervals.
 
-    A tick beside the c-index is the promised one. Where calibration is unknown, slopes or observed
-    risks are drawn. Tables are by model, with a colour each; everybody is the first row.
+    A tick beside the c-index is the promised one; the dotted line is at 1, perfect calibration.
+    Where calibration is unknown, slopes or observed risks are drawn. Tables are by model, with a
+    colour each; everybody is the first row.
     """
     together = pd.concat(tables.values())
     names = ["c_index", "calibration"]
@@ -85,15 +86,14 @@ def draw_groups(
             rows = table[table["group"].isin(places)]
             place = rows["group"].map(places) - 0.4 * k / len(tables)
             color = f"C{k}"
-            for y in places.values():  # everybody's value, with gaps where the labels are
-                everybody = [rows[name].iloc[0]] * 2
-                ax.plot(everybody, [y - 0.48, y + 0.14], ":", color=color if several else "0.5")
             ax.hlines(place, rows[f"{name}_low"], rows[f"{name}_high"], color, linewidth=2)
             ax.plot(rows[name], place, MARKERS[k % len(MARKERS)], color=color, label=model)
             if name == "c_index":
                 known = rows["c_promised"].notna()
                 tick = {"color": color if several else "C1", "markersize": 12, "mew": 2}
                 ax.plot(rows["c_promised"][known], place[known], "|", **tick)
+        for y in places.values() if name in ("calibration", "slope") else ():
+            ax.plot([1, 1], [y - 0.48, y + 0.14], ":", color="0.5")  # gaps where the labels are
         ax.set(xlabel=titles[name], yticks=[], ylim=(0.6 - len(places), 0.8))
         ax.spines[["left", "right", "top"]].set_visible(False)
         ax.grid(False)

@@ -342,7 +342,7 @@ def test_given_scores_are_judged(capsys):
     df[" sex"] = df[" sex"].map({"f": "=1+1", "m": "<b>\x1b[31mred"})
     df.to_csv("p.csv", index=False, encoding="utf-8-sig")
     said = answer(capsys, "p.csv", *ARGUMENTS[:-1], "sex,age>65", "--score", "risk", status=0)
-    start = "p.csv: 120 patients, 60 events risk By sex, every group is ranked as promised, within"
+    start = "p.csv: 120 patients, 60 events risk By sex, no fault is seen: every group is ranked as"
     assert said.startswith(start)
     assert said.endswith("wrote p-audit.html") and "\x1b" not in said
     page = Path("p-audit.html").read_text(encoding="utf-8")
@@ -467,7 +467,7 @@ def test_survival_folds_and_small_cells_on_the_command_line(capsys):
     at = str(df["days"].median())
     arguments = ["p.csv", *ARGUMENTS, "--survival", "alive", "--horizon", at, "--drop", "risk"]
     said = answer(capsys, *arguments, "--fold", "fold", "--smallest", "5", status=0)
-    assert " alive " in said and "Observed / predicted risk" in said
+    assert " alive " in said and "ratios of observed to predicted risk" in said
     page = Path("p-audit.html").read_text(encoding="utf-8")
     assert "--survival alive" in page and "240 read" in page and "TRIPOD+AI" in page
     said = answer(capsys, "p.csv", *ARGUMENTS, "--survival", "alive")
@@ -484,7 +484,7 @@ def test_risks_on_the_command_line_are_one_minus_survival(capsys):
     rest = ["--drop", "risk,alive,dies,percent", "--horizon", "20"]
     by_survival = answer(capsys, "p.csv", *ARGUMENTS, *rest, "--survival", "alive", status=0)
     by_risk = answer(capsys, "p.csv", *ARGUMENTS, *rest, "--risk", "dies", status=0)
-    assert "Observed / predicted risk" in by_risk
+    assert "ratios of observed to predicted risk" in by_risk
     assert by_risk == by_survival.replace(" alive ", " dies ", 1)
     without_time = answer(capsys, "p.csv", *ARGUMENTS, "--risk", "dies")
     assert "--risk needs --horizon, the time of these probabilities" in without_time

@@ -269,6 +269,41 @@ def test_intervals_of_calibration_curves_are_those_of_kaplan_and_meier(model):
     assert row["events"] == (data.event[mine] & (data.time[mine] <= found.horizon)).sum()
 
 
+def test_the_page_names_event_and_predictions_at_its_top(model, tmp_path):
+    data, scores = model
+    found = drocox.audit(data, scores)
+    path = found.to_html(tmp_path / "a.html")
+    top = BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser").select_one("h1 + p")
+    assert "Predictions: given in the call, and taken to be of patients" in top.get_text()
+    facts = {"Event": "death, time in days", "Predictions": "by our score"}
+    both = drocox.audit(data, {"a": scores, "b": -0.5 * scores})
+    for one in (found, both):
+        text = one.to_html(tmp_path / "b.html", facts).read_text(encoding="utf-8")
+        soup = BeautifulSoup(text, "html.parser")
+        top = soup.select_one("h1 + p").get_text()
+        assert "Event: death, time in days. Predictions: by our score." in top
+        assert "Event" not in [one.get_text() for one in soup.select("dt")]
+
+
+def test_minus_signs_are_those_of_numbers(model):
+    data, scores = model
+    data = replace(data, groups={"age": data.groups["sex"]}, group_labels={"age": ("-9", "10-19")})
+    text = page_of({"": drocox.audit(data, scores)})
+    lead = BeautifulSoup(text, "html.parser").select_one(".lead").get_text()
+    assert "10-19" in lead and re.search(r"points \(95 % interval −\d+\.\d to", lead)
+
+
+def test_a_search_that_found_nothing_takes_one_line(model):
+    data, scores = model
+    nothing = "Found by search: no group that is ranked worse, beyond noise."
+    found = drocox.audit(data, scores)
+    assert len(found.slices) and found.sentence.splitlines()[-1] == nothing
+    assert page_of({"": found}).count("ound by search") == 2  # and how to read it
+    shy = drocox.audit(data, scores, smallest=5).sentence
+    assert "that could tell a small number are not shown" in shy
+    assert "that could tell a small number" not in found.sentence
+
+
 def test_the_page_warns_of_few_events_and_of_what_was_said(model):
     data, scores = model
     site = np.zeros(500, int)

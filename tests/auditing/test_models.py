@@ -168,5 +168,5 @@ def test_the_sentence_names_the_values_of_each_model(given):
     found = drocox.audit(data, {"good": good, "bad": bad})
     table = found.table[found.table["group"] == "everybody"].set_index("model")["c_index"]
     assert table["good"] > table["bad"] + 0.02
-    said = f"bad against good: c-index {table['bad']:.2f} against {table['good']:.2f}, a difference"
+    said = f"bad against good: c-index {table['bad']:.3f} against {table['good']:.3f}, a difference"
     assert found.sentence.startswith(said)

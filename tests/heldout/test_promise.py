@@ -82,6 +82,19 @@ def test_each_pair_has_the_slope_without_its_two_patients():
     )
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_leaving_out_an_outlier_changes_the_slope_nearly_as_a_refit_does(seed):
+    """A high score that lives longest carries most of the information, which goes with it."""
+    patients, _ = patients_and_group(seed, n=60)
+    far = np.flatnonzero(~patients.event)[0]
+    scores, time = patients.scores.copy(), patients.time.copy()
+    scores[far], time[far] = 4 * np.abs(scores).max(), 1.5 * time.max()
+    patients = replace(patients, scores=scores, time=time)
+    slope, without = promise.pair_slope(scores, time, patients.event, patients.fold)
+    refit = literal_slope(patients, kept(patients)(far, far))
+    assert 0.6 < (without[far] - slope) / (refit - slope) < 1.1
+
+
 @pytest.mark.parametrize("name", ["c_minus_promised", "auc_minus_promised"])
 @pytest.mark.parametrize("seed", range(4))
 def test_leave_one_out_values_approximate_refits(seed, name):
