@@ -151,6 +151,7 @@ RUN = """async (options) => {
     const plain = document.createElement(e.tagName);
     plain.textContent = (e.querySelector("math > semantics > mrow") ?? e).textContent;
     for (const {name, value} of e.attributes) plain.setAttribute(name, value);
+    if (plain.matches(".katex")) plain.style.overflow = "hidden"; // text is longer than its formula
     e.replaceWith(plain);
     rest.push([plain, e]);
   }

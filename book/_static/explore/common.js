@@ -176,13 +176,17 @@ explore.box = function (root) {
     },
     /* Inputs are named as in the script or as their label; 0 unchecks a box; a button has no value. */
     set: function (query) {
+      const nearest = (values, value) => {
+        const distances = values.map((at) => Math.abs(at - value));
+        return distances.indexOf(Math.min(...distances));
+      };
       const labelled = (name) => Object.values(box.inputs).find((e) => e.labels[0].textContent === name);
       new URLSearchParams(query.replaceAll(",", "&")).forEach(function (value, name) {
         const input = box.inputs[name] || labelled(name);
         if (!input) return root.querySelector(`[data-do="${name}"]`)?.click();
         const values = box.values[input.dataset.in];
         if (["checkbox", "radio"].includes(input.type)) input.checked = value !== "0";
-        else input.value = values ? values.findIndex((at) => Number(at) === Number(value)) : value;
+        else input.value = values ? nearest(values, value) : value;
         input.dispatchEvent(new Event("input", { bubbles: true }));
       });
     },
