@@ -33,6 +33,34 @@ def _month_six() -> Question:
 asks("curves-weights", _month_six())
 
 
+def _forecast() -> Question:
+    dead, alive = 1 + 5 / 4, 3 * 5 / 4  # weights at month 6
+    best = alive / 6  # Kaplan-Meier
+
+    def score(p, dead=dead, alive=alive, patients=6):
+        """The Brier score of the forecast p, with these weights of the dead and the living."""
+        return (dead * p**2 + alive * (1 - p) ** 2) / patients
+
+    of_half = {
+        1 / 2: "this is the error; the score is its square",
+        score(1 / 2, 2, 3): "the weights are missing: patients who stayed stand in for B",
+        6 / 4: "this is the sum; the score is a mean",
+    }
+    of_best = {
+        1 / 4: "some other forecast does better; how many of the six does the curve have alive?",
+        best: "this is the best forecast; its score was asked for",
+        score(3 / 5, 2, 3, 5): "B was left out from the start",
+        score(3 / 6, 2, 3): "the weights are missing: patients who stayed stand in for B",
+        0.0: "the cases want a forecast of 0 and the controls 1; there is only one",
+    }
+    return parts_question(
+        {"one half": (score(1 / 2), of_half), "the smallest": (score(best), of_best)}
+    )
+
+
+asks("curves-forecast", _forecast())
+
+
 def _observed_over_expected(hazards, at_risk, time, event, members):
     """Observed over expected events of the members, with hazards ``at_risk`` in the risk sets."""
     jumps = event / (at_risk * (time >= time[:, None])).sum(axis=1)

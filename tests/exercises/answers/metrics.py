@@ -98,6 +98,19 @@ ANSWERS = {
             ([1, 1.25, 1.25, 1.25, 1.25], "expected 6 numbers, got 5"),
         ],
     ),
+    "curves-forecast": (
+        [0.25, 15 / 64],
+        [
+            ([0.5, 15 / 64], "one half: this is the error"),
+            ([5 / 24, 15 / 64], "one half: the weights are missing"),
+            ([1.5, 15 / 64], "one half: this is the sum"),
+            ([0.25, 0.25], "the smallest: some other forecast"),
+            ([0.25, 5 / 8], "the smallest: this is the best forecast"),
+            ([0.25, 0.24], "the smallest: B was left out"),
+            ([0.25, 0], "the smallest: the cases want"),
+            ([0.25, 0.4], "the smallest: not right"),
+        ],
+    ),
     "curves-expected": (
         observed_over_expected,
         [
