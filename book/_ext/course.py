@@ -13,7 +13,9 @@ Sources are Markdown. What the book has is not written again but fetched by a re
     {formula}`eq-dual-bound`            a formula by its label, with its number
     {figure}`fig-next`                  a figure by its label, with its caption
     {figure}`fig-next :: step 4`        the same; its fourth panel is shown in a second step
+    {figure}`fig-next :: one by one`    the same; its panels fill the slide one after the other
     {explore}`dual`                     an explorable by the name of its script
+    {explore}`dual :: eta=-0.5 plain`   the same with another start; plain: without formulas
     {glue:text}`method/dual :: name`    a number of a chapter's text
     {exercise}`dual-by-hand`            an exercise, by its label or the name of its check
     {quiz}`dual 3`                      the third question of a chapter's quiz
@@ -25,6 +27,7 @@ Slides are separated by ``---``; what follows ``Note:`` is for the speaker.
 
 import ast
 import base64
+import copy
 import functools
 import html
 import itertools
@@ -38,11 +41,13 @@ import zipfile
 from pathlib import Path
 from string import Template
 from typing import NamedTuple
+from xml.etree import ElementTree
 
 import explore
 import formulas
 import jupytext
 import nbformat
+import numpy as np
 import plain
 import twins
 from markdown_it import MarkdownIt
@@ -53,6 +58,10 @@ from drocox.exercises import question, quiz
 from drocox.exercises._answers import RIGHT
 
 TEACHING = ROOT / "book" / "teaching"
+ONE_BY_ONE = "one by one"
+SVG_NAME = "{http://www.w3.org/2000/svg}"
+ElementTree.register_namespace("", SVG_NAME[1:-1])
+ElementTree.register_namespace("xlink", "http://www.w3.org/1999/xlink")
 DECKS = ("lecture", "session-1", "session-2", "session-3")
 SHEETS = ("sheet-1", "sheet-2", "sheet-3", "handout", "quiz", "exam")
 SESSIONS = ("session-1", "session-2", "session-3")
@@ -135,26 +144,41 @@ def formula(label):
 
 
 def figure(label, steps=""):
-    """A figure of the book with its caption; some of its panels may be shown in later steps."""
+    """A figure of the book with its caption; panels may be shown in later steps, or one by one."""
     for notebook in all_executed():
         for cell, below in itertools.pairwise(notebook.cells):
             if cell.metadata.get("mystnb", {}).get("figure", {}).get("name") == label:
                 name, words = CAPTION.fullmatch(below.source).groups()
                 words = rendered(unlinked(words), inline=True)
-                picture = stepwise(cell, label, re.findall(r"\d+", steps)) if steps else shown(cell)
+                if steps == ONE_BY_ONE:
+                    picture = panels(cell, label)
+                else:
+                    step = re.findall(r"\d+", steps)
+                    picture = stepwise(cell, label, step) if step else shown(cell)
                 caption = f"<figcaption><b>{name}</b> <span>{words}</span></figcaption>"
                 return one_block(f'<figure class="quoted">{picture}{caption}</figure>')
     raise LookupError(f"the course refers to {label!r}, and no figure is called so")
 
 
-def explorable(kind):
-    """An explorable of the book by the name of its script."""
+def explorable(kind, start=""):
+    """An explorable of the book by the name of its script, perhaps with another start."""
     for notebook in all_executed():
         for cell in twins.code_cells(notebook):
             for output in cell.outputs:
                 if f'data-explore="{kind}"' in output.get("data", {}).get("text/html", ""):
-                    return shown(cell)
+                    return started(shown(cell), start.split())
     raise LookupError(f"the course refers to {kind!r}, and no chapter has such an explorable")
+
+
+def started(markup, words):
+    """An explorable in which ``name=value`` replaces numbers of its data; other words are classes."""
+    names = [word for word in words if "=" not in word]
+    values = [word.split("=") for word in words if "=" in word]
+    for name, value in values:
+        markup, count = re.subn(rf'("{name}":)-?[\d.]+', rf"\g<1>{float(value)}", markup)
+        if count != 1:
+            raise LookupError(f"the course sets {name!r}, and the explorable has no such number")
+    return markup.replace('class="explore"', f'class="{" ".join(["explore", *names])}"')
 
 
 def described(cell):
@@ -192,6 +216,78 @@ def stepwise(cell, name, steps):
     svg = re.sub(r'(href="#|url\(#)', rf"\g<1>{name}-", svg)
     svg = svg.replace("<svg ", f'<svg role="img" aria-label="{described(cell)}" ', 1)
     return f'<div class="output">{svg}</div>'
+
+
+def panels(cell, name):
+    """A picture whose panels fill the slide one after the other, and at last the whole picture.
+
+    A panel gets the tick labels of the axis that it shares with another.
+    """
+    svg = next(o.data[twins.SVG] for o in cell.outputs if twins.SVG in o.get("data", {}))
+    svg = re.sub(r'\bid="((?!axes_|patch_|text_|matplotlib)[^"]*)"', rf'id="{name}-\1"', svg)
+    svg = re.sub(r'(href="#|url\(#)', rf"\g<1>{name}-", svg)
+    whole = ElementTree.fromstring(svg[svg.index("<svg") :])
+    count = len(axes_of(whole))
+    views = [whole, *(one_panel(copy.deepcopy(whole), place) for place in range(count))]
+    markup = []
+    for place, view in enumerate([*views[1:], whole]):
+        for element in view.iter():
+            if re.match(r"(axes_|patch_|text_|matplotlib)", element.get("id", "")):
+                del element.attrib["id"]
+        view.set("class", "fragment current-visible" if place else "first")
+        view.set("role", "img")
+        view.set("aria-label", html.unescape(described(cell)))
+        markup.append(one_block(ElementTree.tostring(view, encoding="unicode")))
+    return f'<div class="output panels">{"".join(markup)}</div>'
+
+
+def axes_of(picture):
+    """The panels of a picture: each element with its box (left, right, top, bottom)."""
+    found = []
+    for element in picture.iter(f"{SVG_NAME}g"):
+        if element.get("id", "").startswith("axes_"):
+            path = element.find(f"{SVG_NAME}g/{SVG_NAME}path").get("d")
+            numbers = [float(number) for number in re.findall(r"-?[\d.]+", path)]
+            xs, ys = numbers[::2], numbers[1::2]
+            found.append((element, (min(xs), max(xs), min(ys), max(ys))))
+    return found
+
+
+def one_panel(picture, place):
+    """A picture cut to one of its panels, with the margins of the whole picture."""
+    found = axes_of(picture)
+    boxes = np.array([box for _, box in found])
+    _, _, width, height = map(float, picture.get("viewBox").split())
+    near = np.array([boxes[:, 0].min(), width - boxes[:, 1].max()])
+    far = np.array([boxes[:, 2].min(), height - boxes[:, 3].max()])
+    mine, box = found[place]
+    axis_of = {
+        element: [each for each in element if each.get("id", "").startswith("matplotlib")]
+        for element, _ in found
+    }
+    for kind, shared in enumerate((slice(0, 2), slice(2, 4))):
+        if labels_of(axis_of[mine][kind]):
+            continue
+        for other, at in found:
+            words = labels_of(axis_of[other][kind])
+            if words and np.allclose(at[shared], box[shared]):
+                shift = (0, box[3] - at[3]) if kind == 0 else (box[0] - at[0], 0)
+                moved = ElementTree.SubElement(mine, f"{SVG_NAME}g")
+                moved.set("transform", f"translate({shift[0]:.2f} {shift[1]:.2f})")
+                moved.extend(copy.deepcopy(words))
+                break
+    for element in picture.find(f"{SVG_NAME}g"):
+        if element is not mine and element.tag == f"{SVG_NAME}g":
+            element.set("visibility", "hidden")
+    corner = box[0] - near[0], box[2] - far[0]
+    size = box[1] - box[0] + near.sum(), box[3] - box[2] + far.sum()
+    picture.set("viewBox", " ".join(f"{number:.2f}" for number in (*corner, *size)))
+    return picture
+
+
+def labels_of(axis):
+    """The labels of an axis, and its name."""
+    return [each for each in axis.iter() if each.get("id", "").startswith("text_")]
 
 
 def one_block(text):
