@@ -139,7 +139,8 @@ def test_no_deck_sheet_or_notebook_gives_an_answer_of_a_sheet_before_it_is_due(n
         said += [visible(course.deck(f"session-{session}")), visible(made[f"sheet-{session}"])]
         said += [written(f"notebooks/session-{session}.txt")]
     text = " ".join(said)
-    answers = [answer for answer in answers_of(f"sheet-{number}") if answer != "0.667"]
+    # 5/6, the first step of any curve of six, is told in class; 2/3 is a weight there
+    answers = [each for each in answers_of(f"sheet-{number}") if each not in {"0.833", "0.667"}]
     assert number == 3 or answers
     assert [answer for answer in answers if says(text, answer)] == []
 
@@ -158,10 +159,10 @@ def test_live_slides_open_before_the_answers_of_later_slides():
 def test_no_slide_is_blank_while_the_room_works(deck):
     for slide in course.slides_of(deck)[1:]:
         body, _, note = slide.partition("\nNote:\n")
-        shown = visible(course.rendered(course.fetched(body)), steps=False)
-        pictures = re.search(r"\{(figure|explore)\}", body)
-        if "for the room" in note:
-            assert pictures or len(shown.split()) - len(course.title(f"#{body[1:]}").split()) > 8
+        heading, _, rest = body.strip().partition("\n")
+        shown = visible(course.rendered(course.fetched(rest)), steps=False).split()
+        if "for the room" in note and not re.search(r"\{(figure|explore)\}", body):
+            assert len(shown) > 8, heading
 
 
 def test_decks_and_sheets_say_how_large_flc_is():
