@@ -234,7 +234,7 @@ def test_a_clicker_turns_live_slides_after_their_controls_were_used(chromium, si
                     page.keyboard.press("PageDown")
                     assert page.evaluate("Reveal.getIndices().h") == number + 1
     page.close()
-    assert tried > 60
+    assert tried > 60, tried
 
 
 @BROWSER
