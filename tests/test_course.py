@@ -217,6 +217,7 @@ def test_a_clicker_turns_live_slides_after_their_controls_were_used(chromium, si
             page.evaluate("(number) => Reveal.slide(number)", number)
             controls = page.locator("section.present .explore :is(input, button)")
             for place in range(controls.count()):
+                page.evaluate("(number) => Reveal.slide(number)", number)
                 control = controls.nth(place)
                 if not control.is_visible():
                     continue
