@@ -190,8 +190,7 @@ def test_the_page_says_what_the_notebook_says(page, name):
     cases = {case.says for case in question(name).cases}
     if question(name).kind == "several":  # with 0 and 1 alone every mistake is known
         cases = {says for says in cases if UNKNOWN not in says}
-    if not any(text.startswith("≈") for text in told):  # a right answer with one digit
-        cases -= {ROUNDED, COARSE}
+    cases -= {ROUNDED, COARSE}  # not every number can be rounded: test_exercises.py tries them
     assert {text[2:] for text in told} >= cases
 
 
