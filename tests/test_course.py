@@ -255,7 +255,7 @@ def test_a_printed_deck_has_a_page_for_each_slide_and_every_figure(chromium, sit
           .filter((e) => e.checkVisibility() && e.getBoundingClientRect().height < 200)
           .map((e) => e.closest("section").querySelector("h2").textContent)""")
         assert small == []
-        page.emulate_media(media="screen")
+        page.emulate_media(media="null")  # or PDFs would look like the screen
     page.close()
 
 
