@@ -28,7 +28,7 @@
   }
   for (const text of slide.querySelectorAll(".explore svg text")) {
     const size = parseFloat(getComputedStyle(text).fontSize) * text.getScreenCTM().d;
-    if (text.textContent.trim() && Math.abs(size) > 0 && size < 13) problems.push(`${text.textContent} is drawn ${size.toFixed(1)} px high`);
+    if (text.textContent.trim() && Math.abs(size) > 0 && size < 16) problems.push(`${text.textContent} is drawn ${size.toFixed(1)} px high`);
   }
   return problems;
 };

@@ -3,21 +3,29 @@ r"""Sphinx extension: the course, written into the site beside the book, as ``co
     session-1.html …, lecture.html      decks, from book/teaching/slides/
     sheet-1.html …, handout.html, quiz.html, exam.html, each ``-solutions.html``
                                         pages to print, from book/teaching/sheets/
+    quiz-1.html …, quiz-1.gift.txt …    the quiz by session, to print and for Moodle
+    session-1.pdf …, lecture.pdf        decks on paper, if the machine has Chromium
     notebooks/session-1/ …              notebooks of the sessions, from book/teaching/notebooks/
     notebooks/X/                        chapter X for students: stubs and checks, no solutions
     notebooks.zip                       all notebooks, with the package as a wheel beside them
-    course.zip                          decks and sheets, for a room without a network
+    course.zip                          all of it, with a README, for a room without a network
+
+    python book/_ext/course.py exam my-exam.toml    another exam, see sheets/exam.toml
+    python book/_ext/course.py prints               what sessions print, which tests compare
 
 Sources are Markdown. What the book has is not written again but fetched by a reference:
 
     {formula}`eq-dual-bound`            a formula by its label, with its number
     {figure}`fig-next`                  a figure by its label, with its caption
     {figure}`fig-next :: step 4`        the same; its fourth panel is shown in a second step
+    {figure}`fig-next :: one by one`    the same; its panels fill the slide one after the other
     {explore}`dual`                     an explorable by the name of its script
+    {explore}`dual :: eta=-0.5 plain`   the same with another start; plain: without formulas
     {glue:text}`method/dual :: name`    a number of a chapter's text
     {exercise}`dual-by-hand`            an exercise, by its label or the name of its check
     {quiz}`dual 3`                      the third question of a chapter's quiz
     {rows}`5`                           empty lines to write on
+    {asks}`0.833 5/12`                  shows nothing: from here on these numbers are asked for
     {answer}`who-is-protected 6`        in a notebook: a cell for an answer in words, and its points
 
 Slides are separated by ``---``; what follows ``Note:`` is for the speaker.
@@ -25,8 +33,11 @@ Slides are separated by ``---``; what follows ``Note:`` is for the speaker.
 
 import ast
 import base64
+import contextlib
+import copy
 import functools
 import html
+import io
 import itertools
 import os
 import re
@@ -38,13 +49,18 @@ import zipfile
 from pathlib import Path
 from string import Template
 from typing import NamedTuple
+from xml.etree import ElementTree
 
+import exams
 import explore
 import formulas
+import gift
 import jupytext
 import nbformat
+import numpy as np
 import plain
 import twins
+import yaml
 from markdown_it import MarkdownIt
 from mdit_py_plugins.dollarmath import dollarmath_plugin
 from plain import ROOT
@@ -53,19 +69,30 @@ from drocox.exercises import question, quiz
 from drocox.exercises._answers import RIGHT
 
 TEACHING = ROOT / "book" / "teaching"
+EXAM = TEACHING / "sheets" / "exam.toml"
+ONE_BY_ONE = "one by one"
+SVG_NAME = "{http://www.w3.org/2000/svg}"
+ElementTree.register_namespace("", SVG_NAME[1:-1])
+ElementTree.register_namespace("xlink", "http://www.w3.org/1999/xlink")
 DECKS = ("lecture", "session-1", "session-2", "session-3")
 SHEETS = ("sheet-1", "sheet-2", "sheet-3", "handout", "quiz", "exam")
 SESSIONS = ("session-1", "session-2", "session-3")
-# What the first cell of a notebook installs. Every Jupyter has NumPy and pandas, which are all that
-# sessions 1 and 2 need.
-LIGHT = {"needed": "drocox numpy pandas", "extra": "", "options": "--no-deps"}
+QUIZZES = ("quiz-1", "quiz-2", "quiz-3")
+CHROMIUM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
+# What a notebook needs: modules, extras of the package, and the arguments of pip that install them.
+# Sessions 1 and 2 need neither torch nor anything else that drocox depends on.
+LIGHT = ("drocox numpy pandas", "", ("numpy pandas", '--no-deps "{package}"'))
 NEEDS = {
     "session-1": LIGHT,
     "session-2": LIGHT,
-    "session-3": {"needed": "drocox torch sksurv", "extra": "", "options": ""},
+    "session-3": ("drocox torch sklearn sksurv", "", ('"{package}"',)),
 }
-OF_CHAPTERS = {"needed": "drocox torch lifelines myst_nb", "extra": "[notebooks]", "options": ""}
-REFERENCE = re.compile(r"\{(glue:text|formula|figure|explore|exercise|quiz|rows|answer)\}`([^`]+)`")
+OF_CHAPTERS = ("drocox torch lifelines myst_nb", "[notebooks]", ('"{package}"',))
+REFERENCE = re.compile(
+    r"\{(glue:text|formula|figure|explore|exercise|quiz|rows|answer|asks)\}`([^`]+)`"
+)
 CAPTION = re.compile(r"\*\*(Fig\. [\d.]+):\*\* (.*)", re.DOTALL)
 EXERCISE = re.compile(r"### (Exercise [\d.]+): (.*?)\s*\n(.*)", re.DOTALL)
 SOLUTION = re.compile(r"^```\{solution-start\}.*?^```\{solution-end\}\s*^```$", re.M | re.S)
@@ -86,7 +113,8 @@ QUESTION = re.compile(
 MARKS = "\nMarks:\n"
 IN_CODE = "<p><i>Work in the notebook of the session, where <code>check</code> judges it.</i></p>"
 NAME = '<p class="name">Name <i></i> Points <b></b> of {points}</p>'
-LINES = 3  # for an answer, for each point
+BONUS = "\n## Bonus\n"
+LINES = 3  # for an answer, for each point; at least one for each number
 
 
 def source(name):
@@ -115,6 +143,7 @@ def all_executed():
 def fetched(text):
     """Markdown with its references replaced by their targets, as Markdown or HTML."""
     fetch = {"glue:text": number, "formula": formula, "figure": figure, "explore": explorable}
+    fetch["asks"] = lambda numbers: ""
     return REFERENCE.sub(lambda found: fetch[found[1]](*found[2].split(" :: ")), text)
 
 
@@ -135,26 +164,41 @@ def formula(label):
 
 
 def figure(label, steps=""):
-    """A figure of the book with its caption; some of its panels may be shown in later steps."""
+    """A figure of the book with its caption; panels may be shown in later steps, or one by one."""
     for notebook in all_executed():
         for cell, below in itertools.pairwise(notebook.cells):
             if cell.metadata.get("mystnb", {}).get("figure", {}).get("name") == label:
                 name, words = CAPTION.fullmatch(below.source).groups()
                 words = rendered(unlinked(words), inline=True)
-                picture = stepwise(cell, label, re.findall(r"\d+", steps)) if steps else shown(cell)
+                if steps == ONE_BY_ONE:
+                    picture = panels(cell, label)
+                else:
+                    step = re.findall(r"\d+", steps)
+                    picture = stepwise(cell, label, step) if step else shown(cell)
                 caption = f"<figcaption><b>{name}</b> <span>{words}</span></figcaption>"
                 return one_block(f'<figure class="quoted">{picture}{caption}</figure>')
     raise LookupError(f"the course refers to {label!r}, and no figure is called so")
 
 
-def explorable(kind):
-    """An explorable of the book by the name of its script."""
+def explorable(kind, start=""):
+    """An explorable of the book by the name of its script, perhaps with another start."""
     for notebook in all_executed():
         for cell in twins.code_cells(notebook):
             for output in cell.outputs:
                 if f'data-explore="{kind}"' in output.get("data", {}).get("text/html", ""):
-                    return shown(cell)
+                    return started(shown(cell), start.split())
     raise LookupError(f"the course refers to {kind!r}, and no chapter has such an explorable")
+
+
+def started(markup, words):
+    """An explorable with ``name=value`` in its data; words without a value are classes."""
+    names = [word for word in words if "=" not in word]
+    values = [word.split("=") for word in words if "=" in word]
+    for name, value in values:
+        markup, count = re.subn(rf'("{name}":)-?[\d.]+', rf"\g<1>{float(value)}", markup)
+        if count != 1:
+            raise LookupError(f"the course sets {name!r}, and the explorable has no such number")
+    return markup.replace('class="explore"', f'class="{" ".join(["explore", *names])}"')
 
 
 def described(cell):
@@ -192,6 +236,78 @@ def stepwise(cell, name, steps):
     svg = re.sub(r'(href="#|url\(#)', rf"\g<1>{name}-", svg)
     svg = svg.replace("<svg ", f'<svg role="img" aria-label="{described(cell)}" ', 1)
     return f'<div class="output">{svg}</div>'
+
+
+def panels(cell, name):
+    """A picture whose panels fill the slide one after the other, and at last the whole picture.
+
+    A panel gets the tick labels of the axis that it shares with another.
+    """
+    svg = next(o.data[twins.SVG] for o in cell.outputs if twins.SVG in o.get("data", {}))
+    svg = re.sub(r'\bid="((?!axes_|patch_|text_|matplotlib)[^"]*)"', rf'id="{name}-\1"', svg)
+    svg = re.sub(r'(href="#|url\(#)', rf"\g<1>{name}-", svg)
+    whole = ElementTree.fromstring(svg[svg.index("<svg") :])
+    count = len(axes_of(whole))
+    views = [whole, *(one_panel(copy.deepcopy(whole), place) for place in range(count))]
+    markup = []
+    for place, view in enumerate([*views[1:], whole]):
+        for element in view.iter():
+            if re.match(r"(axes_|patch_|text_|matplotlib)", element.get("id", "")):
+                del element.attrib["id"]
+        view.set("class", "fragment current-visible" if place else "first")
+        view.set("role", "img")
+        view.set("aria-label", html.unescape(described(cell)))
+        markup.append(one_block(ElementTree.tostring(view, encoding="unicode")))
+    return f'<div class="output panels">{"".join(markup)}</div>'
+
+
+def axes_of(picture):
+    """The panels of a picture: each element with its box (left, right, top, bottom)."""
+    found = []
+    for element in picture.iter(f"{SVG_NAME}g"):
+        if element.get("id", "").startswith("axes_"):
+            path = element.find(f"{SVG_NAME}g/{SVG_NAME}path").get("d")
+            numbers = [float(number) for number in re.findall(r"-?[\d.]+", path)]
+            xs, ys = numbers[::2], numbers[1::2]
+            found.append((element, (min(xs), max(xs), min(ys), max(ys))))
+    return found
+
+
+def one_panel(picture, place):
+    """A picture cut to one of its panels, with the margins of the whole picture."""
+    found = axes_of(picture)
+    boxes = np.array([box for _, box in found])
+    _, _, width, height = map(float, picture.get("viewBox").split())
+    near = np.array([boxes[:, 0].min(), width - boxes[:, 1].max()])
+    far = np.array([boxes[:, 2].min(), height - boxes[:, 3].max()])
+    mine, box = found[place]
+    axis_of = {
+        element: [each for each in element if each.get("id", "").startswith("matplotlib")]
+        for element, _ in found
+    }
+    for kind, shared in enumerate((slice(0, 2), slice(2, 4))):
+        if labels_of(axis_of[mine][kind]):
+            continue
+        for other, at in found:
+            words = labels_of(axis_of[other][kind])
+            if words and np.allclose(at[shared], box[shared]):
+                shift = (0, box[3] - at[3]) if kind == 0 else (box[0] - at[0], 0)
+                moved = ElementTree.SubElement(mine, f"{SVG_NAME}g")
+                moved.set("transform", f"translate({shift[0]:.2f} {shift[1]:.2f})")
+                moved.extend(copy.deepcopy(words))
+                break
+    for element in picture.find(f"{SVG_NAME}g"):
+        if element is not mine and element.tag == f"{SVG_NAME}g":
+            element.set("visibility", "hidden")
+    corner = box[0] - near[0], box[2] - far[0]
+    size = box[1] - box[0] + near.sum(), box[3] - box[2] + far.sum()
+    picture.set("viewBox", " ".join(f"{number:.2f}" for number in (*corner, *size)))
+    return picture
+
+
+def labels_of(axis):
+    """The labels of an axis, and its name."""
+    return [each for each in axis.iter() if each.get("id", "").startswith("text_")]
 
 
 def one_block(text):
@@ -255,12 +371,13 @@ def hold(state):
 def deck(name):
     """A deck as a page of HTML."""
     sections = []
-    for slide in re.split(r"^---\n", source(f"slides/{name}.md"), flags=re.MULTILINE):
+    for count, slide in enumerate(slides_of(name)):
         body, _, note = slide.partition("\nNote:\n")
-        body = rendered(fetched(body))
+        body = rendered(fetched(body)) + ("" if count else colophon())
         # The speaker's window has no style for formulas; browsers set MathML without one.
         note = rendered(fetched(note), mathml=True)
-        sections.append(f'<section>\n{body}<aside class="notes">{note}</aside>\n</section>')
+        kind = "" if count else ' class="title"'
+        sections.append(f'<section{kind}>\n{body}<aside class="notes">{note}</aside>\n</section>')
     slides = "\n".join(sections)
     return Template(source("slides/deck.html")).substitute(
         title=html.escape(title(source(f"slides/{name}.md"))),
@@ -268,6 +385,20 @@ def deck(name):
         explorables=explore.tags(slides, "../_static"),
         slides=slides,
     )
+
+
+def slides_of(name):
+    """The slides of a deck in Markdown."""
+    return re.split(r"^---\n", source(f"slides/{name}.md"), flags=re.MULTILINE)
+
+
+@functools.cache
+def colophon():
+    """Title, authors, address and licence, from CITATION.cff."""
+    about = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf8"))
+    authors = ", ".join(each["name"] for each in about["authors"])
+    words = f"{about['title']}. {authors}. {plain.base()} Text and figures: CC BY 4.0, code: MIT."
+    return f'<p class="colophon">{html.escape(words)}</p>'
 
 
 def title(text):
@@ -379,7 +510,9 @@ def problem(found, solved):
     if not solved and found.title.startswith("In code"):
         return f'<section class="problem"><div class="asked">{asked}{IN_CODE}</div></section>'
     if not solved:
-        return with_room(asked, found.points)
+        checked = CHECKED.search(found.words)
+        wanted = question(checked[1]) if checked else None
+        return with_room(asked, found.points, len(wanted.labels) if wanted else 0)
     answer = f"<p><b>Solution.</b> {right_answer(found.words)}</p>{cells_as_html(found.solution)}"
     return with_solution(asked, answer)
 
@@ -390,9 +523,9 @@ def with_solution(asked, answer):
     return f'<section class="problem">{asked}<div class="solution">{answer}</div></section>'
 
 
-def with_room(asked, points):
+def with_room(asked, points, least=0):
     """A problem with lines for its answer; the first stay on its page, others may go overleaf."""
-    first, *others = room(points)
+    first, *others = room(max(points, least / LINES))
     kept = f'<div class="asked">{asked}{first}</div>'
     return f'<section class="problem">{kept}{"".join(others)}</section>'
 
@@ -452,7 +585,14 @@ def placed(kind, what, solved):
 
 
 def points_of(text):
-    """How many points a sheet has: of exercises, of questions, and those that it names."""
+    """How many points a sheet has, those of a bonus apart."""
+    regular, _, bonus = text.partition(BONUS)
+    more = f", and {counted(bonus)} for the bonus" if bonus else ""
+    return f"{counted(regular)}{more}"
+
+
+def counted(text):
+    """The points of exercises, of questions, and those that a text names."""
     points = sum(map(int, re.findall(r"(\d+) points", text)))
     for kind, what in REFERENCE.findall(text):
         if kind == "exercise":
@@ -464,12 +604,13 @@ def points_of(text):
 
 def sheet(name, solved=False):
     """A sheet, handout or quiz as HTML; solved: only problems with answers, and the marks."""
-    text, _, marks = source(f"sheets/{name}.md").partition(MARKS)
+    text, _, marks = sheet_source(name).partition(MARKS)
     points = points_of(text)
     if solved:
-        problems = [f[0] for f in REFERENCE.finditer(text) if f[1] in {"exercise", "quiz"}]
+        problems = re.findall(r"^(?:\{(?:exercise|quiz)\}`[^`]+`|## Session .*)$", text, re.M)
         text = "\n\n".join([f"# {title(text).replace(':', ', solutions:', 1)}", *problems, marks])
     text = text.replace("{name}", NAME.format(points=points)).replace("{head}", head())
+    text = text.replace("{fold}", '<p class="fold">fold here, and read on when you are told to</p>')
     parts = []
     for piece in re.split(r"^(\{(?:exercise|quiz|rows)\}`[^`]+`)$", text, flags=re.MULTILINE):
         found = REFERENCE.fullmatch(piece)
@@ -477,15 +618,24 @@ def sheet(name, solved=False):
     return "".join(parts)
 
 
-def exam(solved=False):
-    """The exam, or its model answers with the marking scheme."""
-    text = source("sheets/exam.md")
+def sheet_source(name):
+    """The Markdown of a sheet; a quiz of one session is a part of the quiz."""
+    if name not in QUIZZES:
+        return source(f"sheets/{name}.md")
+    text, _, _ = source("sheets/quiz.md").partition(MARKS)
+    intro, *sections = re.split(r"^(?=## Session )", text, flags=re.MULTILINE)
+    return intro.replace("# Quiz:", "# A short quiz:", 1) + sections[QUIZZES.index(name)]
+
+
+def exam(solved=False, numbers=None):
+    """The exam, or its model answers with the marking scheme; numbers: of another exam."""
+    text = exams.filled(source("sheets/exam.md"), numbers or exams.read(EXAM))
     points = sum(int(found["points"]) for found in QUESTION.finditer(text))
     intro = text[: text.index("\n## ")]
     if solved:
         intro = intro.replace("# ", "# Model answers and marks: ", 1)
-        intro = intro.replace("{name}", "").replace("{head}", "")
-    intro = intro.replace("{name}", NAME.format(points=points)).replace("{head}", head())
+        intro = intro.partition("{name}")[0]
+    intro = intro.replace("{name}", NAME.format(points=points))
     parts = [page_of(intro)]
     for place, found in enumerate(QUESTION.finditer(text), start=1):
         heading = f"<h3>{place}. {found['title']} <small>{found['points']} points</small></h3>"
@@ -505,14 +655,14 @@ def sheets():
         pages[name] = make()
         if name != "handout":
             pages[f"{name}-solutions"] = make(solved=True)
-    return pages
+    return pages | {name: sheet(name) for name in QUIZZES}
 
 
 def printable(body):
     """A page of HTML that prints well and needs only the formulas' style beside it."""
     heading = html.unescape(re.sub(r"<.*?>", "", re.search(r"<h1>(.*?)</h1>", body)[1]))
     return Template(source("sheets/sheet.html")).substitute(
-        title=html.escape(heading), style=source("sheets/sheet.css"), body=body
+        title=html.escape(heading), style=source("sheets/sheet.css"), body=body + colophon()
     )
 
 
@@ -599,9 +749,11 @@ def notebook(cells, name, folder):
         cell.id = f"{name}-{count}"
         if cell.cell_type == "markdown":
             cell.source = LINK.sub(link, cell.source)
-    code = Template(source("notebooks/first_cell.py")).substitute(NEEDS.get(name, OF_CHAPTERS))
+    needed, extra, arguments = NEEDS.get(name, OF_CHAPTERS)
+    commands = "\n".join(f"    %pip install {each}" for each in arguments)
+    first = Template(source("notebooks/first_cell.py.txt"))
+    code = first.substitute(needed=needed, extra=extra, install=commands)
     install = nbformat.v4.new_code_cell(code.strip(), id="install")
-    install.metadata["jupyter"] = {"source_hidden": True}
     return nbformat.v4.new_notebook(cells=[install, *cells], metadata=twins.METADATA)
 
 
@@ -669,12 +821,43 @@ def write(site):
         twins.write(made, folder / f"{name}.ipynb")
     shutil.copy(TEACHING / "nbgrader_config.py", out)
     write_wheel(out)
+    for number, name in enumerate(QUIZZES, start=1):
+        asked = [f[2].split() for f in REFERENCE.finditer(sheet_source(name)) if f[1] == "quiz"]
+        questions = [quiz(chapter)[int(place) - 1] for chapter, place in asked]
+        intro = source("sheets/head.md") if number == 1 else symbols()
+        text = gift.written(intro, questions, f"drocox/session {number}")
+        (out / f"{name}.gift.txt").write_text(text, encoding="utf8")
+    (out / "README.md").write_text(source("README.md"), encoding="utf8")
+    if CHROMIUM:
+        print_decks(out)
     given = [*out.rglob("*.ipynb"), *out.glob("*.whl"), out / "nbgrader_config.py"]
     pack(out / "notebooks.zip", given, out)
-    needed = [*out.glob("*.html"), *(out / "reveal").iterdir()]
+    needed = [*given, *(out / "reveal").iterdir(), out / "README.md"]
+    for kind in ("html", "pdf", "gift.txt"):
+        needed += out.glob(f"*.{kind}")
     for folder in ("katex", "explore"):
         needed += (site / "_static" / folder).rglob("*")
     pack(out / "course.zip", needed, site)
+
+
+def symbols():
+    """What the quiz says of its symbols."""
+    return re.search(r"^\*\*Symbols\.\*\*.*?(?=^## )", source("sheets/quiz.md"), re.M | re.S)[0]
+
+
+def print_decks(out):
+    """The decks as PDF, by Chromium."""
+    for name in DECKS:
+        page = (out / f"{name}.html").resolve().as_uri()
+        command = [
+            CHROMIUM,
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--no-pdf-header-footer",
+        ]
+        command += ["--virtual-time-budget=5000", f"--print-to-pdf={out / name}.pdf", page]
+        subprocess.run(command, check=True, capture_output=True, timeout=120)
 
 
 def pack(target, files, root):
@@ -695,7 +878,55 @@ def finish(app, error):
         write(Path(app.outdir))
 
 
+def only_what_is_there(app, docname, text):
+    """On source-read. Lines with links to PDFs go where no browser makes them."""
+    if docname.endswith("teaching/teach-tomorrow") and not CHROMIUM:
+        text[0] = re.sub(r"^.*\(course:[^)]*\.pdf\).*\n", "", text[0], flags=re.MULTILINE)
+
+
+def prints(name):
+    """What the notebook of a session prints, cell by cell, without its graded cells."""
+    space, shown = {}, []
+    for count, cell in enumerate(twins.code_cells(session(name))[1:], start=1):
+        if "graded" in cell.metadata.get("tags", []):
+            continue
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            *lines, last = ast.parse(cell.source).body
+            exec(compile(ast.Module(lines, []), name, "exec"), space)
+            if isinstance(last, ast.Expr):
+                value = eval(compile(ast.Expression(last.value), name, "eval"), space)
+                print(value if value is not None else "", end="")
+            else:
+                exec(compile(ast.Module([last], []), name, "exec"), space)
+        if out.getvalue().strip():
+            shown.append(f"# cell {count}\n{out.getvalue().strip()}\n")
+    return "\n".join(shown)
+
+
+def write_exam(path):
+    """An exam with the numbers of a file, beside the course of the built site."""
+    out = ROOT / "_build" / "html" / "course"
+    if not out.exists():
+        sys.exit("First build the site: make book, or make preview.")
+    numbers = exams.read(Path(path))
+    for solved in (False, True):
+        page = out / f"{Path(path).stem}{'-solutions' if solved else ''}.html"
+        page.write_text(printable(exam(solved, numbers)), encoding="utf8")
+        print(page)
+
+
 def setup(app):
     """Called by Sphinx."""
     app.connect("build-finished", finish, priority=900)
+    app.connect("source-read", only_what_is_there)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["exam"] and len(sys.argv) == 3:
+        write_exam(sys.argv[2])
+    elif sys.argv[1:] == ["prints"]:
+        for each in SESSIONS:
+            (TEACHING / "notebooks" / f"{each}.txt").write_text(prints(each), encoding="utf8")
+    else:
+        sys.exit(__doc__)

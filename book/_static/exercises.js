@@ -3,7 +3,7 @@
 (() => {
   const FUNCTIONS = new Map(Object.entries({ log: Math.log, ln: Math.log, exp: Math.exp, sqrt: Math.sqrt }));
   const CONSTANTS = new Map(Object.entries({ e: Math.E, pi: Math.PI }));
-  const TOKEN = /\s*(?:(\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?)|([a-z]+)|([-+*/^()]))/y;
+  const TOKEN = /\s*(?:(\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?)|([a-z]+)|([-+*/^()%]))/y;
   const THOUSANDS = /^[-+]?[1-9]\d{0,2}(?:,\d{3})+(?:\.\d*)?$/;
   const withPoint = (text) => text.replace(/(\d),(?=\d)/g, "$1."); // for a decimal comma
 
@@ -28,7 +28,7 @@
         if (!next(")")) throw new SyntaxError("no closing bracket");
         return value;
       }
-      if (FUNCTIONS.has(token) && tokens[at] === "(") return FUNCTIONS.get(token)(atom());
+      if (FUNCTIONS.has(token)) return FUNCTIONS.get(token)(atom()); // log 4 is log(4)
       if (CONSTANTS.has(token)) return CONSTANTS.get(token);
       if (token === undefined || !/^[\d.]/.test(token)) throw new SyntaxError("no number");
       return Number(token);
@@ -36,7 +36,8 @@
     function signed() {
       if (next("-")) return -signed();
       if (next("+")) return signed();
-      const base = atom();
+      let base = atom();
+      if (next("%")) base /= 100;
       return next("^") ? base ** signed() : base;
     }
     function product() {
@@ -80,8 +81,13 @@
     if (given.length < texts.length) return `${question.expected}, got ${given.length}`;
     const says = judge(question, numbers);
     if (says in question.marks) return says;
-    const otherwise = given.map((text) => evaluate(withPoint(text))); // 1,386 is 1386, or else 1.386
-    return otherwise.includes(null) ? says : judge(question, otherwise);
+    // 1,386 is 1386, or else 1.386; 20 % is 0.2, or else 20 where percent were asked for
+    const percent = (text) => (evaluate(text) >= 0.01 ? text.replace(/\s*%\s*$/, "") : text);
+    for (const read of [withPoint, percent]) {
+      const otherwise = given.map((text) => evaluate(read(text)));
+      if (!otherwise.includes(null) && otherwise.some((value, place) => value !== numbers[place])) return judge(question, otherwise);
+    }
+    return says;
   }
 
   function make(tag, properties, ...children) {

@@ -7,7 +7,8 @@ page and notebook give the same verdicts.
 
 Numbers are asked for with three significant digits. With ``u`` one unit in the third digit of the
 right value, an answer within ``u`` of it is right, even if it was truncated rather than rounded.
-The right value rounded to fewer digits is "right, but give three digits".
+A known mistake comes next. The right value rounded to two digits is "right as far as it goes"; one
+digit fits too many answers to be called right.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +19,8 @@ import numpy as np
 
 DIGITS = 3
 RIGHT = "right"
-ROUNDED = "right, but give three digits"
+ROUNDED = "right as far as it goes, but give three digits"
+COARSE = "one digit cannot tell this from a wrong answer: give three"
 UNKNOWN = "not right, and not a mistake known here"
 HELP = "; a hint helps"
 NO_ANSWER = "no answer yet"
@@ -26,6 +28,7 @@ NO_VALUE = "the function returns nothing yet"
 MARKS = {
     RIGHT: "✓",
     ROUNDED: "≈",
+    COARSE: "≈",
     NO_ANSWER: "○",
     NO_VALUE: "○",
 }  # anything else that is said has a cross
@@ -175,8 +178,8 @@ def numbers_question(
 ) -> Question:
     """A question for one or several numbers, whose known mistakes concern the whole answer.
 
-    The right answer with two digits is tested before the mistakes, because three digits will
-    distinguish them. With one digit a mistake is tested first.
+    A mistake with three digits is tested before the right answer with two, and a mistake with two
+    before the right answer with one.
 
     ``mistakes`` maps an explanation to the value of each known mistake, ``labels`` name several
     numbers, and ``digits`` is None for whole numbers.
@@ -184,12 +187,11 @@ def numbers_question(
     right = np.atleast_1d(np.asarray(right, float))
     wrong = {says: np.atleast_1d(np.asarray(value, float)) for says, value in mistakes.items()}
     cases = [Case(RIGHT, _or_rounded(right, digits, []))]
-    if digits is not None:
-        cases.append(Case(ROUNDED, _or_rounded(right, digits, [2])))
     cases += [Case(says, _or_rounded(value, digits, [])) for says, value in wrong.items()]
     if digits is not None:
-        cases.append(Case(ROUNDED, _or_rounded(right, digits, [2, 1])))
+        cases.append(Case(ROUNDED, _or_rounded(right, digits, [2])))
         cases += [Case(says, _or_rounded(value, digits, [2])) for says, value in wrong.items()]
+        cases.append(Case(COARSE, _or_rounded(right, digits, [2, 1])))
     return Question("numbers", tuple(labels), tuple(cases), otherwise, digits=digits)
 
 
@@ -206,19 +208,27 @@ def parts_question(
     """
     right = [value for value, _ in parts.values()]
     exact = _or_rounded(right, digits, [])
+    two = _or_rounded(right, digits, [2])
     fewer = _or_rounded(right, digits, [2, 1])
     cases = [Case(RIGHT, exact)]
+    # From the last number to the first: if all those before a number are right, it is this one.
+    places = list(reversed(list(enumerate(parts.items()))))
+
+    def known(rounding):
+        for place, (label, (_, mistakes)) in places:
+            after = (None,) * (len(parts) - place - 1)
+            for value, says in mistakes.items():
+                wrong = _or_rounded([value], digits, rounding)
+                cases.append(Case(f"{label}: {says}", fewer[:place] + wrong + after))
+
+    known([])
     if digits is not None:
-        cases.append(Case(ROUNDED, fewer))
-    # From the last number to the first: whatever gets here has one that is wrong, and if all those
-    # before a number are right, it is this one.
-    for place, (label, (_, mistakes)) in reversed(list(enumerate(parts.items()))):
-        before = fewer[:place]
-        after = (None,) * (len(parts) - place - 1)
-        for value, says in mistakes.items():
-            wrong = _or_rounded([value], digits, [2])
-            cases.append(Case(f"{label}: {says}", before + wrong + after))
-        cases.append(Case(f"{label}: {UNKNOWN}{HELP}", (*before, None, *after)))
+        cases.append(Case(ROUNDED, two))
+        known([2])
+        cases.append(Case(COARSE, fewer))
+    for place, (label, _) in places:
+        after = (None,) * (len(parts) - place)
+        cases.append(Case(f"{label}: {UNKNOWN}{HELP}", fewer[:place] + after))
     return Question(kind, tuple(parts), tuple(cases), UNKNOWN, digits=digits)
 
 

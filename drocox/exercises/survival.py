@@ -154,6 +154,17 @@ def _sum_over_everybody(scores, time, event):
     return chances(scores, time).sum(axis=0) - event
 
 
+@gradient.mistake("the sum over patients was asked for, not the mean")
+def _gradient_of_the_mean_loss(scores, time, event):
+    return gradient(scores, time, event) / len(scores)
+
+
+@gradient.mistake("at a tie everybody who dies then is at risk, not only the patient")
+def _gradient_without_ties(scores, time, event):
+    at_risk = ((time > time[:, None]) | np.eye(len(time), dtype=bool)) * np.exp(scores)
+    return event @ (at_risk / at_risk.sum(axis=1, keepdims=True)) - event
+
+
 @gradient.mistake("other patients' events count as well")
 def _own_event_only(scores, time, event):
     return event * (np.diag(chances(scores, time)) - 1)

@@ -15,11 +15,12 @@ def median(time, event, *, below=lambda s: s <= 0.5 + 1e-9, never=np.inf):
     return never
 
 
-def gradient(scores, time, event, *, own=False, all_rows=False):
+def gradient(scores, time, event, *, own=False, all_rows=False, ties=True):
     total = np.zeros(len(scores))
     for i in range(len(scores)):
         if event[i] or all_rows:
-            hazards = np.exp(scores) * (time >= time[i])
+            there = (time >= time[i]) if ties else (time > time[i]) | (np.arange(len(time)) == i)
+            hazards = np.exp(scores) * there
             total += hazards / hazards.sum() * ((np.arange(len(scores)) == i) if own else 1)
     return total - event
 
@@ -102,6 +103,8 @@ ANSWERS = {
             (lambda f, t, e: gradient(f, t, e) + e, "what was observed is missing"),
             (lambda *a: gradient(*a, all_rows=True), "to be censored is no event"),
             (lambda *a: gradient(*a, own=True), "other patients' events"),
+            (lambda *a: gradient(*a) / 6, "not the mean"),
+            (lambda *a: gradient(*a, ties=False), "at a tie"),
         ],
     ),
     "cox-loss-efron": (

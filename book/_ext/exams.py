@@ -1,0 +1,199 @@
+"""The numbers of an exam: questions, answers and marks are filled from a file of a few lines.
+
+``book/teaching/sheets/exam.toml`` is that of the exam on the site. :func:`filled` puts the computed
+values in the places ``{=name}`` of ``exam.md``.
+"""
+
+import math
+import re
+import tomllib
+from fractions import Fraction
+
+import numpy as np
+
+NAMES = "ABCDEF"
+PLACE = re.compile(r"\{=(\w+)\}")
+
+
+def read(path):
+    """The numbers of a file; a ValueError says what does not make an exam."""
+    given = tomllib.loads(path.read_text(encoding="utf8"))
+    patients, asked = given["patients"], given["asked"]
+    month, died, feature = (patients[name] for name in ("month", "died", "feature"))
+    left = [name for name, dead in zip(NAMES, died, strict=True) if not dead]
+    wrong = [
+        (
+            len(month) != 6 or sorted(set(month)) != month,
+            "month: six different ones, in their order",
+        ),
+        (len(left) != 2 or not died[-1], "died: two of the first five left, and the last one died"),
+        (len(feature) != 6, "feature: one for each of the six"),
+        (asked["dies_instead"] not in left, f"dies_instead: one of {' and '.join(left)}, who left"),
+        (
+            asked["changed"] not in set(NAMES[:5]) - set(left),
+            "changed: one of the first five who died",
+        ),
+    ]
+    for failed, says in wrong:
+        if failed:
+            raise ValueError(f"{path.name}, {says}")
+    return given
+
+
+def filled(text, given):
+    """The Markdown of the exam with the values of its numbers."""
+    values = computed(given)
+    unknown = set(PLACE.findall(text)) - set(values)
+    if unknown:
+        raise LookupError(f"the exam has places for {unknown}, which exams.py does not compute")
+    return PLACE.sub(lambda found: values[found[1]], text)
+
+
+def computed(given):
+    """All values by name."""
+    patients, asked = given["patients"], given["asked"]
+    month, died = patients["month"], patients["died"]
+    hazards = 2.0 ** np.array(patients["feature"], float)
+    values = {"title": given["title"], "head": table(month, died, patients["feature"], hazards)}
+    values |= curve(month, died, asked["dies_instead"])
+    values |= losses(month, died, hazards, asked["changed"])
+    values |= step(**given["step"])
+    alpha = given["ball"]["alpha"]
+    square = constant(alpha, "paper")
+    values |= {"ball_alpha": f"{alpha:g}", "ball_square": f"{square:.3f}".rstrip("0").rstrip(".")}
+    values |= {"ball_share": three(1 / square), "ball_percent": f"{100 / square:.1f}"}
+    values["ball_wrong"] = f"{100 * alpha:g} %"
+    return values | weights(month, died, hazards, given["weights"]["alpha"])
+
+
+def table(month, died, feature, hazards):
+    """The six patients."""
+    rows = [
+        ["patient", *NAMES],
+        ["---"] * 7,
+        ["month $Y_i$", *map(str, month)],
+        ["died $\\delta_i$", *map(str, died)],
+        ["feature $x_i$", *(f"{x:g}".replace("-", "−") for x in feature)],
+        ["relative hazard $2^{x_i}$", *map(plainly, hazards)],
+    ]
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def curve(month, died, who):
+    """Kaplan-Meier steps if one of those who left had died, and as the data are."""
+    place = NAMES.index(who)
+    instead = [dead or k == place for k, dead in enumerate(died)]
+    steps, before = [], []
+    for events, found in ((instead, steps), (died, before)):
+        alive = Fraction(1)
+        for k in range(6):
+            if events[k]:
+                alive *= 1 - Fraction(1, 6 - k)
+                found.append((k, alive))
+    lines = [
+        f"Month {month[k]}: {6 - k} at risk, {alive} = {three(alive)}."
+        if alive
+        else f"Month {month[k]}: {6 - k} at risk, 0."
+        for k, alive in steps
+    ]
+    return {
+        "who": who,
+        "who_month": str(month[place]),
+        "km": " ".join(lines),
+        "km_months": listed([str(month[k]) for k, _ in steps[:-1]]),
+        "km_before": listed([three(alive) for k, alive in before[:-1]]),
+        "last_month": str(month[-1]),
+    }
+
+
+def losses(month, died, hazards, changed):
+    """Losses with one hazard doubled, and with equal ones."""
+    place = NAMES.index(changed)
+    other = hazards.copy()
+    other[place] *= 2
+    dying = [k for k in range(5) if died[k]]
+    left = [NAMES[k] for k in range(5) if not died[k]]
+    doubled, equal, why = [], [], []
+    for k in dying:
+        total, own, at_risk = other[k:].sum(), other[k], 6 - k
+        fraction = rf"$\log \frac{{{plainly(total)}}}{{{plainly(own)}}}$"
+        doubled.append(f"{NAMES[k]} {fraction} = {three(math.log(total / own))}")
+        equal.append(rf"{NAMES[k]} $\log {at_risk}$ = {three(math.log(at_risk))}")
+        mean = f"{plainly(total)}/{at_risk}"
+        if math.isclose(own * at_risk, total):
+            raise ValueError(f"{NAMES[k]}'s loss is the same in both parts of question 2: change x")
+        smaller = own * at_risk > total
+        why.append(
+            f"{NAMES[k]}'s is {'smaller' if smaller else 'larger'} in (a): its hazard "
+            f"{plainly(own)} is {'above' if smaller else 'below'} the mean {mean} of those at risk"
+        )
+    return {
+        "changed": changed,
+        "hazard_new": plainly(other[place]),
+        "hazard_old": plainly(hazards[place]),
+        "dying": listed([NAMES[k] for k in dying]),
+        "left": listed(left),
+        "losses_changed": ", ".join(doubled),
+        "losses_equal": ", ".join(equal),
+        "losses_why": "; ".join(why),
+    }
+
+
+def step(patients, alpha):
+    """What a training step is worth."""
+    found = {"step_n": f"{patients:,}", "step_alpha": f"{alpha:g}"}
+    for rule in ("sharp", "paper"):
+        square = constant(alpha, rule)
+        worth = patients / square
+        found[f"step_{rule}_square"] = plainly(square)
+        found[f"step_{rule}"] = f"{worth:.1f}".removesuffix(".0")
+    return found
+
+
+def constant(alpha, rule):
+    """The square of the constant of the ball."""
+    return 1 / alpha if rule == "sharp" else 2 * (1 / alpha - 1) ** 2 + 1
+
+
+def weights(month, died, hazards, alpha):
+    """Worst-case weights of the losses, with all numbers as rounded in the question."""
+    found = np.array([died[k] * math.log(hazards[k:].sum() / hazards[k]) for k in range(6)])
+    square = 1 / alpha
+    active = found
+    while len(active) * square > 6:
+        level = active.mean() - active.std() / math.sqrt(square * len(active) / 6 - 1)
+        if (active > level).all():
+            break
+        active = active[active > level]
+    if len(active) * square <= 6 or level <= 0 or not 2 <= len(active) <= 4:
+        raise ValueError(f"weights alpha = {alpha}: choose one at which two to four have weight")
+    eta = round(level, 3)
+    excess = np.maximum(found.round(3) - eta, 0)
+    shares = excess / excess.sum()
+    having = [k for k in range(6) if excess[k] > 0]
+    return {
+        "weights_losses": ", ".join(three(loss) if loss else "0" for loss in found),
+        "weights_alpha": f"{alpha:g}",
+        "weights_eta": three(eta),
+        "weights_excess": ", ".join(f"{three(excess[k])} ({NAMES[k]})" for k in having),
+        "weights_total": three(excess.sum()),
+        "weights": ", ".join(f"{NAMES[k]} {three(shares[k])}" for k in having),
+        "weights_risk": three(shares @ found),
+        "weights_square": three(square),
+        "weights_check": three(6 * (shares.round(3) ** 2).sum()),
+    }
+
+
+def three(value):
+    """A number with three decimals."""
+    return f"{float(value):.3f}".replace("-", "−")
+
+
+def plainly(value):
+    """A number as short as it is."""
+    return f"{value:g}".replace("-", "−")
+
+
+def listed(words):
+    """Words as in a sentence."""
+    return " and ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else words[0]
