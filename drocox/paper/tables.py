@@ -536,8 +536,8 @@ def _cell(cell: pd.Series, distances: bool) -> str:
         away = (cell[["mean", "other_mean"]] - cell["paper_mean"]) / cell["paper_std"]
         away = away.astype(float).dropna()
         mean += f"<small>&nbsp;{_number(cell['paper_mean'], digits)}</small>"
-        # as many decimals as printed, so that a distance can be checked
-        below += f"<small>&nbsp;({cell['paper_std']:.4f})</small>"
+        # all printed decimals, so that a distance can be checked, in as little width as possible
+        below += f"<small>&nbsp;{cell['paper_std']:.4f}</small>".replace(";0.", ";.")
         kept += f" {cell['paper_mean']:.4f} ({cell['paper_std']:.4f})"
         kept += "".join(f" {distance:+.1f}" for distance in away)
         if abs(away["mean"]) > 1:
