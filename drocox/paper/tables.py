@@ -451,13 +451,18 @@ class Shown:
         return f"<table: {self.caption}>"
 
 
-def show(table: pd.DataFrame, caption: str = "test scores", distances: bool = True) -> Shown:
+def show(
+    table: pd.DataFrame,
+    caption: str = "test scores",
+    distances: bool = True,
+    other: pd.DataFrame | None = None,
+) -> Shown:
     """Lay a table out as the paper does.
 
     The best mean of each model and metric is bold; a DRO variant that beats all baselines is
-    shaded. The paper's mean, where published, is small beside ours. Below is our SD and, where our
-    mean is more than one of the paper's SDs away from the paper's, that distance. Unlike in the
-    paper, CI and F_A come first.
+    shaded. The paper's mean and SD, where published, are small beside ours. Where our mean is more
+    than one of the paper's SDs away from the paper's, that distance is below. Unlike in the paper,
+    CI and F_A come first.
 
     Parameters
     ----------
@@ -466,13 +471,20 @@ def show(table: pd.DataFrame, caption: str = "test scores", distances: bool = Tr
     caption : str
     distances : bool
         Whether to show the paper's means: not where the runs were judged on other patients.
+    other : DataFrame, optional
+        The same table under another reading of the paper's rule. Its distance stands behind each
+        distance that is shown.
 
     Returns
     -------
     Shown
         Displayed as HTML by a notebook.
     """
-    marked = table.assign(best=best_by(table), win=wins(table))
+    marked = table.assign(best=best_by(table), win=wins(table), other_mean=np.nan)
+    if other is not None:
+        cell = [*ROW, "metric"]
+        means = other.set_index(cell)["mean"]
+        marked["other_mean"] = means.reindex(pd.MultiIndex.from_frame(marked[cell])).to_numpy()
     # the metrics that the book is about come first
     metrics = dict.fromkeys(["ci_percent", "f_a", *METRICS])
     order = [metric for metric in metrics if metric in set(table["metric"])]
@@ -511,7 +523,7 @@ def _number(value: float, digits: int) -> str:
 
 
 def _cell(cell: pd.Series, distances: bool) -> str:
-    """Our mean and, if published and wanted, the paper's; below, our SD and a large distance.
+    """Our mean and SD and, if published and wanted, the paper's; below, large distances.
 
     ``data-csv`` has more decimals, for the file that the book offers below a table.
     """
@@ -521,10 +533,14 @@ def _cell(cell: pd.Series, distances: bool) -> str:
     below = f"<small>({_number(cell['std'], digits)})</small>"
     kept = f"{cell['mean']:.4f} ({cell['std']:.4f})"
     if distances and np.isfinite(cell["paper_mean"]):
-        distance = (cell["mean"] - cell["paper_mean"]) / cell["paper_std"]
+        away = (cell[["mean", "other_mean"]] - cell["paper_mean"]) / cell["paper_std"]
+        away = away.astype(float).dropna()
         mean += f"<small>&nbsp;{_number(cell['paper_mean'], digits)}</small>"
-        kept += f" {cell['paper_mean']:.4f} {distance:+.1f}"
-        if abs(distance) > 1:
-            sign = "+" if distance > 0 else ""
-            below += f"<small>&nbsp;<i>{sign}{_number(distance, 1)}</i></small>"
+        # all printed decimals, so that a distance can be checked, in as little width as possible
+        below += f"<small>&nbsp;{cell['paper_std']:.4f}</small>".replace(";0.", ";.")
+        kept += f" {cell['paper_mean']:.4f} ({cell['paper_std']:.4f})"
+        kept += "".join(f" {distance:+.1f}" for distance in away)
+        if abs(away["mean"]) > 1:
+            both = " | ".join(f"{distance:+.1f}" for distance in away)
+            below += f"<br><small><i>{both}</i></small>".replace("-", "\N{MINUS SIGN}")
     return f'<td class="{marks}" data-csv="{kept}">{mean}<br>{below}</td>'

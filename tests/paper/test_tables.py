@@ -168,12 +168,16 @@ def test_show_writes_the_printed_mean_beside_ours_and_only_large_distances():
     table = MARKED.assign(paper_mean=MARKED["mean"] + 0.01, paper_std=0.004).iloc[:4]
     table.loc[2:, "paper_std"] = 0.1
     markup = tables.show(table.replace("Cox_I(Keya)", "Cox_cap(Keya)"))._repr_html_()
-    far = "0.800<small>&nbsp;0.810</small><br><small>(0.100)</small>"
-    far += "<small>&nbsp;<i>\N{MINUS SIGN}2.5</i></small>"
-    near = "0.700<small>&nbsp;0.710</small><br><small>(0.100)</small></td>"
+    far = "0.800<small>&nbsp;0.810</small><br><small>(0.100)</small><small>&nbsp;.0040</small>"
+    far += "<br><small><i>\N{MINUS SIGN}2.5</i></small></td>"
+    near = "0.700<small>&nbsp;0.710</small><br><small>(0.100)</small><small>&nbsp;.1000</small>"
+    near += "</td>"
     assert far in markup and near in markup and "1.00<small>&nbsp;1.01</small>" in markup
     assert '<th data-csv="Cox_cap(Keya)">Cox_∩<wbr>(Keya)</th>' in markup
-    assert 'data-csv="0.8000 (0.1000) 0.8100 -2.5"' in markup
+    assert 'data-csv="0.8000 (0.1000) 0.8100 (0.0040) -2.5"' in markup
+    other = table.assign(mean=table["mean"] + 0.012)[::-1]
+    both = tables.show(table, other=other)._repr_html_()
+    assert "<i>\N{MINUS SIGN}2.5 | +0.5</i>" in both and both.count("<i>") == markup.count("<i>")
     alone = tables.show(table, distances=False)._repr_html_()
     assert "0.810" not in alone and "<i>" not in alone
 
