@@ -91,7 +91,7 @@ def test_links_of_a_twin_lead_somewhere(chapter):
 
 
 FOLDED = {"hide-input", "hide-cell", "hide-output"}
-LABEL = re.compile(r"Show (?!code)[^:#]{3,55}")
+LABEL = re.compile(r"Show (?!code)[^:#]{3,55}|What the text relies on")
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS, ids=name)
