@@ -223,7 +223,7 @@ def test_how_to_use_shows_where_to_start_on_one_screen(visit):
     assert 300 < box["y"] + box["height"] < DESK["height"]
 
 
-@pytest.mark.parametrize("address", ["how-to-use", "verdict/claims", "beyond/rivals"])
+@pytest.mark.parametrize("address", ["how-to-use", "verdict/uncertainty", "beyond/rivals"])
 def test_small_tables_fit_a_phone(visit, screen, address):
     screen.set_viewport_size(PHONE)
     boxes = (

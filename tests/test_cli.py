@@ -10,7 +10,6 @@ import tomllib
 from pathlib import Path
 
 import invented
-import numpy as np
 import pandas as pd
 import pytest
 
@@ -327,19 +326,19 @@ def test_tables_and_figures_of_a_users_own_store(capsys, tmp_path, monkeypatch):
 def test_claims_are_wrapped_and_percentages_look_like_it(capsys, monkeypatch, tmp_path):
     made = pd.DataFrame(
         [
-            ("C2", "printed", 3, 3, "flc age linear, " * 6, "reproduced", np.nan, False, ""),
-            ("C2", "corrected, one setting", 1, 3, "", "not", 0.75, True, "0.9 to 1.4"),
-            ("C6", "corrected", 100 * 26 / 54, 54, "SPLIT in 26", "partly", 1.0, False, ""),
+            ("C2", "printed", 3, 3, "flc age linear, " * 6, "reproduced", ""),
+            ("C2", "corrected, one setting", 1, 3, "", "not", "0.9 to 1.4"),
+            ("C6", "corrected", 100 * 26 / 54, 54, "SPLIT in 26", "partly", ""),
         ],
-        columns=["id", "view", *claims.Count._fields[:3], "verdict", *claims.MARKS],
+        columns=["id", "view", *claims.Count._fields, "verdict", "detectable"],
     )
     asked = []
     monkeypatch.setattr(claims, "ledger", lambda out=None: asked.append(out) or made)
     out = printed(capsys, "claims", "--out", str(tmp_path))
     assert asked == [tmp_path]
     words = " ".join(out.split())
-    assert "corrected partly 48.1 % 100 % SPLIT in 26" in words and "48.1481" not in out
-    assert "one setting not, undecided 1 of 3 75 % detectable: 0.9 to 1.4" in words
+    assert "corrected partly 48.1 % SPLIT in 26" in words and "48.1481" not in out
+    assert "one setting not 1 of 3 detectable: 0.9 to 1.4" in words
     assert "reproduced from 25 %, partly from 10 %" in words
     assert "printed reproduced 3 of 3 flc age linear," in words
     assert "see book/experiments/main-tables.md" in words

@@ -7,14 +7,12 @@ are published rows), *reproduced* and *one setting* (the same runs, with the sel
 *checked*.
 
 :data:`COUNTS` maps each claim to a function of the view and of the folder of the store (None: the
-book's) that returns a :class:`Count`; claims that need no runs are in :mod:`drocox.paper.theory`. A
-count is taken over all repeats and over every three of the ten: a verdict that recurs in fewer than
-90 % of these 120 resamples is *undecided*.
+book's) that returns a :class:`Count`; claims that need no runs are in :mod:`drocox.paper.theory`.
 """
 
 from collections.abc import Collection, Sequence
 from functools import cache, partial
-from itertools import combinations, product
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -47,48 +45,24 @@ VIEWS = {  # of our runs: protocol and selection
     "corrected": ("corrected", "stated"),
     "corrected, one setting": ("corrected", "one_setting"),
 }
-MARKS = ["recurs", "undecided", "detectable"]  # columns of the ledger beside the verdict
-RECURS = 0.9  # share of the resamples in which a decided verdict recurs
-SMALL = 3  # repeats in a resample
 FAIR = ["f_i", "f_g", "f_cap", "f_a", "ci_percent"]
 SIGN = {metric: 1 if higher else -1 for metric, (_, higher) in METRICS.items()}
 
 
-# Means over all repeats and over every three of them
+# Means over the repeats
 
 
-def over_draws(values: pd.DataFrame, statistic=np.mean) -> pd.DataFrame:
-    """A statistic over all repeats (column 0) and over those of each resample.
-
-    ``values`` has a column per repeat; ``statistic`` is called with an array and ``axis``.
-    """
-    if values.empty:
-        return pd.DataFrame(0.0, values.index, [0])
-    array = values.to_numpy()
-    resamples = list(combinations(range(array.shape[1]), SMALL))
-    draws = np.array(resamples, dtype=int).reshape(-1, SMALL)
-    of_all = statistic(array, axis=1)[:, None]
-    of_draws = statistic(array[:, draws], axis=2)
-    return pd.DataFrame(np.concatenate([of_all, of_draws], axis=1), values.index)
-
-
-def _by_repeat(runs: pd.DataFrame, row: list[str]) -> pd.DataFrame:
-    """Values by the columns of a row (index) and repeat (columns), in the order of the frame."""
-    in_order = pd.MultiIndex.from_frame(runs[row].drop_duplicates())
-    return runs.pivot(index=row, columns="repeat", values="value").reindex(in_order)
-
-
-def _printed(exhibit: str, what: str = "mean") -> pd.DataFrame:
-    """The published numbers of one exhibit, as one repeat of the long frame."""
-    dataset, attribute, _ = EXHIBITS.get(exhibit, ("flc", "age", None))
-    cells = tables.published_table(exhibit).rename(columns={what: "value"})
+def _printed(exhibit: str) -> pd.DataFrame:
+    """The published means of one exhibit, as one repeat of the long frame."""
+    dataset, attribute, _ = EXHIBITS[exhibit]
+    cells = tables.published_table(exhibit).rename(columns={"mean": "value"})
     cells = cells.assign(exhibit=exhibit, dataset=dataset, attribute=attribute, repeat=1)
     return cells.drop(columns=["table", "bold", "green"])
 
 
 @cache
-def means(view: str, out: Path | None = None, tune_by: str = "ci_percent") -> pd.DataFrame:
-    """Means of the methods in each comparison, negative where lower is better: a column per draw.
+def means(view: str, out: Path | None = None, tune_by: str = "ci_percent") -> pd.Series:
+    """Means of the methods in each comparison, negative where lower is better.
 
     The index is comparison, method and metric. The views "printed" and "recovered" have only the
     comparisons whose numbers were published.
@@ -102,7 +76,8 @@ def means(view: str, out: Path | None = None, tune_by: str = "ci_percent") -> pd
         runs = comparisons.chosen_runs(*VIEWS[view], tune_by=tune_by, out=out)
     runs = comparisons.compared(runs[runs["metric"].isin(METRICS)], PAIRS)
     value = runs["value"] * runs["metric"].map(SIGN)
-    return over_draws(_by_repeat(runs.assign(value=value), ["comparison", "method", "metric"]))
+    row = ["comparison", "method", "metric"]
+    return runs.assign(value=value).groupby(row, sort=False)["value"].mean()
 
 
 def _of(
@@ -112,7 +87,7 @@ def _of(
     metrics: Sequence[str],
     models: Collection[str] = MODELS,
     tune_by: str = "ci_percent",
-) -> pd.DataFrame:
+) -> pd.Series:
     """The rows of :func:`means` that a claim is about."""
     table = means(view, out, tune_by)
     names = [f"{dataset} {attribute} {model}" for dataset, attribute in pairs for model in models]
@@ -120,28 +95,24 @@ def _of(
     return table[wanted & table.index.isin(metrics, level="metric")]
 
 
-def _one(table: pd.DataFrame, methods: Collection[str]) -> pd.DataFrame:
+def _one(table: pd.Series, methods: Collection[str]) -> pd.Series:
     """The rows of the one method of each comparison that is in a list: by comparison, metric."""
     return table[table.index.isin(methods, level="method")].droplevel("method")
 
 
-def _best(table: pd.DataFrame, methods: Collection[str]) -> pd.DataFrame:
+def _best(table: pd.Series, methods: Collection[str]) -> pd.Series:
     """The best mean among some methods: by comparison, metric."""
     return _one(table, methods).groupby(["comparison", "metric"], sort=False).max()
 
 
-def _rank(table: pd.DataFrame) -> pd.DataFrame:
+def _rank(table: pd.Series) -> pd.Series:
     """The rank of each method in its comparison, 1 for the best."""
     return table.groupby(["comparison", "metric"]).rank(method="min", ascending=False)
 
 
-def count_cases(holds: pd.DataFrame) -> Count:
-    """The number of cases (rows of :func:`over_draws`) that hold."""
-    if holds.empty:
-        return Count(0, 0)
-    value, *resampled = holds.sum().tolist()
-    where = ", ".join(holds.index[holds[0]])
-    return Count(value, len(holds), where, tuple(resampled))
+def count_cases(holds: pd.Series) -> Count:
+    """The number of cases that hold."""
+    return Count(int(holds.sum()), len(holds), ", ".join(holds.index[holds.astype(bool)]))
 
 
 # The counts
@@ -172,19 +143,13 @@ def _keeps_accuracy(view: str, out: Path | None = None) -> Count:
     return count_cases(_one(table, DRO_COX) >= KEPT * _one(table, PLAIN_COX))
 
 
-def _percentage(won: pd.Series, of: int, where: str) -> Count:
-    value, *resampled = (100 * won / max(of, 1)).tolist()
-    return Count(value, of, where, tuple(resampled))
-
-
 def _not_clear_cut(view: str, out: Path | None = None) -> Count:
     """Percentage of main cells won by the rarer winner of DRO-COX and SPLIT."""
     table = _of(view, out, MAIN_PAIRS, [*METRICS])
     lead = _one(table, DRO_COX) - _one(table, SPLIT_COX)
-    won = (lead > 0).sum()
-    lost = (lead < 0).sum()
-    where = f"DRO-COX better in {won[0]}, SPLIT in {lost[0]}"
-    return _percentage(np.minimum(won, lost), len(lead), where)
+    won, lost = (lead > 0).sum(), (lead < 0).sum()
+    where = f"DRO-COX better in {won}, SPLIT in {lost}"
+    return Count(100 * min(won, lost) / len(lead), len(lead), where)
 
 
 def _plain_accurate_unfair(view: str, out: Path | None = None) -> Count:
@@ -207,30 +172,26 @@ def _best_cells(view: str, out: Path | None = None) -> Count:
     """Percentage of (comparison, fairness metric) cells whose best mean is a DRO variant's."""
     table = _of(view, out, PAIRS, FAIR)
     won = _best(table, EITHER_DRO) > _best(table, BASELINE)
-    by_metric = won[0].groupby("metric").sum()
+    by_metric = won.groupby("metric").sum()
     where = ", ".join(f"{metric} {by_metric[metric]}" for metric in FAIR)
-    return _percentage(won.sum(), len(won), where)
+    return Count(100 * won.mean(), len(won), where)
 
 
 @cache
-def _by_alpha(view: str, out: Path | None = None) -> tuple[pd.DataFrame, pd.DataFrame]:
+def _by_alpha(view: str, out: Path | None = None) -> tuple[pd.Series, pd.Series]:
     """Means of linear DRO-COX and their squared errors, by data set, metric and alpha."""
     row = ["dataset", "metric", "alpha"]
     if view == PRINTED:
         points = tables.published_figure().set_index(row).sort_index()
         squared_errors = points["std"] ** 2 / 9  # published deviations of ten have ddof 0
-        return points["mean"].to_frame(0), squared_errors.to_frame(0)
+        return points["mean"], squared_errors
     frames = []
     for dataset in ATTRIBUTES:
         rows = tables.alpha_runs(dataset, protocol=VIEWS[view][0], out=out)
         names = rows[["dataset", "alpha", "repeat"]]
         frames.append(names.join(tables.metrics_of(rows, VIEWS[view][0])))
-    values = _by_repeat(pd.concat(frames).melt([*names], var_name="metric"), row).sort_index()
-
-    def squared_error(array: np.ndarray, axis: int) -> np.ndarray:
-        return array.var(axis=axis, ddof=1) / array.shape[axis]
-
-    return over_draws(values), over_draws(values, squared_error)
+    values = pd.concat(frames).melt([*names], var_name="metric").groupby(row)["value"]
+    return values.mean(), values.var() / values.size()
 
 
 def _accuracy_rises(view: str, out: Path | None = None) -> Count:
@@ -242,12 +203,12 @@ def _accuracy_rises(view: str, out: Path | None = None) -> Count:
         first, last = (dataset, "c_index", low), (dataset, "c_index", high)
         error = np.sqrt(squared_error.loc[first] + squared_error.loc[last])
         rises[dataset] = mean.loc[last] - mean.loc[first] > error
-    return count_cases(pd.DataFrame(rises).T)
+    return count_cases(pd.Series(rises))
 
 
-def _spearman(a: pd.DataFrame, b: pd.DataFrame) -> pd.Series:
-    """Rank correlation of each column of ``a`` with that of ``b``."""
-    return a.rank().corrwith(b.rank())
+def _spearman(a: pd.Series, b: pd.Series) -> float:
+    """Rank correlation of two series of the same index."""
+    return a.rank().corr(b.rank())
 
 
 def _fairness_worsens(view: str, out: Path | None = None) -> Count:
@@ -257,9 +218,9 @@ def _fairness_worsens(view: str, out: Path | None = None) -> Count:
     for dataset, metric in product(ATTRIBUTES, FAIR):
         if (dataset, metric) in means_by_alpha.index:  # CI is not in the published figure
             mean = means_by_alpha.loc[(dataset, metric)]
-            alpha = pd.DataFrame({draw: mean.index for draw in mean}, mean.index)
+            alpha = mean.index.to_series()
             rises[f"{dataset} {metric}"] = _spearman(mean, alpha) >= 0.6 - 1e-12
-    return count_cases(pd.DataFrame(rises).T)
+    return count_cases(pd.Series(rises))
 
 
 def _alpha_trades(view: str, out: Path | None = None) -> Count:
@@ -269,41 +230,36 @@ def _alpha_trades(view: str, out: Path | None = None) -> Count:
     for dataset in ATTRIBUTES:
         accuracy, unfairness = mean.loc[(dataset, "c_index")], mean.loc[(dataset, "f_a")]
         trades[dataset] = _spearman(accuracy, unfairness) >= 0.5 - 1e-12
-    return count_cases(pd.DataFrame(trades).T)
+    return count_cases(pd.Series(trades))
 
 
-def _of_split(
-    view: str, exhibit: str, out: Path | None, statistic=np.mean, printed: str = "mean"
-) -> pd.DataFrame:
-    """A statistic of T16 or T17, by model, method and metric; if printed, "mean" or "std"."""
+def _of_split(view: str, exhibit: str, out: Path | None) -> pd.DataFrame:
+    """Mean and SD (ddof 0) of the rows of T16 or T17, by model, method and metric."""
+    row = ["model", "method", "metric"]
     if view == PRINTED:
-        runs = _printed(exhibit, printed)
-        statistic = np.mean
-    else:
-        runs = comparisons.long_runs(exhibit, *VIEWS[view], out)
-        runs = runs[runs["metric"].isin(METRICS)]
-    return over_draws(_by_repeat(runs, ["model", "method", "metric"]), statistic)
+        return tables.published_table(exhibit).set_index(row)[["mean", "std"]]
+    runs = comparisons.long_runs(exhibit, *VIEWS[view], out)
+    values = runs[runs["metric"].isin(METRICS)].groupby(row, sort=False)["value"]
+    return pd.DataFrame({"mean": values.mean(), "std": values.std(ddof=0)})
 
 
 def _insensitive_to_share(view: str, out: Path | None = None) -> Count:
     """Metrics whose means range over at most 2 pooled SD across n2: the smaller of two models."""
-    mean = _of_split(view, "t16", out).groupby(["model", "metric"])
-    std = _of_split(view, "t16", out, np.std, "std")
-    pooled = np.sqrt((std**2).groupby(["model", "metric"]).mean())
-    stay = (mean.max() - mean.min() <= 2 * pooled).groupby("model").sum()
-    where = ", ".join(f"{model} {stay.loc[model, 0]}" for model in MODELS)
-    value, *resampled = stay.min().tolist()
-    return Count(value, len(METRICS), where, tuple(resampled))
+    rows = _of_split(view, "t16", out).groupby(["model", "metric"])
+    pooled = np.sqrt(rows["std"].agg(lambda std: (std**2).mean()))
+    stay = (rows["mean"].max() - rows["mean"].min() <= 2 * pooled).groupby("model").sum()
+    where = ", ".join(f"{model} {stay[model]}" for model in MODELS)
+    return Count(int(stay.min()), len(METRICS), where)
 
 
 def _two_sides_win(view: str, out: Path | None = None) -> Count:
     """Models for which both sides have the better mean than one on at least 6 of 9 metrics."""
-    mean = _of_split(view, "t17", out)
-    mean = mean.mul(mean.index.get_level_values("metric").map(SIGN), axis=0)
+    mean = _of_split(view, "t17", out)["mean"]
+    mean = mean * mean.index.get_level_values("metric").map(SIGN)
     both = mean.index.isin(SPLIT_COX, level="method")
     better = mean[both].droplevel("method") > mean[~both].droplevel("method")
     wins = better.groupby("model").sum()
-    where = ", ".join(f"{model} {wins.loc[model, 0]} of 9" for model in MODELS)
+    where = ", ".join(f"{model} {wins[model]} of 9" for model in MODELS)
     return count_cases(wins >= 6)._replace(where=where)
 
 
@@ -358,13 +314,6 @@ def verdict(claim: dict, count: Count) -> str:
     return "partly" if count.value >= claim.get("partly", np.inf) else "not"
 
 
-def recurrence(claim: dict, count: Count) -> float:
-    """Share of the resamples that give the same verdict; NaN without verdict or resamples."""
-    word = verdict(claim, count)
-    again = [verdict(claim, count._replace(value=value)) == word for value in count.resampled]
-    return float(np.mean(again)) if again and word != "unknown" else np.nan
-
-
 def _detectable(name: str, view: str, out: Path | None) -> pd.Series:
     """The detectable differences of a claim's comparisons; for CI, of signed gaps."""
     wanted = {"ours": EITHER_DRO, "theirs": BASELINE} | COMPARISON_OF[name]
@@ -386,10 +335,9 @@ def ledger(*, out: Path | str | None = None) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        id, view, value, of, where, verdict, recurs (see :func:`recurrence`), undecided (whether
-        that is below 90 %), and beside a "not" detectable: the smallest and the largest difference
-        that the comparisons would have shown with probability 80 %, as text; of CI, the difference
-        of signed gaps.
+        id, view, value, of, where, verdict, and beside a "not" detectable: the smallest and the
+        largest difference that the comparisons would have shown with probability 80 %, as text; of
+        CI, the difference of signed gaps.
     """
     out = None if out is None else Path(out)
     for name in PROCEDURES:
@@ -406,10 +354,9 @@ def ledger(*, out: Path | str | None = None) -> pd.DataFrame:
         for view in views:
             count = COUNTS[name](view, out)
             word = verdict(claim, count)
-            recurs = recurrence(claim, count)
             seen = ""
             if word == "not" and name in COMPARISON_OF and view != PRINTED:
                 could = _detectable(name, view, out)
                 seen = f"{could.min():.2g} to {could.max():.2g}"
-            rows.append((name, view, *count[:3], word, recurs, recurs < RECURS, seen))
-    return pd.DataFrame(rows, columns=["id", "view", *Count._fields[:3], "verdict", *MARKS])
+            rows.append((name, view, *count, word, seen))
+    return pd.DataFrame(rows, columns=["id", "view", *Count._fields, "verdict", "detectable"])

@@ -31,8 +31,7 @@ BLOCKS = (
 SPLIT_TITLES = {"t16": "SPLIT by n2, ", "t17": "SPLIT by sides, "}
 NAME_WIDTH = 20
 CELL_WIDTH = 12
-NOTE = """% after a number: how many of the 120 resamples (three of ten repeats each) repeat the
-verdict; below 90 % it is undecided. Detectable: difference seen with probability 80 %."""
+NOTE = "Detectable: a true difference that the comparisons would have shown with probability 80 %."
 
 
 def _spelling(name: str) -> str:
@@ -242,10 +241,8 @@ def _claims(args) -> None:
         print(fill(f"{claim['paper']}; see book/{claim['chapter']}", " " * 5, " " * 5))
         print(fill(f"{claim['number']} (of {claim['of']}): {bars}", " " * 5, " " * 5))
         for row in rows.itertuples():
-            word = row.verdict + (", undecided" if row.undecided else "")
             value = f"{row.value:.1f} %" if unit else f"{row.value:g} of {row.of}"
-            again = "" if math.isnan(row.recurs) else f"{100 * row.recurs:4.0f} %"
-            print(f"     {row.view:24s}{word:23s}{value:10s}{again}".rstrip())
+            print(f"     {row.view:24s}{row.verdict:12s}{value}")
             below = [row.where, f"detectable: {row.detectable}" if row.detectable else ""]
             for text in filter(None, below):
                 print(fill(text, " " * 29, " " * 29))

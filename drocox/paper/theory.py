@@ -25,7 +25,6 @@ class Count(NamedTuple):
     value: float
     of: int
     where: str = ""
-    resampled: tuple[float, ...] = ()  # the number in each resample
 
 
 def table_one(*_) -> Count:
