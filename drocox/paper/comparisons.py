@@ -51,9 +51,9 @@ EITHER_DRO = DRO_COX + SPLIT_COX
 
 CLOSER = "closer to equal"
 FARTHER = "farther from equal"
-MOVED = "moved, perhaps past equality"
-UNDECIDED = "undecided"
-WORDS = (CLOSER, FARTHER, MOVED, UNDECIDED)
+CHANGED = "changed, perhaps past equality"
+NOT_SEEN = "no change seen"
+WORDS = (CLOSER, FARTHER, CHANGED, NOT_SEEN)
 
 
 # The long frame
@@ -140,21 +140,18 @@ class Interval(NamedTuple):
     detectable: np.ndarray  # the true difference that is found with probability 80 %
 
 
+def chance_detected(shift, repeats: int):
+    """Probability that the 95 % interval of a true difference, in standard errors, excludes 0."""
+    degrees = repeats - 1
+    quantile = student.ppf(0.975, degrees)
+    above = noncentral.sf(quantile, degrees, shift)
+    return above + noncentral.cdf(-quantile, degrees, shift)
+
+
 @cache
 def detectable_errors(repeats: int) -> float:
-    r"""The true difference, in standard errors, that is detected with probability 80 %.
-
-    The :math:`\delta` for which Student's t with noncentrality :math:`\delta` lies beyond the 95 %
-    quantiles with that probability.
-    """
-    degrees = repeats - 1
-    bar = student.ppf(0.975, degrees)
-
-    def missing(shift: float) -> float:
-        found = noncentral.sf(bar, degrees, shift) + noncentral.cdf(-bar, degrees, shift)
-        return WANTED - found
-
-    return float(brentq(missing, 0, 10))
+    """The true difference, in standard errors, that is detected with probability 80 %."""
+    return float(brentq(lambda shift: chance_detected(shift, repeats) - WANTED, 0, 10))
 
 
 def standard_error(values: np.ndarray, protocol: str) -> np.ndarray:
@@ -232,7 +229,7 @@ def verdict_words(difference: np.ndarray, total: np.ndarray, bar: float) -> np.n
     known = np.abs(total) > bar
     same_side = np.sign(difference) == np.sign(total)
     cases = [moved & known & same_side, moved & known, moved]
-    return np.select(cases, [CLOSER, FARTHER, MOVED], UNDECIDED)
+    return np.select(cases, [CLOSER, FARTHER, CHANGED], NOT_SEEN)
 
 
 def compare(
@@ -322,61 +319,13 @@ def gaps(
 
 # Power: verdicts at effects fixed in advance
 
-POINT = 1.0  # the effect at which power is computed: a gap of one point that vanishes
-DRAWS = 20_000  # simulated experiments
-
-
-@cache
-def _normals() -> np.ndarray:
-    """Standard normals, (draws, repeats, 2): the first of the repeats serves for the mean."""
-    return np.random.default_rng(0).standard_normal((DRAWS, REPEATS, 2))
-
-
-class Simulated:
-    r"""Simulated experiments with given effects and the errors of one row of :func:`compare`.
-
-    The mean over J repeats is normal with the standard error of Nadeau and Bengio; the variance
-    between repeats is independent of it and :math:`\chi^2_{J-1}`, as their interval assumes. The
-    errors of difference and sum are correlated as between repeats.
-    """
-
-    def __init__(self, row: pd.Series):
-        self.errors = np.array([row["difference_error"], row["sum_error"]])
-        along = row["correlation"]
-        across = np.sqrt(max(1 - along**2, 0.0))
-        normals = _normals()
-        second = along * normals[..., 0] + across * normals[..., 1]
-        correlated = np.stack([normals[..., 0], second], axis=-1)
-        self.noise = correlated[:, 0]  # of the mean, in standard errors
-        self.scale = np.sqrt((correlated[:, 1:] ** 2).mean(axis=1))  # estimated / true error
-        self.bar = student.ppf(0.975, REPEATS - 1)
-
-    def words(self, theirs: float, ours: float) -> np.ndarray:
-        """The verdict of each experiment when these are the true gaps."""
-        truth = np.array([theirs - ours, theirs + ours]) / self.errors
-        statistics = (truth + self.noise) / self.scale
-        return verdict_words(statistics[:, 0], statistics[:, 1], self.bar)
-
-    def moved(self, effect: float) -> float:
-        """Probability that the interval of a true difference ``effect`` excludes 0."""
-        statistic = (effect / self.errors[0] + self.noise[:, 0]) / self.scale[:, 0]
-        return float((np.abs(statistic) > self.bar).mean())
-
-    def closer(self, theirs: float, ours: float) -> float:
-        """Probability of :data:`CLOSER` when these are the true gaps."""
-        return float((self.words(theirs, ours) == CLOSER).mean())
-
-    def detectable_closing(self) -> float:
-        """The gap whose vanishing is called :data:`CLOSER` with probability 80 %."""
-        largest = 20 * self.errors.max()
-        return float(brentq(lambda gap: self.closer(gap, 0) - WANTED, 0, largest))
+POINT = 1.0  # the difference of two gaps at which power is computed
 
 
 def power(table: pd.DataFrame) -> pd.DataFrame:
-    """Power of the comparisons of a table at effects fixed in advance.
+    """Power of the comparisons of a table at an effect fixed in advance, never the observed one.
 
-    The effects are never the observed ones: a gap of one point that vanishes, and Cox's observed
-    gap halved. Each interval is considered alone.
+    Each interval is considered alone; the probability is that of Student's t, not central.
 
     Parameters
     ----------
@@ -386,19 +335,12 @@ def power(table: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        By comparison: ``moved_point``, the probability that a difference of one point is detected;
-        ``closer_point`` and ``closer_half``, those of :data:`CLOSER` for both effects;
-        ``detectable``, the difference that is detected with probability 80 %, and
-        ``detectable_closing``, the gap whose vanishing is, in points.
+        By comparison: ``point``, the probability that the interval of a true difference of one
+        point excludes 0; ``detectable``, the difference, in points, whose interval excludes 0 with
+        probability 80 %.
     """
-    rows = {}
-    for name, row in table.iterrows():
-        experiments = Simulated(row)
-        rows[name] = {
-            "moved_point": experiments.moved(POINT),
-            "closer_point": experiments.closer(POINT, 0.0),
-            "closer_half": experiments.closer(row["theirs"], row["theirs"] / 2),
-            "detectable": row["difference_error"] * detectable_errors(REPEATS),
-            "detectable_closing": experiments.detectable_closing(),
-        }
-    return pd.DataFrame.from_dict(rows, orient="index")
+    error = table["difference_error"]
+    detectable = error * detectable_errors(REPEATS)
+    return pd.DataFrame(
+        {"point": chance_detected(POINT / error, REPEATS), "detectable": detectable}
+    )

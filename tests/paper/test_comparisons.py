@@ -66,8 +66,8 @@ def test_gaps_and_intervals_are_those_of_literal_t_tests():
 def test_verdict_words_follow_difference_and_sum():
     difference = np.array([3.0, -3.0, 3.0, -3.0, 3.0, -3.0, 1.0, 1.0])
     total = np.array([3.0, -3.0, -3.0, 3.0, 1.0, -1.0, 3.0, 1.0])
-    expected = 2 * [comparisons.CLOSER] + 2 * [comparisons.FARTHER] + 2 * [comparisons.MOVED]
-    expected += 2 * [comparisons.UNDECIDED]
+    expected = 2 * [comparisons.CLOSER] + 2 * [comparisons.FARTHER] + 2 * [comparisons.CHANGED]
+    expected += 2 * [comparisons.NOT_SEEN]
     assert comparisons.verdict_words(difference, total, 2.0).tolist() == expected
 
 
@@ -85,7 +85,7 @@ def test_the_gap_of_support_by_age_is_the_one_computed_by_hand():
     assert row["sum_half"] == pytest.approx(stats.t.ppf(0.975, 9) * total.std() * np.sqrt(0.35))
     numbers = row[["theirs", "theirs_half", "ours", "ours_half", "difference", "difference_half"]]
     assert numbers.astype(float).round(2).tolist() == [-2.19, 1.18, -0.22, 1.15, -1.96, 0.53]
-    assert [row["alone"], row["together"]] == [comparisons.CLOSER, comparisons.MOVED]
+    assert [row["alone"], row["together"]] == [comparisons.CLOSER, comparisons.CHANGED]
 
 
 @pytest.mark.parametrize("tune_by", ["ci_percent", "f_a"])
@@ -127,50 +127,23 @@ def test_simultaneous_intervals_err_in_at_most_five_percent_of_tables():
     values = repeats(3.0, 3.0, 14 * 1000)
     names = [str(i) for i in range(14 * 1000)]
     table = comparisons.compare(*values, names, "corrected", family=14)
-    some = (table["together"] != comparisons.UNDECIDED).to_numpy().reshape(1000, 14).any(axis=1)
+    some = (table["together"] != comparisons.NOT_SEEN).to_numpy().reshape(1000, 14).any(axis=1)
     assert some.mean() < 0.05 + 3 * np.sqrt(0.05 * 0.95 / 1000)
-    alone = (table["alone"] != comparisons.UNDECIDED).mean()
+    alone = (table["alone"] != comparisons.NOT_SEEN).mean()
     assert alone == pytest.approx(0.05, abs=0.01)
 
 
 # Power
 
 
-def row_of_truth(within):
-    """What :func:`compare` would estimate without error: one row."""
-    (a, ab), (_, b) = within
-    of_difference = a + b - 2 * ab
-    of_sum = a + b + 2 * ab
-    errors = np.sqrt(np.array([of_difference, of_sum]) * 0.35)
-    correlation = (a - b) / np.sqrt(of_difference * of_sum)
-    names = ["theirs", "difference_error", "sum_error", "correlation"]
-    return pd.Series([2.0, *errors, correlation], names)
-
-
 @pytest.mark.parametrize("within", [((1.0, 0.9), (0.9, 1.0)), ((1.0, 0.2), (0.2, 0.5))])
-def test_power_is_the_rate_at_which_the_test_rejects(within):
-    row = row_of_truth(within)
-    experiments = comparisons.Simulated(row)
-    for theirs, ours in ((1.0, 0.0), (2.0, 1.0), (4.0, 0.0)):
-        rate = rates(theirs, ours, n=6000, within=within)
-        assert experiments.closer(theirs, ours) == pytest.approx(rate[comparisons.CLOSER], abs=0.02)
-        moved = 1 - rate[comparisons.UNDECIDED]
-        assert experiments.moved(theirs - ours) == pytest.approx(moved, abs=0.02)
-    for size in (0.0, 1.0, 3.0):  # in standard errors: Student's t, not central
-        tails = stats.nct.sf(experiments.bar, 9, size) + stats.nct.cdf(-experiments.bar, 9, size)
-        moved = experiments.moved(size * row["difference_error"])
-        assert moved == pytest.approx(tails, abs=0.01)
-
-
-def test_detectable_effects_are_seen_in_four_of_five():
-    within = ((1.0, 0.6), (0.6, 1.5))
-    row = row_of_truth(within)
-    power = comparisons.power(row.to_frame("it").T).loc["it"]
-    rate = rates(0.0, -power["detectable"], n=6000, within=within)
-    assert 1 - rate[comparisons.UNDECIDED] == pytest.approx(0.8, abs=0.02)
-    rate = rates(power["detectable_closing"], 0.0, n=6000, within=within)
-    assert rate[comparisons.CLOSER] == pytest.approx(0.8, abs=0.02)
-    assert power["closer_half"] == comparisons.Simulated(row).closer(2.0, 1.0)
+def test_power_is_the_rate_at_which_intervals_exclude_zero(within):
+    (a, ab), (_, b) = within
+    error = np.sqrt((a + b - 2 * ab) * 0.35)
+    power = comparisons.power(pd.DataFrame({"difference_error": [error]})).iloc[0]
+    for difference, expected in ((comparisons.POINT, power["point"]), (power["detectable"], 0.8)):
+        rate = rates(difference, 0.0, n=6000, within=within)
+        assert 1 - rate[comparisons.NOT_SEEN] == pytest.approx(expected, abs=0.02)
     assert detectable_errors(10) == pytest.approx(3.15, abs=0.01)
 
 
