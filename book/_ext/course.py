@@ -827,7 +827,7 @@ def write(site):
         intro = source("sheets/head.md") if number == 1 else symbols()
         text = gift.written(intro, questions, f"drocox/session {number}")
         (out / f"{name}.gift.txt").write_text(text, encoding="utf8")
-    (out / "README.md").write_text(source("README.md"), encoding="utf8")
+    (out / "README.md").write_text(source("notebooks/README.md"), encoding="utf8")
     if CHROMIUM:
         print_decks(out)
     given = [*out.rglob("*.ipynb"), *out.glob("*.whl"), out / "nbgrader_config.py"]
