@@ -1,10 +1,13 @@
 """The planned analysis of the study where DRO-COX can act, on invented results."""
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
 
+import drocox
 from drocox.beyond import acting_evidence as evidence
 from drocox.beyond.acting_models import AGAINST, HALF, PLAIN, PUBLISHED
 from drocox.beyond.many import REGISTERED
@@ -145,3 +148,15 @@ def test_a_plain_model_without_a_gap_has_no_share():
     table = evidence.primary_table(evidence.whole(runs))
     assert np.isnan(table.loc[(HALF, "closing"), "matters"])
     assert not evidence.claims(runs)[HALF, "closing"].irrelevant
+
+
+def test_the_stored_study_says_what_the_readme_says():
+    readme = " ".join((Path(__file__).parents[2] / "README.md").read_text("utf-8").split())
+    runs = evidence.whole(drocox.load_runs("beyond"))
+    claims = evidence.claims(runs)
+    assert f"on {len(evidence.where_tested(HALF))} data sets" in readme
+    assert claims[DEEP, "worst"].says == "falls"  # "rank that group worse"
+    assert not claims[HALF, "worst"].says  # "is not seen to help it"
+    assert claims[DEEP, "closing"].irrelevant  # "neither closes the gap by as much as matters"
+    assert claims[HALF, "closing"].irrelevant
+    assert not evidence.default_changes(runs)
