@@ -175,7 +175,7 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
         fewer patients than a share ``alpha`` have events, the model is nearly Cox (``acts_``): the
         worst case contains all events, since censored patients have loss 0. Half of the share of
         events or less makes it act. On 27 data sets that was not seen to help the group that Cox
-        serves worst or to close gaps, and smaller shares cost accuracy (see the book's chapter on
+        ranks worst or to close gaps, and smaller shares cost accuracy (see the book's chapter on
         many data sets), so compare with a Cox model that has a ``penalty``, on patients left out.
         No relation to ``alpha`` of scikit-survival's
         ``CoxPHSurvivalAnalysis``, the weight of a ridge penalty: that is ``penalty`` here, per

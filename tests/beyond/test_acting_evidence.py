@@ -157,6 +157,6 @@ def test_the_stored_study_says_what_the_readme_says():
     assert f"on {len(evidence.where_tested(HALF))} data sets" in readme
     assert claims[DEEP, "worst"].says == "falls"  # "rank that group worse"
     assert not claims[HALF, "worst"].says  # "is not seen to help it"
-    assert claims[DEEP, "closing"].irrelevant  # "neither closes the gap by as much as matters"
+    assert claims[DEEP, "closing"].irrelevant  # "a closing … that matters is excluded"
     assert claims[HALF, "closing"].irrelevant
     assert not evidence.default_changes(runs)
