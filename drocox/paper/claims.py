@@ -102,7 +102,7 @@ def _one(table: pd.Series, methods: Collection[str]) -> pd.Series:
 
 def _best(table: pd.Series, methods: Collection[str]) -> pd.Series:
     """The best mean among some methods: by comparison, metric."""
-    return _one(table, methods).groupby(["comparison", "metric"], sort=False).max()
+    return comparisons.best_of(table, methods).droplevel("method")
 
 
 def _rank(table: pd.Series) -> pd.Series:

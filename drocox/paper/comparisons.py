@@ -120,13 +120,19 @@ def compared(runs: pd.DataFrame, pairs: Sequence, models: Collection[str] = MODE
     return runs.assign(comparison=names)[names.isin(wanted)]
 
 
-def _best_of(rows: pd.DataFrame, methods: Collection[str], goal: pd.Series) -> pd.DataFrame:
+def best_of(means: pd.Series, methods: Collection[str]) -> pd.Series:
+    """The rows of the method with the highest mean of some, in each comparison (and metric)."""
+    rows = means[means.index.isin(methods, level="method")]
+    cell = [name for name in rows.index.names if name != "method"]
+    return rows[rows.groupby(cell, sort=False).idxmax()]
+
+
+def _values_of_best(rows: pd.DataFrame, methods: Collection[str], goal: pd.Series) -> pd.DataFrame:
     """Values of the method whose mean goal is the highest: repeats x comparisons."""
-    rows = rows.assign(goal=goal)[rows["method"].isin(methods)]
-    means = rows.groupby(["comparison", "method"], sort=False)["goal"].mean()
-    best = means.groupby("comparison", sort=False).idxmax()
-    is_best = pd.MultiIndex.from_frame(rows[["comparison", "method"]]).isin(best)
-    return rows[is_best].pivot(index="repeat", columns="comparison", values="value")[best.index]
+    row = ["comparison", "method"]
+    best = best_of(rows.assign(goal=goal).groupby(row, sort=False)["goal"].mean(), methods)
+    values = rows.set_index([*row, "repeat"])["value"].unstack("repeat").loc[best.index]
+    return values.droplevel("method").T
 
 
 # Intervals
@@ -212,7 +218,7 @@ def leads(
     rows = compared(runs[runs["metric"] == metric], pairs, models)
     sign = 1 if METRICS[metric][1] else -1
     goal = sign * rows["value"]
-    lead = sign * (_best_of(rows, ours, goal) - _best_of(rows, theirs, goal))
+    lead = sign * (_values_of_best(rows, ours, goal) - _values_of_best(rows, theirs, goal))
     return pd.DataFrame(interval(lead, protocol)._asdict(), [*lead])
 
 
@@ -312,8 +318,8 @@ def gaps(
     runs = chosen_runs(protocol, selection, tune_by=tune_by, out=out)
     rows = compared(runs[runs["metric"] == "ci_signed"], pairs, models)
     fairness = -rows["value"].abs()
-    of_theirs = _best_of(rows, theirs, fairness)
-    of_ours = _best_of(rows, ours, fairness)
+    of_theirs = _values_of_best(rows, theirs, fairness)
+    of_ours = _values_of_best(rows, ours, fairness)
     return compare(of_theirs, of_ours, [*of_theirs], protocol, family=family)
 
 

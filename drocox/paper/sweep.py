@@ -38,6 +38,7 @@ COARSE = 1e-3  # where stability was not measured, on the kind of machine that m
 NEAR = 1e-6  # difference up to which recomputed metrics agree; relative where they exceed 1
 BAR = "{desc} {percentage:3.0f}%|{bar}| {elapsed} passed, {remaining} left"
 PACKAGES = ("numpy", "pandas", "scikit-learn", "scikit-survival", "survivors", "torch", "numba")
+STABLE, UNSTABLE, UNKNOWN = "stable", "unstable", "unknown"  # what is known of a run's digits
 LISTED = 10  # missing jobs that a dry run names
 PATIENTS = {"flc": 5.0, "support": 5.8, "seer": 2.6}  # in a training part, in thousands
 
@@ -272,15 +273,24 @@ def writable(out: Path | None) -> Path:
 # Verification: training again, and comparing.
 
 
-def apart(stored: pd.DataFrame, new: pd.DataFrame) -> pd.DataFrame:
-    """Differences between stored and recomputed rows in the same order, column by column.
+def compare(stored: pd.DataFrame, new: pd.DataFrame) -> pd.DataFrame:
+    """How far stored and recomputed rows in the same order are apart, column by column.
 
     Absolute, but relative where values exceed 1; infinite where words differ or one value is
-    missing. ``moved`` is left out, because it is noise.
+    missing. The index is :data:`STABLE` for runs of which rounding in the initial weights changed
+    no test score by more than :data:`HELD`, neither when they were stored nor now; of other runs
+    the c-index may be stable, but its digits depend on the platform. The column ``moved``, that
+    change, is itself noise and left out.
     """
-    columns = [name for name in dict.fromkeys([*stored, *new]) if name != "moved"]
-    a = stored.reset_index(drop=True).reindex(columns=columns)
-    b = new.reset_index(drop=True).reindex(columns=columns)
+    if len(stored) != len(new):
+        raise StoreError(f"{len(stored)} rows stored, {len(new)} computed")
+    a, b = stored.reset_index(drop=True), new.reset_index(drop=True)
+    change = np.full(len(a), np.nan)
+    if "moved" in a and "moved" in b:
+        change = np.maximum(a["moved"].to_numpy(float), b["moved"].to_numpy(float))
+    how = np.select([np.isnan(change), change <= HELD], [UNKNOWN, STABLE], UNSTABLE)
+    columns = [name for name in dict.fromkeys([*a, *b]) if name != "moved"]
+    a, b = a.reindex(columns=columns), b.reindex(columns=columns)
     gaps = {}
     for name in columns:
         if pd.api.types.is_numeric_dtype(a[name]) and pd.api.types.is_numeric_dtype(b[name]):
@@ -292,39 +302,24 @@ def apart(stored: pd.DataFrame, new: pd.DataFrame) -> pd.DataFrame:
             gap = np.full(len(a), np.inf)
             same = (a[name].fillna("") == b[name].fillna("")).to_numpy()
         gaps[name] = np.where(same, 0.0, np.where(np.isnan(gap), np.inf, gap))
-    return pd.DataFrame(gaps)
+    return pd.DataFrame(gaps, index=how)
 
 
-def stability(stored: pd.DataFrame, new: pd.DataFrame) -> np.ndarray:
-    """For each row "stable", "unstable", or "unknown" where it was not measured.
-
-    A run is stable if rounding in its initial weights moved no test score by more than
-    :data:`HELD`, neither when it was stored nor now.
-    """
-    if "moved" not in stored or "moved" not in new:
-        return np.full(len(stored), "unknown")
-    moved = np.maximum(stored["moved"].to_numpy(float), new["moved"].to_numpy(float))
-    return np.select([np.isnan(moved), moved <= HELD], ["unknown", "stable"], "unstable")
+def _beyond(gaps: pd.DataFrame, how: str, limit: float) -> list[str]:
+    """The largest difference of each column that differs by more than a limit."""
+    worst = gaps[gaps.index == how].max()
+    return [f"{name}: {gap:.2g} apart" for name, gap in worst[worst > limit].items()]
 
 
 def differences(stored: pd.DataFrame, new: pd.DataFrame) -> list[str]:
-    """Columns of one stack that differ by more than 1e-6 between stored and recomputed rows.
-
-    Only stable rows are compared, see :func:`stability`: the c-index of another run may be stable,
-    but its digits depend on the platform.
-    """
-    if len(stored) != len(new):
-        return [f"{len(stored)} rows stored, {len(new)} computed"]
-    stable = stability(stored, new) == "stable"
-    if not stable.any():
+    """Columns of one stack that differ by more than 1e-6 in stable rows, see :func:`compare`."""
+    try:
+        gaps = compare(stored, new)
+    except StoreError as error:
+        return [str(error)]
+    if STABLE not in gaps.index:
         return ["no row is stable enough to be compared"]
-    return _listed(apart(stored, new)[stable], NEAR)
-
-
-def _listed(gaps: pd.DataFrame, limit: float) -> list[str]:
-    """The largest difference of each column that differs by more than a limit."""
-    worst = gaps.max()
-    return [f"{name}: {gap:.2g} apart" for name, gap in worst[worst > limit].items()]
+    return _beyond(gaps, STABLE, NEAR)
 
 
 def _completeness(what: Plan, runs: pd.DataFrame) -> list[str]:
@@ -350,29 +345,19 @@ class Verdict:
     problems: list[str]  # damage, missing rows, stable rows that differ
 
 
-def _counted(label: str, gaps: pd.DataFrame) -> str:
-    """How many rows agree, and the largest difference of each metric that does not."""
-    agree = int((gaps.max(axis=1) <= NEAR).sum())
-    worst = gaps.max().sort_values(ascending=False)
-    text = f"{label}: {agree} of {len(gaps)} rows agree to {NEAR:g}, largest difference "
-    text += f"{worst.iloc[0]:.2g}"
-    beyond = worst[worst > NEAR]
-    if beyond.empty:
-        return text
-    return text + "; by metric " + ", ".join(f"{name} {gap:.2g}" for name, gap in beyond.items())
-
-
-def _summary(how: np.ndarray, gaps: pd.DataFrame) -> list[str]:
-    """Agreement of recomputed rows, by their stability."""
+def _summary(gaps: pd.DataFrame) -> list[str]:
+    """How many recomputed rows agree, and the largest difference of each metric that does not."""
     lines = []
-    if (how == "stable").any():
-        lines.append(_counted("stable", gaps[how == "stable"]))
-    if (how == "unstable").any():
-        lines.append(
-            f"unstable: {(how == 'unstable').sum()} rows, whose digits may differ between platforms"
-        )
-    if (how == "unknown").any():
-        lines.append(_counted("stability not measured", gaps[how == "unknown"]))
+    for how, rows in gaps.groupby(gaps.index):
+        if how == UNSTABLE:
+            lines.append(f"unstable: {len(rows)} rows, whose digits may differ between platforms")
+            continue
+        label = how if how == STABLE else "stability not measured"
+        agree = int((rows.max(axis=1) <= NEAR).sum())
+        worst = rows.max().sort_values(ascending=False)
+        beyond = ", ".join(f"{name} {gap:.2g}" for name, gap in worst[worst > NEAR].items())
+        line = f"{label}: {agree} of {len(rows)} rows agree to {NEAR:g}, largest difference "
+        lines.append(f"{line}{worst.iloc[0]:.2g}" + (beyond and f"; by metric {beyond}"))
     return lines
 
 
@@ -387,7 +372,7 @@ def verify_plan(
 ) -> Verdict:
     """Train a fixed sample of a store again, or all of it, and compare.
 
-    Rows that are stable, see :func:`stability`, have to agree to 1e-6. Rows of the sample whose
+    Rows that are stable, see :func:`compare`, have to agree to 1e-6. Rows of the sample whose
     stability was not measured have to agree to 1e-3 on the kind of machine that made the store;
     other differences are reported without being a problem. With a folder
     ``everything`` all jobs are trained into it, except those that are there already.
@@ -401,39 +386,36 @@ def verify_plan(
         return Verdict([], [str(error)])
     if problems := _completeness(what, runs):
         return Verdict([], problems)
-    if everything is not None:
-        return _verify_all(what, runs, Store(everything, of.name), jobs, progress)
-    pairs = []
-    for job, rows, _ in _results(what, what.sample, jobs, None, progress):
-        stored = store.rows_of(runs, job)
-        if len(stored) != len(rows):
-            return Verdict([], [f"{job.name}: {len(stored)} rows stored, {len(rows)} computed"])
-        pairs.append((job.name, stability(stored, rows), apart(stored, rows)))
-    _, hows, all_gaps = zip(*pairs, strict=True)
-    lines = _summary(np.concatenate(hows), pd.concat(all_gaps, ignore_index=True))
-    same = _same_machine(of)
-    for name, how, gaps in sorted(pairs, key=lambda pair: pair[0]):
-        problems += [f"{name}: {line}" for line in _listed(gaps[how == "stable"], NEAR)]
-        if same:
-            problems += [f"{name}: {line}" for line in _listed(gaps[how == "unknown"], COARSE)]
-        if not (how == "stable").any():
+    if everything is None:
+        trained = _results(what, what.sample, jobs, None, progress)
+        pairs = {job.name: (store.rows_of(runs, job), rows) for job, rows, _ in trained}
+    else:
+        again = Store(everything, of.name)
+        pairs = {f"all of {of.name}": (runs, _train_all(what, again, jobs, progress))}
+    compared = {}
+    for name, (stored, new) in sorted(pairs.items()):
+        try:
+            compared[name] = compare(stored, new)
+        except StoreError as error:
+            return Verdict([], [f"{name}: {error}"])
+    lines = _summary(pd.concat(compared.values()))
+    coarse = everything is None and _same_machine(of)
+    for name, gaps in compared.items():
+        found = _beyond(gaps, STABLE, NEAR) + (_beyond(gaps, UNKNOWN, COARSE) if coarse else [])
+        problems += [f"{name}: {line}" for line in found]
+        if STABLE not in gaps.index:
             lines.append(f"no stable row to compare: {name}")
     return Verdict(lines, problems)
 
 
-def _verify_all(what: Plan, runs: pd.DataFrame, again: Store, jobs: int, progress: bool) -> Verdict:
-    """Train all jobs of a plan again into another store, and compare with these runs."""
+def _train_all(what: Plan, again: Store, jobs: int, progress: bool) -> pd.DataFrame:
+    """Train all jobs of a plan again, into another store, and return its rows."""
     before = again.part_names()
     if before or again.is_finished():
         said = f"{len(before)} of {len(what.jobs)} jobs" if before else "all jobs"
         print(f"{again.name}: {said} were trained before; delete {again.folder} to start over")
     train_missing(replace(what, store=again), jobs=jobs, progress=progress)
-    new = again.read()
-    if len(new) != len(runs):
-        return Verdict([], [f"{len(runs)} rows stored, {len(new)} computed"])
-    how = stability(runs, new)
-    gaps = apart(runs, new)
-    return Verdict(_summary(how, gaps), _listed(gaps[how == "stable"], NEAR))
+    return again.read()
 
 
 def verify(protocol: str, *, out: Path | None = None, jobs: int = -1) -> list[str]:
