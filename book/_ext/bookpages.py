@@ -1,10 +1,10 @@
 """Sphinx extension: descriptions, ids, tables as CSV and other additions to the HTML of pages.
 
 Each page gets a description for search engines and previews, made from its first paragraph, and
-unique ids. Wide tables are marked for the style sheet. Computed tables can be downloaded as CSV. A
-number stays on the line of its percent sign. HTML that hinders assistive programs is mended. The
-search knows Greek letters by name and lists chapters in their order. The footer has version and
-licences.
+unique ids. Wide tables are marked for the style sheet. Tables of results can be downloaded as CSV,
+with more decimals than they show. A number stays on the line of its percent sign. HTML that hinders
+assistive programs is mended. The search knows Greek letters by name and lists chapters in their
+order. The footer has version and licences.
 """
 
 import csv
@@ -142,7 +142,8 @@ def mark(app, doctree, docname):
     computed = [raw for raw in doctree.findall(nodes.raw) if "<table" in raw.astext()]
     for number, table in enumerate(computed, start=1):
         name = f"{docname.removeprefix('book/').replace('/', '-')}-{number}.csv"
-        offer(table, Path(app.outdir) / TABLES / name, "../" * docname.count("/"))
+        if "data-csv" in table.astext():
+            offer(table, Path(app.outdir) / TABLES / name, "../" * docname.count("/"))
         own = OWN_STYLE.search(table.astext())
         wide = bool(own)
         if not own:
@@ -183,36 +184,18 @@ def unwrap_numbers(doctree):
 
 
 def rows_of(table):
-    """The cells of an HTML table as text; a cell that spans several is repeated.
-
-    A cell that is shown with few digits may have more of them in ``data-csv``.
-    """
-    soup = BeautifulSoup(table, "html.parser")
-    open_cells = {}  # by column: text, and in how many more rows
-    rows = []
-    for line in soup.select("tr"):
-        row = []
-        cells = line.find_all(["th", "td"])
-        while cells or len(row) in open_cells:
-            if len(row) in open_cells:
-                text, left = open_cells.pop(len(row))
-                if left > 1:
-                    open_cells[len(row)] = (text, left - 1)
-                row.append(text)
-                continue
-            cell = cells.pop(0)
-            text = " ".join(cell.get_text(" ").split()).replace("\N{MINUS SIGN}", "-")
-            text = cell.get("data-csv", text)
-            for _ in range(int(cell.get("colspan", 1))):
-                if int(cell.get("rowspan", 1)) > 1:
-                    open_cells[len(row)] = (text, int(cell["rowspan"]) - 1)
-                row.append(text)
-        rows.append(row)
-    return rows
+    """The cells of an HTML table: the numbers that they know in ``data-csv``, else their text."""
+    return [
+        [
+            cell.get("data-csv", " ".join(cell.get_text(" ").split()))
+            for cell in line.find_all(["th", "td"])
+        ]
+        for line in BeautifulSoup(table, "html.parser").select("tr")
+    ]
 
 
 def offer(table, file, up):
-    """Write a computed table as CSV, and put a link to it below."""
+    """Write a table of results as CSV, and put a link to it below."""
     file.parent.mkdir(parents=True, exist_ok=True)
     with file.open("w", encoding="utf8", newline="") as out:
         csv.writer(out, lineterminator="\n").writerows(rows_of(table.astext()))
