@@ -2,7 +2,7 @@
 
 The questions are in ``quiz_foundations.toml`` and ``quiz_method.toml``, a table for each chapter. A
 question has a text in Markdown, and then either choices by letter, the right letter, and an
-explanation of every other choice; or the name of a number of :func:`numbers`, and explanations of
+explanation of every other choice; or the name of one of the :data:`NUMBERS`, and explanations of
 numbers that result from known mistakes. :func:`drocox.exercises.check` grades both under names such
 as "quiz-dual-1".
 
@@ -16,14 +16,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
+from math import exp, log, sqrt
 
-import numpy as np
-import torch
-
-from drocox import breslow_survival, cox, dro, regularizers
 from drocox.exercises._answers import UNKNOWN, Question, choice_question, numbers_question
 from drocox.exercises._core import QUIZ, asks
-from drocox.exercises.survival import EVENT, IN_A, SCORES, TIME
 
 FILES = ("quiz_foundations.toml", "quiz_method.toml")
 
@@ -43,96 +39,69 @@ class QuizQuestion:
         """The cases by which an answer is graded."""
         if self.choices:
             return choice_question(self.right, self.shows)
-        known = numbers()
-        mistakes = {says: known[value] for value, says in self.shows.items()}
+        mistakes = {says: NUMBERS[value] for value, says in self.shows.items()}
         return numbers_question(self.right, mistakes, otherwise=UNKNOWN)
 
 
-def _equal_scores(time, event) -> np.ndarray:
-    """Cox losses if all scores are equal."""
-    scores = torch.zeros(len(time), dtype=torch.float64)
-    return cox.cox_losses(scores, time, event).numpy()
-
-
-def _kaplan_meier(time, event, at) -> float:
-    """The share alive after some time."""
-    alive = 1.0
-    for day in np.unique(time[event]):
-        if day <= at:
-            alive *= 1 - (event & (time == day)).sum() / (time >= day).sum()
-    return alive
-
-
-def _penalty_gradient(hazards) -> np.ndarray:
-    """Derivatives of the penalty I (Keya) with gamma = 0 with respect to the scores."""
-    scores = torch.tensor(np.log(hazards), requires_grad=True)
-    penalty = regularizers.individual_keya(scores.exp(), np.eye(len(hazards)), 0.0)
-    return torch.autograd.grad(penalty, scores)[0].numpy()
-
-
-@cache
-def numbers() -> Mapping[str, float]:
-    """The computed numbers of the quizzes: right answers, and the results of known mistakes."""
-    e_dies = EVENT.copy()
-    e_dies[4] = True
-    stayed = np.arange(6) != 1
-    equal = _equal_scores(TIME, EVENT)
-    in_b = _equal_scores(TIME[~IN_A], EVENT[~IN_A])
-    first = breslow_survival(torch.tensor(SCORES), TIME, EVENT, torch.tensor(SCORES), [2.0])
-    of_a = float(first[0, 0])
-    pull = _penalty_gradient([3.0, 1.0])
-    two = np.arange(6) < 2  # A and B
-    zero = torch.zeros(6, dtype=torch.float64)
-    in_company = float(cox.split_cox_losses(zero, TIME, EVENT, two)[0])
-    return {
-        "km_e_dies": _kaplan_meier(TIME, e_dies, 9.0),
-        "km_e_leaves": _kaplan_meier(TIME, EVENT, 9.0),
-        "km_seen_alive": 1 / 6,
-        "km_without_b": _kaplan_meier(TIME[stayed], e_dies[stayed], 9.0),
-        "d_equal": equal[3],
-        "d_all_at_risk": np.log(6),
-        "d_without_own": np.log(2),
-        "d_probability": 1 / 3,
-        "d_no_log": 3.0,
-        "down_one": np.exp(-1),
-        "unchanged": 1.0,
-        "up_one": np.exp(1),
-        "minus_one": -1.0,
-        "a_alive": of_a,
-        "hazard_one_alive": of_a**0.25,
-        "a_dead": 1 - of_a,
-        "a_linear": 1 + np.log(of_a),
-        "cell_smoothed": (3 + 0.5) / 2,
-        "cell_printed": 3.0,
-        "cell_not_counted": 3.5,
-        "cell_no_hazard": 1.5,
-        "push_both": pull.sum(),
-        "push_larger": pull[0],
-        "push_undivided": 2.0,
-        "nothing": 0.0,
-        "radius_sharp": dro.dual_constant(0.2, rule="sharp") ** 2 - 1,
-        "radius_definition": dro.dual_constant(0.2, rule="definition") ** 2 - 1,
-        "radius_paper": dro.dual_constant(0.2, rule="paper") ** 2 - 1,
-        "inverse_share": 5.0,
-        "active": 100 / 4,
-        "active_root": 100 / 2,
-        "active_constant": 4.0,
-        "effective": 6000 / dro.dual_constant(0.5, rule="paper") ** 2,
-        "effective_sharp": 6000 / dro.dual_constant(0.5, rule="sharp") ** 2,
-        "effective_root": 6000 / dro.dual_constant(0.5, rule="paper"),
-        "company": equal[3] - in_b[1],
-        "company_all": equal[3],
-        "company_alone": in_b[1],
-        "two_split": in_company,
-        "two_cox": equal[0],
-        "two_without_own": np.log(4),
-        "two_own_half": _equal_scores(TIME[two], EVENT[two])[0],
-        "two_no_log": np.exp(in_company),
-        "offset": np.log(0.1),
-        "offset_turned": -np.log(0.1),
-        "offset_other": np.log(0.9),
-        "offset_ten": -1.0,
-    }
+# The numbers of the quizzes, right answers and the results of known mistakes, in their order. Tests
+# compare the right ones with what the package computes.
+NUMBERS = {
+    # after A, C and D, a step for E in month 9; without it; one of six; B gone from the start
+    "km_e_dies": 5 / 6 * 3 / 4 * 2 / 3 * 1 / 2,
+    "km_e_leaves": 5 / 6 * 3 / 4 * 2 / 3,
+    "km_seen_alive": 1 / 6,
+    "km_without_b": 4 / 5 * 3 / 4 * 2 / 3 * 1 / 2,
+    # D, E and F are at risk in month 8
+    "d_equal": log(3),
+    "d_all_at_risk": log(6),
+    "d_without_own": log(2),
+    "d_probability": 1 / 3,
+    "d_no_log": 3.0,
+    "down_one": exp(-1),
+    "unchanged": 1.0,
+    "up_one": exp(1),
+    "minus_one": -1.0,
+    # the hazard of A is 4 of 10
+    "a_alive": exp(-4 / 10),
+    "hazard_one_alive": exp(-1 / 10),
+    "a_dead": 1 - exp(-4 / 10),
+    "a_linear": 1 - 4 / 10,
+    "cell_smoothed": (3 + 0.5) / 2,
+    "cell_printed": 3.0,
+    "cell_not_counted": 3.5,
+    "cell_no_hazard": 1.5,
+    # hazards 3 and 1: their difference is divided by n (n - 1)
+    "push_both": 3 / 2 - 1 / 2,
+    "push_larger": 3 / 2,
+    "push_undivided": 2.0,
+    "nothing": 0.0,
+    # 1/alpha - 1, its square and twice its square
+    "radius_sharp": 4.0,
+    "radius_definition": 16.0,
+    "radius_paper": 32.0,
+    "inverse_share": 5.0,
+    "active": 100 / 4,
+    "active_root": 100 / 2,
+    "active_constant": 4.0,
+    # c² is 3 with the paper's constant, 2 with the sharp one
+    "effective": 6000 / 3,
+    "effective_sharp": 6000 / 2,
+    "effective_root": 6000 / sqrt(3),
+    # D among three, or among two of its own group
+    "company": log(3) - log(2),
+    "company_all": log(3),
+    "company_alone": log(2),
+    # A and the four of the other part
+    "two_split": log(5),
+    "two_cox": log(6),
+    "two_without_own": log(4),
+    "two_own_half": log(2),
+    "two_no_log": 5.0,
+    "offset": log(0.1),
+    "offset_turned": -log(0.1),
+    "offset_other": log(0.9),
+    "offset_ten": -1.0,
+}
 
 
 @cache
@@ -151,7 +120,7 @@ def _quizzes() -> Mapping[str, list[QuizQuestion]]:
 def _read(name: str, table: Mapping) -> QuizQuestion:
     """A question from its table."""
     choices = table.get("choices", {})
-    right = table["right"] if choices else float(numbers()[table["right"]])
+    right = table["right"] if choices else NUMBERS[table["right"]]
     return QuizQuestion(name, table["question"], choices, right, table["shows"])
 
 
