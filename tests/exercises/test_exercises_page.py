@@ -195,7 +195,6 @@ def test_the_page_says_what_the_notebook_says(page, name):
 
 
 def test_there_is_a_form_for_every_exercise_answered_by_numbers_or_letters(page):
-    assert len(ASKED) >= 28 and len(QUIZ) >= 44
     assert page.locator(".answer.ready form").count() == len(ALL) + len(EXPRESSIONS)
 
 

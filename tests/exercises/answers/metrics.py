@@ -1,8 +1,7 @@
-"""Answers to the exercises on curves, fairness metrics and penalties, right and wrong."""
+"""Wrong answers to the checks of ``drocox/exercises/metrics.py``, and words of what is said."""
 
 import numpy as np
 
-log = np.log
 HAZARDS = np.array([4, 2, 1, 2, 0.5, 0.5])
 
 
@@ -81,117 +80,86 @@ def ratio(after, before):
     return np.abs(after[:, None] - after).sum() / np.abs(before[:, None] - before).sum()
 
 
-SCORES = log(HAZARDS)
 HALVED = ratio(np.sqrt(HAZARDS), HAZARDS)
 THIRD = 4 / 3
 
-ANSWERS = {
-    "curves-weights": (
-        [1, 0, 1, THIRD, THIRD, THIRD],
-        [
-            ([1, 0, THIRD, THIRD, THIRD, THIRD], "just before C's death"),
-            ([1, 0, 1, 1.25, 1.25, 1.25], "deaths come first"),
-            ([1, 0, 1, 1, 1, 1], "nobody speaks for B"),
-            ([1, 0, 1, 0.75, 0.75, 0.75], "must count more"),
-            ([1, 1, 1, THIRD, THIRD, THIRD], "nobody knows"),
-            ([2, 0, 1, 1, 1, 1], "not a mistake known here"),
-            ([1, 1.25, 1.25, 1.25, 1.25], "expected 6 numbers, got 5"),
-        ],
-    ),
-    "curves-forecast": (
-        [0.25, 15 / 64],
-        [
-            ([0.5, 15 / 64], "one half: this is the error"),
-            ([5 / 24, 15 / 64], "one half: the weights are missing"),
-            ([1.5, 15 / 64], "one half: this is the sum"),
-            ([0.25, 0.25], "the smallest: some other forecast"),
-            ([0.25, 5 / 8], "the smallest: this is the best forecast"),
-            ([0.25, 0.24], "the smallest: B was left out"),
-            ([0.25, 0], "the smallest: the cases want"),
-            ([0.25, 0.4], "the smallest: not right"),
-        ],
-    ),
-    "curves-expected": (
-        observed_over_expected,
-        [
-            (of_members_only, "members alone"),
-            (without_hazard, "for a hazard of 1"),
-            (by_heads, "count heads where"),
-            (of_the_dead, "censored were at risk"),
-            (upside_down, "upside down"),
-        ],
-    ),
-    "curves-notice": (
-        [0, 0, 2, 2],
-        [
-            ([2, 2, 2, 2], "c-index: does any"),
-            ([0, 1, 2, 2], "AUC: does any"),
-            ([0, 0, 0, 2], "LPL: it is made of ratios"),
-            ([0, 0, 2, 0], "IBS: do the curves"),
-            ([0, 0, 2, 3], "IBS: what does moving"),
-            ([0, 0, 1, 2], "LPL: not right"),
-        ],
-    ),
-    "fair-hand": (
-        [0.7667, 14.29],
-        [
-            ([6.5 / 3 - 4.5 / 5, 14.29], "F_G: compare each group"),
-            ([3 - 10 / 6, 14.29], "F_G: the means are not smoothed"),
-            ([6.5 / 3 - 10.5 / 7, 14.29], "F_G: the mean of everybody"),
-            ([6.5 / 3 - 10 / 6, 14.29], "F_G: smoothing may change"),
-            ([0.767, 1 / 7], "CI: a share"),
-            ([0.77, 20], "CI: pairs across"),
-            ([0.77, 100 / 24], "CI: that is CI of groups"),
-        ],
-    ),
-    "fair-slope": (
-        slope,
-        [
-            (lambda *given: 1 / slope(*given), "upside down"),
-            (lambda scores, time, event: 1 / np.std(scores), "standard deviation"),
-            (lambda scores, time, event: slope(scores, time, event >= 0), "everybody died"),
-            (lambda *given: -slope(*given), "sign is turned"),
-        ],
-    ),
-    "fair-zero": (
-        [True, True, False, True, False, False],
-        [
-            ([False, True, False, True, False, False], "F_I: all hazards are equal"),
-            ([1, 0, 0, 1, 0, 0], "F_G printed: all hazards are equal"),
-            ([1, 1, 1, 1, 0, 0], "F_G smoothed: an imaginary patient"),
-            ([1, 1, 0, 1, 1, 0], "F_∩ smoothed: an imaginary patient"),
-            ([1, 1, 0, 1, 0, 1], "CI: pairs of equal scores"),
-        ],
-    ),
-    "base-hand": (
-        [0.3125, 0.1875],
-        [
-            ([2.5 / 4, 1.5 / 2], "I (R&P): divide by"),
-            ([8 * 0.3125, 1.5], "I (R&P): your sum is not divided"),
-            ([(2 + 1 + 0 + 1.5 + 3.5 + 0.5 + 1.5 + 0) / 8, 0], "I (R&P): only events after"),
-            ([0.3125, 0.3125], "G (R&P): a pair must lie inside"),
-            ([0.3125, 0.75], "G (R&P): divide by"),
-            ([0.3125, (0 + 1.5 + 3.5 + 0.5) / 8], "G (R&P): only events after"),
-        ],
-    ),
-    "base-push": (
-        push,
-        [
-            (lambda *given: push(*given, factor=lambda h: 1), "not in the score"),
-            (lambda *given: push(*given, active=True), "excuses"),
-            (lambda *given: push(*given, scale=2), "twice too much"),
-            (lambda *given: push(*given, scale=-1), "sign is turned"),
-            (lambda h, X, gamma: push(h, X)[0], "raised TypeError"),
-        ],
-    ),
-    "base-repair": (
-        [np.exp(-3), HALVED, 1, 1 / 2],
-        [
-            ([1, HALVED, 1, 1 / 2], "hazards, moved: the Cox loss"),
-            ([np.exp(-3), 1 / 2, 1, 1 / 2], "hazards, halved: halved scores"),
-            ([np.exp(-3), HALVED, np.exp(-3), 1 / 2], "scores, moved: still"),
-            ([np.exp(-3), HALVED, 1, HALVED], "scores, halved: still"),
-            ([np.exp(-3), HALVED, 1, 1], "scores, halved: does a factor"),
-        ],
-    ),
+WRONG = {
+    "curves-weights": [
+        ([1, 0, THIRD, THIRD, THIRD, THIRD], "just before C's death"),
+        ([1, 0, 1, 1.25, 1.25, 1.25], "deaths come first"),
+        ([1, 0, 1, 1, 1, 1], "nobody speaks for B"),
+        ([1, 0, 1, 0.75, 0.75, 0.75], "must count more"),
+        ([1, 1, 1, THIRD, THIRD, THIRD], "nobody knows"),
+        ([2, 0, 1, 1, 1, 1], "not a mistake known here"),
+        ([1, 1.25, 1.25, 1.25, 1.25], "expected 6 numbers, got 5"),
+    ],
+    "curves-forecast": [
+        ([0.5, 15 / 64], "one half: this is the error"),
+        ([5 / 24, 15 / 64], "one half: the weights are missing"),
+        ([1.5, 15 / 64], "one half: this is the sum"),
+        ([0.25, 0.25], "the smallest: some other forecast"),
+        ([0.25, 5 / 8], "the smallest: this is the best forecast"),
+        ([0.25, 0.24], "the smallest: B was left out"),
+        ([0.25, 0], "the smallest: the cases want"),
+        ([0.25, 0.4], "the smallest: not right"),
+    ],
+    "curves-expected": [
+        (of_members_only, "members alone"),
+        (without_hazard, "for a hazard of 1"),
+        (by_heads, "count heads where"),
+        (of_the_dead, "censored were at risk"),
+        (upside_down, "upside down"),
+    ],
+    "curves-notice": [
+        ([2, 2, 2, 2], "c-index: does any"),
+        ([0, 1, 2, 2], "AUC: does any"),
+        ([0, 0, 0, 2], "LPL: it is made of ratios"),
+        ([0, 0, 2, 0], "IBS: do the curves"),
+        ([0, 0, 2, 3], "IBS: what does moving"),
+        ([0, 0, 1, 2], "LPL: not right"),
+    ],
+    "fair-hand": [
+        ([6.5 / 3 - 4.5 / 5, 14.29], "F_G: compare each group"),
+        ([3 - 10 / 6, 14.29], "F_G: the means are not smoothed"),
+        ([6.5 / 3 - 10.5 / 7, 14.29], "F_G: the mean of everybody"),
+        ([6.5 / 3 - 10 / 6, 14.29], "F_G: smoothing may change"),
+        ([0.767, 1 / 7], "CI: a share"),
+        ([0.77, 20], "CI: pairs across"),
+        ([0.77, 100 / 24], "CI: that is CI of groups"),
+    ],
+    "fair-slope": [
+        (lambda *given: 1 / slope(*given), "upside down"),
+        (lambda scores, time, event: 1 / np.std(scores), "standard deviation"),
+        (lambda scores, time, event: slope(scores, time, event >= 0), "everybody died"),
+        (lambda *given: -slope(*given), "sign is turned"),
+    ],
+    "fair-zero": [
+        ([False, True, False, True, False, False], "F_I: all hazards are equal"),
+        ([1, 0, 0, 1, 0, 0], "F_G printed: all hazards are equal"),
+        ([1, 1, 1, 1, 0, 0], "F_G smoothed: an imaginary patient"),
+        ([1, 1, 0, 1, 1, 0], "F_∩ smoothed: an imaginary patient"),
+        ([1, 1, 0, 1, 0, 1], "CI: pairs of equal scores"),
+    ],
+    "base-hand": [
+        ([2.5 / 4, 1.5 / 2], "I (R&P): divide by"),
+        ([8 * 0.3125, 1.5], "I (R&P): your sum is not divided"),
+        ([(2 + 1 + 0 + 1.5 + 3.5 + 0.5 + 1.5 + 0) / 8, 0], "I (R&P): only events after"),
+        ([0.3125, 0.3125], "G (R&P): a pair must lie inside"),
+        ([0.3125, 0.75], "G (R&P): divide by"),
+        ([0.3125, (0 + 1.5 + 3.5 + 0.5) / 8], "G (R&P): only events after"),
+    ],
+    "base-push": [
+        (lambda *given: push(*given, factor=lambda h: 1), "not in the score"),
+        (lambda *given: push(*given, active=True), "excuses"),
+        (lambda *given: push(*given, scale=2), "twice too much"),
+        (lambda *given: push(*given, scale=-1), "sign is turned"),
+        (lambda h, X, gamma: push(h, X)[0], "raised TypeError"),
+    ],
+    "base-repair": [
+        ([1, HALVED, 1, 1 / 2], "hazards, moved: the Cox loss"),
+        ([np.exp(-3), 1 / 2, 1, 1 / 2], "hazards, halved: halved scores"),
+        ([np.exp(-3), HALVED, np.exp(-3), 1 / 2], "scores, moved: still"),
+        ([np.exp(-3), HALVED, 1, HALVED], "scores, halved: still"),
+        ([np.exp(-3), HALVED, 1, 1], "scores, halved: does a factor"),
+    ],
 }

@@ -1,4 +1,4 @@
-"""Answers to the exercises on survival data, the Cox loss and deep Cox models, right and wrong."""
+"""Wrong answers to the checks of ``drocox/exercises/survival.py``, and words of what is said."""
 
 import numpy as np
 import torch
@@ -49,102 +49,75 @@ def by_torch(residual, X, W1, b1, w2):
 
 LATER = [np.log(6 * 4), 0, np.log(4.5), np.log(4 * 2), 0, 0]  # hazards of those who come after
 RIGHT = [np.log(25), 0, np.log(5.5), np.log(9), 0, 0]
-ANSWERS = {
-    "kaplan-meier-steps": (
-        [5 / 6, 2 / 3, 4 / 9, 0],
-        [
-            ([5 / 6, 5 / 8, 5 / 12, 0], "gone before C dies"),
-            ([5 / 6, 1 / 2, 1 / 3, 0], "among the dead"),
-            ([3 / 4, 1 / 2, 1 / 4, 0], "leave the censored out"),
-            ([5 / 6, 4 / 6, 3 / 6, 2 / 6], "until they leave"),
-            ([1 / 6, 1 / 5, 1 / 3, 1], "shares who die"),
-            ([5 / 6, 4 / 5, 2 / 3, 0], "their product"),
-            ([1 / 6, 1 / 3, 5 / 9, 1], "have died so far"),
-        ],
-    ),
-    "kaplan-meier-median": (
-        median,
-        [
-            (lambda t, e: np.median(t), "takes a censoring for a death"),
-            (lambda t, e: np.median(t[e]), "the dead alone"),
-            (lambda t, e: median(t, e, below=lambda s: s < 0.5 - 1e-9), "one half exactly"),
-            (lambda t, e: median(t, e, never=t.max()), "never falls to one half"),
-            (lambda t, e: t[99], "raised IndexError"),
-        ],
-    ),
-    "log-rank-six": (
-        8 / 13,
-        [
-            (np.sqrt(8 / 13), "root"),
-            (2 / 3, "observed minus expected"),
-            (1 / 2, "divided by expected numbers"),
-            (0, "the share of a changes"),
-            ((1 / 4 + 1 / 4 + 1 / 9) / (13 / 18), "not of each term"),
-        ],
-    ),
-    "cox-loss-six": (
-        RIGHT,
-        [
-            (np.negative(RIGHT), "the sign: a loss"),
-            ([np.log(2.5), 0, np.log(4), np.log(1.5), 0, 0], "other sign of theta"),
-            (LATER, "own risk set"),
-            ([RIGHT[0], np.log(12), RIGHT[2], RIGHT[3], np.log(2), 0], "no event to explain"),
-            ([np.log(25), 0, np.log(6.25), np.log(12.5), 0, np.log(3.125)], "shrink"),
-            ([1 / 25, 0, 1 / 5.5, 1 / 9, 0, 1], "these are probabilities"),
-            ([25, 0, 5.5, 9, 0, 1], "the log is still missing"),
-            ([np.log2(25), 0, np.log2(5.5), np.log2(9), 0, 0], "to base 2"),
-            ([np.log10(25), 0, np.log10(5.5), np.log10(9), 0, 0], "to base 10"),
-        ],
-    ),
-    "cox-loss-gradient": (
-        gradient,
-        [
-            (lambda *a: -gradient(*a), "the sign"),
-            (lambda f, t, e: gradient(f, t, e) + e, "what was observed is missing"),
-            (lambda *a: gradient(*a, all_rows=True), "to be censored is no event"),
-            (lambda *a: gradient(*a, own=True), "other patients' events"),
-            (lambda *a: gradient(*a) / 6, "not the mean"),
-            (lambda *a: gradient(*a, ties=False), "at a tie"),
-        ],
-    ),
-    "cox-loss-efron": (
-        8 / (8 * (8 - 7 / 3) * (8 - 14 / 3)),
-        [
-            (8 / 8**3, "Breslow"),
-            (8 / (10 * (10 - 7 / 3) * (10 - 14 / 3)), "B has left"),
-            (8 / (8 * (8 - 7 / 2) * (8 - 7)), "not one half"),
-            (np.log(8 * (8 - 7 / 3) * (8 - 14 / 3) / 8), "sum of the losses"),
-            (1 / (8 * (8 - 7 / 3) * (8 - 14 / 3)), "above the line"),
-        ],
-    ),
-    "deep-shift": (
-        [np.exp(2), np.exp(-2), 1],
-        [
-            ([np.exp(-2), np.exp(2), 1], "wrong way round"),
-            ([np.exp(-2), np.exp(-2), 1], "below the fraction line"),
-            ([1, np.exp(-2), 1], "does it stay"),
-            ([2, -2, 0], "not what is added"),
-            ([np.exp(2), np.exp(-2), np.exp(-2)], "do they cancel"),
-        ],
-    ),
-    "deep-adam": (
-        [0.01 / 11, 0.01 * 10 / 11, 0.01 * 1e-3 / (1e-3 + 1e-8)],
-        [
-            ([1e-11, 1e-9, 1e-5], "gradient descent"),
-            ([0.01, 0.01, 0.01], "smaller still"),
-            ([0.001 * g / (0.001**0.5 * g + 1e-8) for g in (1e-9, 1e-7, 1e-3)], "corrections"),
-            ([0.01 * g / (g * g + 1e-8) ** 0.5 for g in (1e-9, 1e-7, 1e-3)], "outside the root"),
-        ],
-    ),
-    "deep-backprop": (
-        backprop,
-        [
-            (lambda *a: backprop(*a, slope=lambda u: 1.0), "silent unit"),
-            (lambda *a: backprop(*a, last=False), "depends on w2"),
-            (lambda *a: backprop(*a) / len(a[0]), "not the mean"),
-            (lambda *a: backprop(*a, slope=lambda u: max(u, 0.0)), "derivative is 0 or 1"),
-        ],
-    ),
+WRONG = {
+    "kaplan-meier-steps": [
+        ([5 / 6, 5 / 8, 5 / 12, 0], "gone before C dies"),
+        ([5 / 6, 1 / 2, 1 / 3, 0], "among the dead"),
+        ([3 / 4, 1 / 2, 1 / 4, 0], "leave the censored out"),
+        ([5 / 6, 4 / 6, 3 / 6, 2 / 6], "until they leave"),
+        ([1 / 6, 1 / 5, 1 / 3, 1], "shares who die"),
+        ([5 / 6, 4 / 5, 2 / 3, 0], "their product"),
+        ([1 / 6, 1 / 3, 5 / 9, 1], "have died so far"),
+    ],
+    "kaplan-meier-median": [
+        (lambda t, e: np.median(t), "takes a censoring for a death"),
+        (lambda t, e: np.median(t[e]), "the dead alone"),
+        (lambda t, e: median(t, e, below=lambda s: s < 0.5 - 1e-9), "one half exactly"),
+        (lambda t, e: median(t, e, never=t.max()), "never falls to one half"),
+        (lambda t, e: t[99], "raised IndexError"),
+    ],
+    "log-rank-six": [
+        (np.sqrt(8 / 13), "root"),
+        (2 / 3, "observed minus expected"),
+        (1 / 2, "divided by expected numbers"),
+        (0, "the share of a changes"),
+        ((1 / 4 + 1 / 4 + 1 / 9) / (13 / 18), "not of each term"),
+    ],
+    "cox-loss-six": [
+        (np.negative(RIGHT), "the sign: a loss"),
+        ([np.log(2.5), 0, np.log(4), np.log(1.5), 0, 0], "other sign of theta"),
+        (LATER, "own risk set"),
+        ([RIGHT[0], np.log(12), RIGHT[2], RIGHT[3], np.log(2), 0], "no event to explain"),
+        ([np.log(25), 0, np.log(6.25), np.log(12.5), 0, np.log(3.125)], "shrink"),
+        ([1 / 25, 0, 1 / 5.5, 1 / 9, 0, 1], "these are probabilities"),
+        ([25, 0, 5.5, 9, 0, 1], "the log is still missing"),
+        ([np.log2(25), 0, np.log2(5.5), np.log2(9), 0, 0], "to base 2"),
+        ([np.log10(25), 0, np.log10(5.5), np.log10(9), 0, 0], "to base 10"),
+    ],
+    "cox-loss-gradient": [
+        (lambda *a: -gradient(*a), "the sign"),
+        (lambda f, t, e: gradient(f, t, e) + e, "what was observed is missing"),
+        (lambda *a: gradient(*a, all_rows=True), "to be censored is no event"),
+        (lambda *a: gradient(*a, own=True), "other patients' events"),
+        (lambda *a: gradient(*a) / 6, "not the mean"),
+        (lambda *a: gradient(*a, ties=False), "at a tie"),
+    ],
+    "cox-loss-efron": [
+        (8 / 8**3, "Breslow"),
+        (8 / (10 * (10 - 7 / 3) * (10 - 14 / 3)), "B has left"),
+        (8 / (8 * (8 - 7 / 2) * (8 - 7)), "not one half"),
+        (np.log(8 * (8 - 7 / 3) * (8 - 14 / 3) / 8), "sum of the losses"),
+        (1 / (8 * (8 - 7 / 3) * (8 - 14 / 3)), "above the line"),
+    ],
+    "deep-shift": [
+        ([np.exp(-2), np.exp(2), 1], "wrong way round"),
+        ([np.exp(-2), np.exp(-2), 1], "below the fraction line"),
+        ([1, np.exp(-2), 1], "does it stay"),
+        ([2, -2, 0], "not what is added"),
+        ([np.exp(2), np.exp(-2), np.exp(-2)], "do they cancel"),
+    ],
+    "deep-adam": [
+        ([1e-11, 1e-9, 1e-5], "gradient descent"),
+        ([0.01, 0.01, 0.01], "smaller still"),
+        ([0.001 * g / (0.001**0.5 * g + 1e-8) for g in (1e-9, 1e-7, 1e-3)], "corrections"),
+        ([0.01 * g / (g * g + 1e-8) ** 0.5 for g in (1e-9, 1e-7, 1e-3)], "outside the root"),
+    ],
+    "deep-backprop": [
+        (lambda *a: backprop(*a, slope=lambda u: 1.0), "silent unit"),
+        (lambda *a: backprop(*a, last=False), "depends on w2"),
+        (lambda *a: backprop(*a) / len(a[0]), "not the mean"),
+        (lambda *a: backprop(*a, slope=lambda u: max(u, 0.0)), "derivative is 0 or 1"),
+    ],
 }
 ALSO_RIGHT = [
     ("cox-loss-gradient", by_autograd),
