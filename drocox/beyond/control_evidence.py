@@ -40,8 +40,8 @@ def rejections(draws: list[Pooled], planted: float = 0.0) -> float:
 
     An effect that all data sets share changes the mean and nothing else.
     """
-    moved = [replace(draw, mean=draw.mean + planted) for draw in draws]
-    return float(np.mean([draw.p < 0.05 for draw in moved]))
+    shifted = [replace(draw, mean=draw.mean + planted) for draw in draws]
+    return float(np.mean([draw.p < 0.05 for draw in shifted]))
 
 
 def power_table(runs: pd.DataFrame, controls: pd.DataFrame) -> pd.DataFrame:

@@ -234,7 +234,7 @@ def _intervals(name: str, values, without, forward=np.asarray, back=np.asarray) 
     return {column: back(forward(values) + by) for column, by in ends.items()}
 
 
-def _compare(
+def _gains(
     tested: dict[tuple[str, float | None], heldout.HeldOut], members: dict[str, np.ndarray]
 ) -> pd.DataFrame:
     """All models in the groups of one family, with intervals, and their gains over Cox.
@@ -286,10 +286,10 @@ def _real_rows(dataset: str, third: int) -> pd.DataFrame:
         model: heldout.HeldOut(f, rest.time, rest.event, fold, expected)
         for model, (f, expected) in scores.items()
     }
-    tables = [_compare(tested, {"everybody": fold >= 0}).assign(family="everybody")]
+    tables = [_gains(tested, {"everybody": fold >= 0}).assign(family="everybody")]
     for family, groups in families.items():
         members = {name: group(rest) for name, group in groups.items()}
-        tables.append(_compare(tested, members).assign(family=family))
+        tables.append(_gains(tested, members).assign(family=family))
     return pd.concat(tables, ignore_index=True).assign(third=third)
 
 

@@ -159,10 +159,10 @@ def _scored(effect, se, X, tau2: float, unit: float) -> float:
             if new_value >= value or abs(new - tau2) <= SETTLED * (tau2 + unit):
                 break
             step /= 2
-        moved = abs(new - tau2)
+        change = abs(new - tau2)
         tau2 = new
         value = new_value
-        if moved <= SETTLED * (tau2 + unit):
+        if change <= SETTLED * (tau2 + unit):
             break
     return tau2
 

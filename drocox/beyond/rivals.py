@@ -152,7 +152,7 @@ def mean_estimates(repeats: list[dict[str, Estimate]]) -> dict[str, Estimate]:
     return out
 
 
-def compared(ours: dict[str, Estimate], theirs: dict[str, Estimate]) -> dict[str, float]:
+def contrasts(ours: dict[str, Estimate], theirs: dict[str, Estimate]) -> dict[str, float]:
     """Metrics of one model, and their paired differences from another's on the same patients.
 
     For each metric: its value, the standard error (``..._se``), the difference (``..._diff``) and
@@ -220,7 +220,7 @@ def rows(dataset: str, method: str) -> pd.DataFrame:
             "chosen": " ".join(tested.chosen),
             "moved": 0.0 if RIVALS[method].stable else np.nan,
         }
-        row |= compared(ours, theirs[attribute][1])
+        row |= contrasts(ours, theirs[attribute][1])
         of_folds = pd.DataFrame(tested.of_folds).mean()
         row["f_a"] = of_folds[f"f_a_{attribute}"]
         row["ibs"] = of_folds["ibs"]

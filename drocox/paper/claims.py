@@ -74,7 +74,7 @@ def means(view: str, out: Path | None = None, tune_by: str = "ci_percent") -> pd
         runs = runs if known else runs.head(0)
     else:
         runs = comparisons.chosen_runs(*VIEWS[view], tune_by=tune_by, out=out)
-    runs = comparisons.compared(runs[runs["metric"].isin(METRICS)], PAIRS)
+    runs = comparisons.of_comparisons(runs[runs["metric"].isin(METRICS)], PAIRS)
     value = runs["value"] * runs["metric"].map(SIGN)
     row = ["comparison", "method", "metric"]
     return runs.assign(value=value).groupby(row, sort=False)["value"].mean()

@@ -113,7 +113,9 @@ def chosen_runs(
     return runs if exhibits else runs.head(0)
 
 
-def compared(runs: pd.DataFrame, pairs: Sequence, models: Collection[str] = MODELS) -> pd.DataFrame:
+def of_comparisons(
+    runs: pd.DataFrame, pairs: Sequence, models: Collection[str] = MODELS
+) -> pd.DataFrame:
     """The rows of some pairs and models, with the name of their comparison."""
     names = runs["dataset"] + " " + runs["attribute"] + " " + runs["model"]
     wanted = [f"{dataset} {attribute} {model}" for dataset, attribute in pairs for model in models]
@@ -215,7 +217,7 @@ def leads(
     if metric == "ci_percent":
         raise ValueError("CI is an absolute value; compare signed gaps: comparisons.gaps")
     runs = chosen_runs(protocol, selection, tune_by=tune_by, out=out)
-    rows = compared(runs[runs["metric"] == metric], pairs, models)
+    rows = of_comparisons(runs[runs["metric"] == metric], pairs, models)
     sign = 1 if METRICS[metric][1] else -1
     goal = sign * rows["value"]
     lead = sign * (_values_of_best(rows, ours, goal) - _values_of_best(rows, theirs, goal))
@@ -231,10 +233,10 @@ def verdict_words(difference: np.ndarray, total: np.ndarray, bar: float) -> np.n
     ``difference`` and ``total`` are the difference and the sum of two gaps divided by their
     standard errors; a statistic beyond ``bar``, Student's quantile, excludes 0.
     """
-    moved = np.abs(difference) > bar
+    differ = np.abs(difference) > bar
     known = np.abs(total) > bar
     same_side = np.sign(difference) == np.sign(total)
-    cases = [moved & known & same_side, moved & known, moved]
+    cases = [differ & known & same_side, differ & known, differ]
     return np.select(cases, [CLOSER, FARTHER, CHANGED], NOT_SEEN)
 
 
@@ -316,7 +318,7 @@ def gaps(
         ``correlation`` of the two; the verdicts ``alone`` and ``together``.
     """
     runs = chosen_runs(protocol, selection, tune_by=tune_by, out=out)
-    rows = compared(runs[runs["metric"] == "ci_signed"], pairs, models)
+    rows = of_comparisons(runs[runs["metric"] == "ci_signed"], pairs, models)
     fairness = -rows["value"].abs()
     of_theirs = _values_of_best(rows, theirs, fairness)
     of_ours = _values_of_best(rows, ours, fairness)

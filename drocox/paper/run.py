@@ -3,7 +3,7 @@
 In the repeats ``TWICE`` every model is trained twice, the second time from initial weights
 multiplied by ``1 + PERTURBATION``. ``moved`` is the largest change of a test score, which says
 whether digits can be expected to agree across platforms; a run whose test c-index changes by more
-than ``MOVED`` is marked ``unstable``. In the other repeats stability is unknown.
+than ``UNSTABLE`` is marked ``unstable``. In the other repeats stability is unknown.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ from drocox.training import Objective, ScoreStack
 CHUNK = 9  # models per pass: their hidden layers stay in the processor's cache
 TWICE = (1, 2, 3)  # repeats in which stability is measured: it costs a second training
 PERTURBATION = 1e-12  # relative change of the initial weights that a stable run does not notice
-MOVED = 1e-3  # change of the test c-index from which a run counts as unstable
+UNSTABLE = 1e-3  # change of the test c-index from which a run counts as unstable
 
 _prepared = lru_cache(maxsize=4)(prepare)  # shared by several stacks, which do not change it
 
@@ -120,5 +120,5 @@ def run_stack(stack: Stack) -> pd.DataFrame:
             again = on_test[i + len(rows)]
             c_index = accuracy.concordance_index(again, ready.test.time, ready.test.event)
             row["moved"] = float(np.abs(again - on_test[i]).max())
-            row["unstable"] = int(abs(c_index - test["c_index"]) > MOVED)
+            row["unstable"] = int(abs(c_index - test["c_index"]) > UNSTABLE)
     return pd.DataFrame(rows, columns=columns())

@@ -273,7 +273,7 @@ def writable(out: Path | None) -> Path:
 # Verification: training again, and comparing.
 
 
-def compare(stored: pd.DataFrame, new: pd.DataFrame) -> pd.DataFrame:
+def deviations(stored: pd.DataFrame, new: pd.DataFrame) -> pd.DataFrame:
     """How far stored and recomputed rows in the same order are apart, column by column.
 
     Absolute, but relative where values exceed 1; infinite where words differ or one value is
@@ -312,9 +312,9 @@ def _beyond(gaps: pd.DataFrame, how: str, limit: float) -> list[str]:
 
 
 def differences(stored: pd.DataFrame, new: pd.DataFrame) -> list[str]:
-    """Columns of one stack that differ by more than 1e-6 in stable rows, see :func:`compare`."""
+    """Columns of one stack that differ by more than 1e-6 in stable rows, see :func:`deviations`."""
     try:
-        gaps = compare(stored, new)
+        gaps = deviations(stored, new)
     except StoreError as error:
         return [str(error)]
     if STABLE not in gaps.index:
@@ -372,7 +372,7 @@ def verify_plan(
 ) -> Verdict:
     """Train a fixed sample of a store again, or all of it, and compare.
 
-    Rows that are stable, see :func:`compare`, have to agree to 1e-6. Rows of the sample whose
+    Rows that are stable, see :func:`deviations`, have to agree to 1e-6. Rows of the sample whose
     stability was not measured have to agree to 1e-3 on the kind of machine that made the store;
     other differences are reported without being a problem. With a folder
     ``everything`` all jobs are trained into it, except those that are there already.
@@ -392,15 +392,15 @@ def verify_plan(
     else:
         again = Store(everything, of.name)
         pairs = {f"all of {of.name}": (runs, _train_all(what, again, jobs, progress))}
-    compared = {}
+    apart = {}
     for name, (stored, new) in sorted(pairs.items()):
         try:
-            compared[name] = compare(stored, new)
+            apart[name] = deviations(stored, new)
         except StoreError as error:
             return Verdict([], [f"{name}: {error}"])
-    lines = _summary(pd.concat(compared.values()))
+    lines = _summary(pd.concat(apart.values()))
     coarse = everything is None and _same_machine(of)
-    for name, gaps in compared.items():
+    for name, gaps in apart.items():
         found = _beyond(gaps, STABLE, NEAR) + (_beyond(gaps, UNKNOWN, COARSE) if coarse else [])
         problems += [f"{name}: {line}" for line in found]
         if STABLE not in gaps.index:

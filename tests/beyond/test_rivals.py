@@ -244,7 +244,7 @@ def test_metrics_of_repeats_are_averaged_and_compared_on_the_same_patients():
     worst = np.arange(120) < 50
     ours = rivals.mean_estimates([rivals.estimates_of(held_out, codes, worst)] * 2)
     theirs = rivals.estimates_of(other, codes, worst)
-    row = rivals.compared(ours, theirs)
+    row = rivals.contrasts(ours, theirs)
     ci = 100 * (held_out.concordance(codes == 1).value - held_out.concordance(codes == 0).value)
     assert row["ci"] == pytest.approx(ci) == pytest.approx(row["cf_1"] - row["cf_0"])
     assert row["ci_sum"] == pytest.approx(row["ci"] + theirs["ci"].value)
@@ -263,7 +263,7 @@ def test_metrics_of_repeats_are_averaged_and_compared_on_the_same_patients():
         values.append(100 * (gaps[0] + gaps[1]))
     error = np.sqrt(119 * np.var(values))
     assert row["ci_sum_se"] == pytest.approx(error, rel=1e-6)
-    same = rivals.compared(ours, ours)
+    same = rivals.contrasts(ours, ours)
     assert same["c_diff"] == 0 and same["c_diff_se"] == 0
 
 
