@@ -10,26 +10,12 @@ import pandas as pd
 import pytest
 
 from drocox import cli
-from drocox.paper import claims, comparisons, store, tables
+from drocox.paper import claims, store, tables
 from drocox.paper.protocol import ALPHAS, ATTRIBUTES, METHODS
 
 pytestmark = pytest.mark.slow  # the ledger counts every claim in six views
 
 BOOK = Path(__file__).parents[2] / "book"
-
-
-def forget():
-    for remembered in (comparisons._of_the_book, claims.means, claims._by_alpha):
-        remembered.cache_clear()
-
-
-@pytest.fixture
-def no_memory():
-    """Forget the tables that other tests have read, and those of this one."""
-
-    forget()
-    yield
-    forget()
 
 
 @pytest.fixture(scope="module")
@@ -131,19 +117,15 @@ def test_a_claim_that_is_not_reproduced_states_what_was_detectable(ledger):
     assert set(others[others["verdict"] == "not"]["id"]) <= {"C12", "C15"}  # no two methods there
 
 
-def test_no_fairness_claim_holds_for_unfair_runs(monkeypatch, no_memory):
+def test_no_fairness_claim_holds_for_unfair_runs(monkeypatch, tmp_path):
     """With all DRO runs made less fair than the baselines, no fairness claim survives."""
-    real = tables.exhibit_runs
-
-    def worse(*args, **kwargs):
-        runs = real(*args, **kwargs)
-        fair = [f"test_{metric}" for metric in claims.FAIR]
-        runs.loc[runs["method"].str.contains("DRO-COX"), fair] = 1e3
-        return runs
-
-    monkeypatch.setattr(tables, "exhibit_runs", worse)
+    runs = store.load_runs("as_published")
+    ours = runs["method"].str.contains("DRO-COX")
+    fair = runs.columns.str.match("test_(f_|ci_percent)")
+    runs.loc[ours, fair] = 1e3
+    monkeypatch.setattr(store, "load_runs", lambda protocol, out=None: runs.copy())
     for name in ("C2", "C3", "C4", "C11", "C14"):
-        count = claims.COUNTS[name]("reproduced")
+        count = claims.COUNTS[name]("reproduced", tmp_path)
         assert count.value == 0 and claims.verdict(claims.claims()[name], count) == "not"
 
 
@@ -203,7 +185,7 @@ def test_alpha_trades_from_a_correlation_of_one_half_on(monkeypatch, rho, expect
     assert claims.COUNTS["C15"]("corrected").value == expected
 
 
-def test_counts_read_the_given_store(monkeypatch, no_memory, tmp_path):
+def test_counts_read_the_given_store(monkeypatch, tmp_path):
     runs = invented.runs(repeats=(1, 2))
     asked = []
 
