@@ -321,8 +321,3 @@ def test_the_papers_rule_equals_a_loop(candidates):
     negative = [-c for c in c_index]
     assert choose(c_index, imparity, 0.7) == one_by_one(c_index, imparity, 0.7, negative)
     assert choose(c_index, imparity, 0.7, ties=ties) == one_by_one(c_index, imparity, 0.7, ties)
-
-
-def test_the_old_module_name_warns_with_the_new_one():
-    with pytest.warns(DeprecationWarning, match="has moved to drocox.tuning.choose"):
-        assert drocox.choosing.choose is choose
