@@ -150,33 +150,6 @@ def test_the_library_imports_what_it_requires_and_the_reproduction_what_paper_ad
     assert imports(style) <= requirements("paper") | with_kernel
 
 
-def test_imports_go_one_way():
-    """Library, reproduction, studies, notebooks; only ``__init__`` and ``cli`` look upward."""
-    upward_too = ("cli.py", "__init__.py")
-    package = ROOT / "drocox"
-    notebooks = "exercises|explorables|bookstyle"
-    library = [
-        file
-        for file in package.glob("*.py")
-        if file.name not in upward_too and file.stem not in notebooks.split("|")
-    ]
-    paper = [file for file in (package / "paper").glob("*.py") if file.name not in upward_too]
-    beyond = list((package / "beyond").glob("*.py"))
-    importers = {
-        f"paper|beyond|{notebooks}": library,
-        f"beyond|{notebooks}": paper,
-        notebooks: beyond,
-    }
-    for above, files in importers.items():
-        upward = re.compile(
-            rf"^\s*(from|import) drocox\.({above})\b|from drocox import .*\b({above})\b"
-            rf"|[\"']drocox\.({above})\b",  # nor by a string
-            re.MULTILINE,
-        )
-        assert len(files) > 4
-        assert [file.name for file in files if upward.search(file.read_text("utf8"))] == []
-
-
 def test_the_lock_pins_what_is_required():
     lines = (ROOT / "requirements.lock").read_text(encoding="utf-8").lower().splitlines()
     pinned = {line.partition("==")[0].replace("_", "-") for line in lines if line[0] != "#"}
