@@ -274,6 +274,16 @@ class SurvivalData:
         return f"SurvivalData({self.name!r}: {size}, groups: {groups})"
 
 
+def scaled_features(train: SurvivalData, *others: SurvivalData) -> list[np.ndarray]:
+    """Features of all parts, imputed and scaled by medians, means and deviations of ``train``."""
+    from sklearn.impute import SimpleImputer  # here, because it takes seconds to import
+    from sklearn.preprocessing import StandardScaler
+
+    imputer = SimpleImputer(strategy="median", keep_empty_features=True).fit(train.X)
+    scaler = StandardScaler().fit(imputer.transform(train.X))
+    return [scaler.transform(imputer.transform(part.X)) for part in (train, *others)]
+
+
 def column(df: pd.DataFrame, name: str, argument: str, outcomes: tuple = ()) -> pd.Series:
     """A column of a user's frame; an unknown name, or an outcome used as input, is an error.
 

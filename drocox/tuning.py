@@ -10,6 +10,7 @@ training part of :math:`n_1` patients,
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 
 import numpy as np
 import pandas as pd
@@ -18,10 +19,10 @@ from sklearn.base import clone
 from tqdm import tqdm
 
 from drocox import _checks
-from drocox.data import SurvivalData
+from drocox.data import SurvivalData, scaled_features
 
-# Modules that import torch are imported inside functions: tables of stored results need only
-# :func:`choose`, and would take twice as long.
+# Modules that import torch are imported inside functions: models of other libraries are
+# cross-fitted without it, and tables of stored results need only :func:`choose`.
 
 NOT_ADVISED = "Tuning α on fairness is not advised."
 KEPT = 0.95  # eligible candidates have at least this share of the plain model's c-index
@@ -128,8 +129,6 @@ def cross_fit(data: SurvivalData, model=None, *, folds: int = 5, seed: int = 0, 
         for log-hazards, or ``survival`` and ``times`` for another model that has
         ``predict_survival_function``, whose scores need not be log-hazards.
     """
-    from drocox.estimator import DROCox
-    from drocox.evaluation import scaled_features
     from drocox.heldout import assign_folds
 
     _check_data(data)
@@ -139,11 +138,14 @@ def cross_fit(data: SurvivalData, model=None, *, folds: int = 5, seed: int = 0, 
             f"data has {data.event.sum()} event(s), too few for folds={folds}; lower folds"
         )
     if model is None:  # not `model or ...`: an unfitted ensemble has no truth value
+        from drocox import DROCox
+
         model = DROCox(alpha=1.0)
+    ours = _is_drocox(model)
     fold = assign_folds(2 * by + data.event, folds, seed)
     scores = np.empty(len(data))
     train = {}
-    curves = not isinstance(model, DROCox) and hasattr(model, "predict_survival_function")
+    curves = not ours and hasattr(model, "predict_survival_function")
     times = np.unique(np.quantile(data.time[data.event], np.linspace(0, 1, CURVE_TIMES)))
     times = times[times > 0]
     survival = np.empty((len(data), len(times)))
@@ -152,7 +154,7 @@ def cross_fit(data: SurvivalData, model=None, *, folds: int = 5, seed: int = 0, 
         X, X_out = scaled_features(part, data.subset(fold == k))
         fitted = clone(model, safe=False).fit(X, part.y)  # of anything with fit and predict
         # with recalibration the log-hazards of the survival curves are slope_ times the scores
-        slope = fitted.slope_ if isinstance(fitted, DROCox) else 1.0
+        slope = fitted.slope_ if ours else 1.0
         scores[fold == k] = slope * fitted.predict(X_out)
         curves = curves and _gives_curves(fitted, X_out)
         if curves:
@@ -162,6 +164,15 @@ def cross_fit(data: SurvivalData, model=None, *, folds: int = 5, seed: int = 0, 
     if curves:
         return {"scores": scores, "folds": fold, "survival": survival, "times": times}
     return {"scores": scores, "folds": fold, "train": train}
+
+
+def _is_drocox(model) -> bool:
+    """Whether a model is a :class:`drocox.DROCox`; all others do without torch."""
+    if find_spec("torch") is None:
+        return False
+    from drocox import DROCox
+
+    return isinstance(model, DROCox)
 
 
 def _gives_curves(fitted, X: np.ndarray) -> bool:
@@ -227,8 +238,7 @@ def choose_alpha(
         ``..._high``) hold for all alphas at once with 95 %; and ``sentence``, which says whether
         the difference in imparity is beyond noise, and that tuning on fairness is not advised.
     """
-    from drocox import concordance
-    from drocox.estimator import DROCox
+    from drocox import DROCox, concordance
 
     _check_data(data)
     _checks.one_of(attribute, "attribute", data.groups)

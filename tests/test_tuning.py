@@ -36,7 +36,7 @@ class Stub(BaseEstimator):
 
 @pytest.fixture
 def stub(monkeypatch):
-    monkeypatch.setattr("drocox.estimator.DROCox", Stub)
+    monkeypatch.setattr("drocox.DROCox", Stub)
 
 
 def test_cross_fit_scores_patients_by_models_that_have_not_seen_them():
