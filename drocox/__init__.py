@@ -5,7 +5,8 @@ an estimator for your own data. The reproduction is in ``drocox.paper``; its fou
 (``load_dataset``, ``load_runs``, ``tables``, ``figures``) are available here, too. The studies of
 part V are in ``drocox.beyond``; ``exercises``, ``bookstyle`` and ``explorables`` serve the book.
 
-Names are imported when they are first used, so ``import drocox`` itself is fast.
+Names are imported when they are first used, so ``import drocox`` itself is fast. Losses, metrics,
+solver and estimator need torch, which the extra ``drocox[torch]`` installs; the audit does not.
 """
 
 from importlib import import_module
@@ -46,14 +47,20 @@ __all__ = sorted([*_NAMES, *_PUBLIC_MODULES])
 
 def __getattr__(name: str) -> Any:
     """Import a public name, or a module such as ``drocox.solver``, when it is first asked for."""
-    if name in _NAMES:
-        thing = getattr(import_module(_NAMES[name]), name)
-    elif name in _PUBLIC_MODULES:
-        thing = import_module(_PUBLIC_MODULES[name])
-    elif not name.startswith("_") and find_spec(f"drocox.{name}"):
-        thing = import_module(f"drocox.{name}")
-    else:
-        raise AttributeError(f"module 'drocox' has no attribute {name!r}")
+    try:
+        if name in _NAMES:
+            thing = getattr(import_module(_NAMES[name]), name)
+        elif name in _PUBLIC_MODULES:
+            thing = import_module(_PUBLIC_MODULES[name])
+        elif not name.startswith("_") and find_spec(f"drocox.{name}"):
+            thing = import_module(f"drocox.{name}")
+        else:
+            raise AttributeError(f"module 'drocox' has no attribute {name!r}")
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        needed = f'drocox.{name} needs torch; run: pip install "drocox[torch]"'
+        raise ModuleNotFoundError(needed) from None
     globals()[name] = thing
     return thing
 

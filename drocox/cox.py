@@ -26,6 +26,7 @@ __all__ = [
     "as_risk_sets",
     "breslow_survival",
     "cox_losses",
+    "log_baseline",
     "risk_sets",
     "split_cox_losses",
     "stratum_of_each",
@@ -281,26 +282,34 @@ def breslow_survival(train_scores, time, event, scores, times, *, strata=None) -
     stratum = stratum_of_each(strata, risk.labels, scores.shape[-1])
     exact = train_scores.double()
     log_sum = unchecked_losses(exact, risk) + exact  # of the risk set, where there is an event
-    baselines = [
-        _log_baseline(log_sum, risk, low, high, times) for low, high in pairwise(risk.bounds)
-    ]
-    log_baseline = torch.stack(baselines, -2)  # (..., strata, k)
-    if len(baselines) > 1:
-        log_baseline = log_baseline[..., torch.from_numpy(stratum), :]
-    log_hazard = scores.double()[..., :, None] + log_baseline
+    baseline = log_baseline(log_sum, risk, times)
+    if baseline.shape[-2] > 1:
+        baseline = baseline[..., torch.from_numpy(stratum), :]
+    log_hazard = scores.double()[..., :, None] + baseline
     kept = torch.promote_types(train_scores.dtype, scores.dtype)
     return torch.exp(-torch.exp(log_hazard)).to(kept)
 
 
-def _log_baseline(log_sum, risk: RiskSets, low: int, high: int, times) -> torch.Tensor:
-    """Logarithm of the cumulative baseline hazard of one stratum, at the given times."""
-    at = low + np.flatnonzero(risk.event[0, low:high])[::-1]  # earliest event first
-    steps = -log_sum[..., torch.from_numpy(risk.order[0][at])]
-    if len(at):
-        steps = _running_log_sum(steps)
-    before = torch.full_like(log_sum[..., :1], -torch.inf)
-    happened = torch.searchsorted(torch.from_numpy(risk.time[0][at]), times, right=True)
-    return torch.cat([before, steps], -1)[..., happened]
+def log_baseline(log_sum: torch.Tensor, risk: RiskSets, times, weights=None) -> torch.Tensor:
+    """Logarithm of Breslow's cumulative baseline hazard, shape (..., strata, len(times)).
+
+    ``log_sum`` (..., n) is that of the hazards in each event's risk set.
+    """
+    baselines = []
+    for low, high in pairwise(risk.bounds):
+        at = low + np.flatnonzero(risk.event[0, low:high])[::-1]  # earliest event first
+        if weights is not None:
+            at = at[weights[risk.order[0][at]] > 0]
+        died = torch.from_numpy(risk.order[0][at])
+        steps = -log_sum[..., died]
+        if weights is not None:
+            steps = steps + torch.from_numpy(weights)[died].log()
+        if len(at):
+            steps = _running_log_sum(steps)
+        before = torch.full_like(log_sum[..., :1], -torch.inf)
+        happened = torch.searchsorted(torch.from_numpy(risk.time[0][at]), times, right=True)
+        baselines.append(torch.cat([before, steps], -1)[..., happened])
+    return torch.stack(baselines, -2)
 
 
 def stratum_of_each(strata, labels: np.ndarray | None, m: int) -> np.ndarray:

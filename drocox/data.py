@@ -154,15 +154,10 @@ class SurvivalData:
             events.to_numpy(dtype=float, na_value=np.nan),
             names=(time_title, event_title),
         )
-        codes = {}
-        labels = {}
-        for attribute, values in groups.items():
-            labelled = _categories(attribute, values, df.index)
-            codes[attribute] = labelled.codes
-            labels[attribute] = tuple(f"{attribute} = {label}" for label in labelled.categories)
+        coded = _coded(groups, df.index)
         encoded = [encode(column(df, feature, "features", outcomes)) for feature in features]
         X = pd.concat(encoded, axis=1) if encoded else df[[]]
-        return cls(name, X, observed, died, codes, labels)
+        return cls(name, X, observed, died, *coded)
 
     @classmethod
     def from_arrays(
@@ -210,12 +205,8 @@ class SurvivalData:
         elif not isinstance(X, pd.DataFrame):
             X = pd.DataFrame(np.asarray(X)).add_prefix("x")
         encoded = pd.concat([encode(X[one]) for one in X], axis=1)
-        labelled = {a: _categories(a, labels, frame.index) for a, labels in given.items()}
-        codes = {a: one.codes for a, one in labelled.items()}
-        names = {a: tuple(f"{a} = {k}" for k in one.categories) for a, one in labelled.items()}
-        return cls(
-            name, encoded.reset_index(drop=True), frame["time"], frame["event"], codes, names
-        )
+        coded = _coded(given, frame.index)
+        return cls(name, encoded.reset_index(drop=True), frame["time"], frame["event"], *coded)
 
     def subset(self, rows) -> "SurvivalData":
         """Some of the patients, in the given order.
@@ -274,6 +265,16 @@ class SurvivalData:
         return f"SurvivalData({self.name!r}: {size}, groups: {groups})"
 
 
+def scaled_features(train: SurvivalData, *others: SurvivalData) -> list[np.ndarray]:
+    """Features of all parts, imputed and scaled by medians, means and deviations of ``train``."""
+    from sklearn.impute import SimpleImputer  # here, because it takes seconds to import
+    from sklearn.preprocessing import StandardScaler
+
+    imputer = SimpleImputer(strategy="median", keep_empty_features=True).fit(train.X)
+    scaler = StandardScaler().fit(imputer.transform(train.X))
+    return [scaler.transform(imputer.transform(part.X)) for part in (train, *others)]
+
+
 def column(df: pd.DataFrame, name: str, argument: str, outcomes: tuple = ()) -> pd.Series:
     """A column of a user's frame; an unknown name, or an outcome used as input, is an error.
 
@@ -311,6 +312,13 @@ def plain_text(label):
         return label
     seen = (c for c in unicodedata.normalize("NFC", label) if unicodedata.category(c) != "Cf")
     return " ".join("".join(seen).split())
+
+
+def _coded(groups: Mapping, index: pd.Index) -> tuple[dict, dict]:
+    """Codes of all sensitive attributes of a user's data, and what they mean."""
+    found = {name: _categories(name, values, index) for name, values in groups.items()}
+    meant = {name: tuple(f"{name} = {k}" for k in one.categories) for name, one in found.items()}
+    return {name: one.codes for name, one in found.items()}, meant
 
 
 def _categories(name: str, values, index: pd.Index) -> pd.Categorical:

@@ -12,7 +12,6 @@ networks. Predicted survival is :math:`S(t \mid x) = \exp(-H_0(t)\, e^{s f(x)})`
 import warnings
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
-from itertools import pairwise
 from numbers import Integral, Real
 from typing import Any
 
@@ -31,7 +30,14 @@ from sksurv.functions import StepFunction
 from sksurv.util import Surv, check_array_survival
 
 from drocox import _checks, accuracy, kernels, training
-from drocox.cox import RiskSets, cox_losses, risk_sets, split_cox_losses, stratum_of_each
+from drocox.cox import (
+    RiskSets,
+    cox_losses,
+    log_baseline,
+    risk_sets,
+    split_cox_losses,
+    stratum_of_each,
+)
 from drocox.dro import RULES, dual_constant, tail
 from drocox.solver import Solution, minimise
 
@@ -674,20 +680,11 @@ class Baseline:
 
 def breslow_baseline(scores: np.ndarray, losses: np.ndarray, sample: Sample) -> Baseline:
     """Breslow's baseline hazard, from the scores and Cox losses of the training patients."""
-    risk = sample.risk
-    log_sums = losses + scores  # for events, over their risk sets
     times = sample.times
     grid = times if times[0] == 0 else np.append(0.0, times)
-    log_hazards = []
-    for low, high in pairwise(risk.bounds):
-        positions = low + np.flatnonzero(risk.event[0, low:high])[::-1]  # earliest first
-        died = risk.order[0][positions]
-        with np.errstate(divide="ignore"):  # rows with weight 0 are ignored
-            steps = np.log(sample.weights[died]) - log_sums[died]
-        log_steps = np.append(-np.inf, np.logaddexp.accumulate(steps))
-        happened = np.searchsorted(risk.time[0][positions], grid, side="right")
-        log_hazards.append(log_steps[happened])
-    return Baseline(grid, np.array(log_hazards))
+    log_sums = torch.from_numpy(losses + scores)  # for events, over their risk sets
+    hazards = log_baseline(log_sums, sample.risk, torch.from_numpy(grid), sample.weights)
+    return Baseline(grid, hazards.numpy())
 
 
 # --- Coefficients and their standard errors -------------------------------------------------------

@@ -8,21 +8,12 @@ from functools import cached_property
 
 import numpy as np
 import torch
-from sklearn.impute import SimpleImputer
-from sklearn.preprocessing import StandardScaler
 
 from drocox import _checks, accuracy, concordance, fairness, regularizers
 from drocox.cox import breslow_survival, risk_sets
-from drocox.data import SurvivalData
+from drocox.data import SurvivalData, scaled_features
 
 EVALUATED = ("c_index", "auc", "lpl", "ibs", "f_i", "f_g", "f_cap", "f_a", "ci_percent")
-
-
-def scaled_features(train: SurvivalData, *others: SurvivalData) -> list[np.ndarray]:
-    """Features of all parts, imputed and scaled by medians, means and deviations of ``train``."""
-    imputer = SimpleImputer(strategy="median", keep_empty_features=True).fit(train.X)
-    scaler = StandardScaler().fit(imputer.transform(train.X))
-    return [scaler.transform(imputer.transform(part.X)) for part in (train, *others)]
 
 
 class Judge:

@@ -10,7 +10,7 @@ training part of :math:`n_1` patients,
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from importlib.util import find_spec
 
 import numpy as np
 import pandas as pd
@@ -19,31 +19,11 @@ from sklearn.base import clone
 from tqdm import tqdm
 
 from drocox import _checks
-from drocox.data import SurvivalData
+from drocox.data import SurvivalData, scaled_features
 
-# Modules that import torch are imported inside functions: tables of stored results need only
-# :func:`choose`, and would take twice as long.
+# Modules that import torch are imported inside functions: models of other libraries are
+# cross-fitted without it, and tables of stored results need only :func:`choose`.
 
-
-class Criterion(NamedTuple):
-    """A measure by which alpha is chosen: its names in sentences and in the table."""
-
-    words: str
-    short: str  # prefix of the columns with differences to plain Cox
-    sign: int  # 1 if smaller is better, -1 if larger is
-    better: str
-    worse: str
-
-    def text(self, value: float) -> str:
-        """The value as written in a sentence."""
-        return f"{value:.1f} %" if self.short == "ci" else f"{value:.3f}"
-
-
-CRITERIA = {
-    "ci_percent": Criterion("concordance imparity", "ci", 1, "fairer", "less fair"),
-    "worst_c_index": Criterion("c-index of the worst-ranked group", "worst", -1, "better", "worse"),
-    "c_index": Criterion("c-index", "c", -1, "better", "worse"),
-}
 NOT_ADVISED = "Tuning α on fairness is not advised."
 KEPT = 0.95  # eligible candidates have at least this share of the plain model's c-index
 ALPHAS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.7)
@@ -108,7 +88,21 @@ class Choice:
 
     alpha: float
     table: pd.DataFrame
-    sentence: str
+
+    @property
+    def sentence(self) -> str:
+        """The chosen alpha, or else the best alternative, beside plain Cox, and the advice."""
+        table = self.table
+        if self.alpha < 1:
+            does = _beside_cox(table, self.alpha, ": plain Cox is as good a choice.")
+            return f"{does} {NOT_ADVISED}"
+        robust = table.iloc[1:]
+        kept = f"keeps {100 * KEPT:g} % of plain Cox's c-index"
+        why = f"No α {kept}. "
+        if robust["eligible"].any():
+            why = f"No α that {kept} has a smaller imparity: plain Cox is the choice. "
+        best = choose(robust["c_index"], robust["ci_percent"], table["c_index"].iloc[0])
+        return f"{why}{_beside_cox(table, robust.index[best], '.')} {NOT_ADVISED}"
 
 
 def cross_fit(data: SurvivalData, model=None, *, folds: int = 5, seed: int = 0, by=0) -> dict:
@@ -135,8 +129,6 @@ def cross_fit(data: SurvivalData, model=None, *, folds: int = 5, seed: int = 0, 
         for log-hazards, or ``survival`` and ``times`` for another model that has
         ``predict_survival_function``, whose scores need not be log-hazards.
     """
-    from drocox.estimator import DROCox
-    from drocox.evaluation import scaled_features
     from drocox.heldout import assign_folds
 
     _check_data(data)
@@ -146,11 +138,14 @@ def cross_fit(data: SurvivalData, model=None, *, folds: int = 5, seed: int = 0, 
             f"data has {data.event.sum()} event(s), too few for folds={folds}; lower folds"
         )
     if model is None:  # not `model or ...`: an unfitted ensemble has no truth value
+        from drocox import DROCox
+
         model = DROCox(alpha=1.0)
+    ours = _is_drocox(model)
     fold = assign_folds(2 * by + data.event, folds, seed)
     scores = np.empty(len(data))
     train = {}
-    curves = not isinstance(model, DROCox) and hasattr(model, "predict_survival_function")
+    curves = not ours and hasattr(model, "predict_survival_function")
     times = np.unique(np.quantile(data.time[data.event], np.linspace(0, 1, CURVE_TIMES)))
     times = times[times > 0]
     survival = np.empty((len(data), len(times)))
@@ -159,7 +154,7 @@ def cross_fit(data: SurvivalData, model=None, *, folds: int = 5, seed: int = 0, 
         X, X_out = scaled_features(part, data.subset(fold == k))
         fitted = clone(model, safe=False).fit(X, part.y)  # of anything with fit and predict
         # with recalibration the log-hazards of the survival curves are slope_ times the scores
-        slope = fitted.slope_ if isinstance(fitted, DROCox) else 1.0
+        slope = fitted.slope_ if ours else 1.0
         scores[fold == k] = slope * fitted.predict(X_out)
         curves = curves and _gives_curves(fitted, X_out)
         if curves:
@@ -169,6 +164,15 @@ def cross_fit(data: SurvivalData, model=None, *, folds: int = 5, seed: int = 0, 
     if curves:
         return {"scores": scores, "folds": fold, "survival": survival, "times": times}
     return {"scores": scores, "folds": fold, "train": train}
+
+
+def _is_drocox(model) -> bool:
+    """Whether a model is a :class:`drocox.DROCox`; all others do without torch."""
+    if find_spec("torch") is None:
+        return False
+    from drocox import DROCox
+
+    return isinstance(model, DROCox)
 
 
 def _gives_curves(fitted, X: np.ndarray) -> bool:
@@ -195,7 +199,6 @@ def choose_alpha(
     *,
     alphas: Sequence[float] = ALPHAS,
     model=None,
-    measure: str = "ci_percent",
     rule: str = "sharp",
     folds: int = 5,
     repeats: int = 2,
@@ -203,7 +206,7 @@ def choose_alpha(
     """Choose alpha by the paper's rule, by repeated cross-validation, with plain Cox beside it.
 
     Of the models that keep 95 % of plain Cox's c-index, plain Cox among them, the rule chooses the
-    one with the smallest concordance imparity, or the best in another ``measure``.
+    one with the smallest concordance imparity.
 
     This shows what tuning would do; it is not advised. The smallest of several noisy imparities is
     small by chance, and on the book's 27 data sets the rule, with the paper's constant, cost
@@ -221,9 +224,6 @@ def choose_alpha(
     model : estimator, optional
         With a parameter ``alpha``, as :class:`drocox.DROCox` with other options, which is the
         default; 1 must be the plain model.
-    measure : {"ci_percent", "worst_c_index", "c_index"}
-        Concordance imparity in percent (the paper's rule), the smallest c-index of a group among
-        its own patients, or the c-index of all patients.
     rule : {"sharp", "paper", "definition", "cvar"}
         As in :class:`drocox.DROCox`; a ``model`` brings its own.
     folds, repeats : int
@@ -233,16 +233,15 @@ def choose_alpha(
     -------
     Choice
         ``alpha``, 1 (plain Cox) where no other is better; ``table``, a row for plain Cox and each
-        alpha, with ``c_index``, the ``measure``, ``eligible`` (whether 95 % of plain Cox's c-index
-        are kept) and differences to plain Cox, whose intervals (``..._low``, ``..._high``) hold for
-        all alphas at once with 95 %; and ``sentence``, which says whether the difference in the
-        measure is beyond noise, and that tuning on fairness is not advised.
+        alpha, with ``c_index``, ``ci_percent`` (imparity), ``eligible`` (whether 95 % of
+        plain Cox's c-index are kept) and differences to plain Cox, whose intervals (``..._low``,
+        ``..._high``) hold for all alphas at once with 95 %; and ``sentence``, which says whether
+        the difference in imparity is beyond noise, and that tuning on fairness is not advised.
     """
-    from drocox.estimator import DROCox
+    from drocox import DROCox, concordance
 
     _check_data(data)
     _checks.one_of(attribute, "attribute", data.groups)
-    _checks.one_of(measure, "measure", CRITERIA)
     grid = sorted({1.0, *alphas}, reverse=True)  # plain Cox first
     folds = _checks.whole_number(folds, "folds", least=2)
     repeats = _checks.whole_number(repeats, "repeats", least=1)
@@ -262,39 +261,21 @@ def choose_alpha(
         else:
             models.append(clone(model).set_params(alpha=alpha))
     c_index = []
-    of_groups = []
+    fractions = []
     for repeat in range(repeats):
         with warnings.catch_warnings():  # the table shows which alphas give nearly Cox
             warnings.filterwarnings("ignore", "alpha=.* hardly acts", UserWarning)
             fits = [cross_fit(data, one, folds=folds, seed=repeat, by=codes) for one in models]
         for k in range(folds):
             out = fits[0]["folds"] == k
-            outcomes = data.time[out], data.event[out], codes[out]
-            judged = [_of_fold(fit["scores"][out], *outcomes, measure) for fit in fits]
-            c_index.append([of_all for of_all, _ in judged])
-            of_groups.append([groups for _, groups in judged])
+            outcomes = data.time[out], data.event[out]
+            counts = [concordance.count(fit["scores"][out], *outcomes) for fit in fits]
+            c_index.append([count.index() for count in counts])
+            fractions.append([count.fractions(codes[out]) for count in counts])
     test_to_training = 1 / (folds - 1)  # patients
-    table = _compare(grid, np.array(c_index), np.array(of_groups), test_to_training, measure)
-    worse = CRITERIA[measure].sign * table[measure]
-    position = choose(table["c_index"], worse, table["c_index"].iloc[0])
-    alpha = table.index[position]
-    return Choice(alpha, table, _sentence(table, alpha, measure))
-
-
-def _of_fold(
-    scores: np.ndarray, time: np.ndarray, event: np.ndarray, codes: np.ndarray, measure: str
-) -> tuple[float, np.ndarray]:
-    """The c-index of one fold, and by group the values that the measure is computed from."""
-    from drocox import concordance
-
-    count = concordance.count(scores, time, event)
-    if measure != "worst_c_index":
-        return count.index(), count.fractions(codes)
-    alone = []
-    for code in range(codes.max() + 1):
-        mine = codes == code
-        alone.append(concordance.count(scores[mine], time[mine], event[mine]).index())
-    return count.index(), np.array(alone)
+    table = _compare(grid, np.array(c_index), np.array(fractions), test_to_training)
+    position = choose(table["c_index"], table["ci_percent"], table["c_index"].iloc[0])
+    return Choice(table.index[position], table)
 
 
 def _check_data(data: SurvivalData) -> None:
@@ -305,17 +286,13 @@ def _check_data(data: SurvivalData) -> None:
 
 
 def _compare(
-    grid: list[float],
-    c_index: np.ndarray,
-    of_groups: np.ndarray,
-    test_to_training: float,
-    measure: str,
+    grid: list[float], c_index: np.ndarray, fractions: np.ndarray, test_to_training: float
 ) -> pd.DataFrame:
     """The table of :func:`choose_alpha`, from values by fold and alpha, plain Cox first.
 
-    Imparity and the worst group are not means over folds, so their variance is the jackknife's,
-    which for a mean over J folds is S^2 / J. Because folds share training patients, it is
-    multiplied by 1 + J times the ratio of test to training patients (Nadeau and Bengio).
+    Imparity is not a mean over folds, so its variance is the jackknife's, which for a mean over J
+    folds is S^2 / J. Because folds share training patients, it is multiplied by 1 + J times the
+    ratio of test to training patients (Nadeau and Bengio).
     """
     from drocox.heldout.intervals import jackknife, simultaneous
 
@@ -326,19 +303,12 @@ def _compare(
 
     def imparity(folds) -> np.ndarray:
         """In percent, for each alpha; fractions of groups are averaged over folds first."""
-        return 100 * np.ptp(of_groups[folds].mean(axis=0), axis=-1)
+        return 100 * np.ptp(fractions[folds].mean(axis=0), axis=-1)
 
-    def worst(folds) -> np.ndarray:
-        """For each alpha; folds without a pair in a group are skipped for that group."""
-        return np.nanmean(of_groups[folds], axis=0).min(axis=-1)
-
-    estimates = {"c_index": mean_c_index, "ci_percent": imparity, "worst_c_index": worst}
     all_folds = slice(None)
     everyone = mean_c_index(all_folds)
     table = pd.DataFrame({"alpha": grid, "eligible": everyone >= KEPT * everyone[0]})
-    for name in dict.fromkeys(["c_index", measure]):  # each once
-        short = CRITERIA[name].short
-        estimate = estimates[name]
+    for name, short, estimate in (("c_index", "c", mean_c_index), ("ci_percent", "ci", imparity)):
         value = estimate(all_folds)
         without = np.array([estimate(np.arange(n_folds) != k) for k in range(n_folds)])
         of_differences, _ = jackknife(without[:, 1:] - without[:, :1])
@@ -353,54 +323,18 @@ def _compare(
     return table.set_index("alpha")
 
 
-def _sentence(table: pd.DataFrame, alpha: float, name: str) -> str:
-    """The effect of tuning, with the advice against tuning on fairness."""
-    does = _what_tuning_does(table, alpha, name)
-    return does if name == "c_index" else f"{does} {NOT_ADVISED}"
-
-
-def _what_tuning_does(table: pd.DataFrame, alpha: float, name: str) -> str:
-    """Comparison of the chosen alpha, or of the best alternative, with plain Cox."""
-    if alpha < 1:
-        return _beside_cox(table, alpha, name, ": plain Cox is as good a choice.")
-    measure = CRITERIA[name]
-    cox = table.iloc[0]
-    robust = table.iloc[1:]
-    kept = f"keeps {100 * KEPT:g} % of plain Cox's c-index"
-    why = f"No α {kept}. "
-    if robust["eligible"].any():
-        than = "smaller" if measure.sign > 0 else "larger"
-        why = f"No α that {kept} has a {than} {_short_words(name)}: plain Cox is the choice. "
-    best = choose(robust["c_index"], measure.sign * robust[name], cox["c_index"])
-    return why + _beside_cox(table, robust.index[best], name, ".")
-
-
-def _short_words(name: str) -> str:
-    """Name of a measure after its full name has been mentioned."""
-    return "imparity" if name == "ci_percent" else CRITERIA[name].words
-
-
-def _beside_cox(table: pd.DataFrame, alpha: float, name: str, if_noise: str) -> str:
+def _beside_cox(table: pd.DataFrame, alpha: float, if_noise: str) -> str:
     """Difference between an alpha and plain Cox; ``if_noise`` ends it if it is not beyond noise."""
-    measure = CRITERIA[name]
     cox = table.iloc[0]
     row = table.loc[alpha]
-    ours = f"{measure.words} {measure.text(row[name])}"
-    theirs = measure.text(cox[name])
-    if name != "c_index":
-        ours += f" and c-index {row['c_index']:.3f}"
-        theirs += f" and {cox['c_index']:.3f}"
-    to_points = 1 if name == "ci_percent" else 100
-    difference = to_points * row[f"{measure.short}_difference"]
-    low = to_points * row[f"{measure.short}_low"]
-    high = to_points * row[f"{measure.short}_high"]
+    low = row["ci_low"]
+    high = row["ci_high"]
     compared = (
-        f"α = {alpha:g} has {ours}, plain Cox {theirs}; {_short_words(name)} differs by "
-        f"{difference:+.1f} points (95 % interval, all α at once: {low:.1f} to {high:.1f}). "
+        f"α = {alpha:g} has concordance imparity {row['ci_percent']:.1f} % and c-index "
+        f"{row['c_index']:.3f}, plain Cox {cox['ci_percent']:.1f} % and {cox['c_index']:.3f}; "
+        f"imparity differs by {row['ci_difference']:+.1f} points "
+        f"(95 % interval, all α at once: {low:.1f} to {high:.1f}). "
     )
     if low <= 0 <= high:
         return f"{compared}No difference beyond noise{if_noise}"
-    less = high < 0
-    less_is_better = measure.sign > 0
-    word = measure.better if less == less_is_better else measure.worse
-    return f"{compared}Beyond noise: {word} than plain Cox."
+    return f"{compared}Beyond noise: {'fairer' if high < 0 else 'less fair'} than plain Cox."

@@ -549,7 +549,7 @@ def test_the_first_sessions_run_without_torch(name, tmp_path):
     ("name", "needed", "wheel", "commands"),
     [
         ("session-1", "drocox_absent", True, ["numpy pandas", '--no-deps "drocox-9.whl"']),
-        ("session-3", "drocox torch_absent", True, ['"drocox-9.whl"']),
+        ("session-3", "drocox torch_absent", True, ['"drocox-9.whl[torch]"']),
         ("cox-loss", "lifelines_absent", True, ['"drocox-9.whl[notebooks]"']),
         ("cox-loss", "a_folder", False, ['"drocox[notebooks] @ git+https://github.com/']),
     ],

@@ -10,6 +10,8 @@ import zipfile
 from pathlib import Path
 
 import fresh
+import numpy as np
+import pandas as pd
 import pytest
 
 pytestmark = pytest.mark.slow
@@ -143,38 +145,86 @@ def test_the_library_imports_what_it_requires_and_the_reproduction_what_paper_ad
     rooms = [ROOT / "drocox" / room for room in (".", "auditing", "heldout", "solver")]
     library = imports({path for room in rooms for path in room.glob("*.py")} - set(style))
     paper = imports((ROOT / "drocox" / "paper").glob("*.py"))
-    assert library <= requirements()
-    assert paper <= requirements("paper") | {"dask"}  # dask: on request, with --scheduler
+    assert library - requirements() == requirements("torch") - requirements() == {"torch"}
+    assert paper <= requirements("torch", "paper") | {"dask"}  # dask: on request, --scheduler
     assert {"joblib", "threadpoolctl", "yaml"} <= paper - library
     with_kernel = {"IPython", "matplotlib_inline", "myst_nb"}  # all come with myst-nb
-    assert imports(style) <= requirements("paper") | with_kernel
+    assert imports(style) <= requirements("torch", "paper") | with_kernel
 
 
-def test_imports_go_one_way():
-    """Library, reproduction, studies, notebooks; only ``__init__`` and ``cli`` look upward."""
-    upward_too = ("cli.py", "__init__.py")
-    package = ROOT / "drocox"
-    notebooks = "exercises|explorables|bookstyle"
-    library = [
-        file
-        for file in package.glob("*.py")
-        if file.name not in upward_too and file.stem not in notebooks.split("|")
-    ]
-    paper = [file for file in (package / "paper").glob("*.py") if file.name not in upward_too]
-    beyond = list((package / "beyond").glob("*.py"))
-    importers = {
-        f"paper|beyond|{notebooks}": library,
-        f"beyond|{notebooks}": paper,
-        notebooks: beyond,
-    }
-    for above, files in importers.items():
-        upward = re.compile(
-            rf"^\s*(from|import) drocox\.({above})\b|from drocox import .*\b({above})\b"
-            rf"|[\"']drocox\.({above})\b",  # nor by a string
-            re.MULTILINE,
-        )
-        assert len(files) > 4
-        assert [file.name for file in files if upward.search(file.read_text("utf8"))] == []
+WITHOUT_TORCH = """
+import sys
+
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name == "torch":
+            raise ModuleNotFoundError("No module named 'torch'", name="torch")
+
+import importlib.util
+found = importlib.util.find_spec
+importlib.util.find_spec = lambda name, *at: None if name == "torch" else found(name, *at)
+sys.meta_path.insert(0, Absent())
+"""
+
+
+@pytest.fixture
+def without_torch(installed, tmp_path):
+    """Run code where torch is not installed, in a folder with the file of an audit."""
+    rng = np.random.default_rng(0)
+    n = 200
+    score = rng.normal(size=n)
+    time = rng.exponential(np.exp(-score))
+    columns = {"t": time, "e": rng.integers(0, 2, n), "g": rng.choice(["a", "b"], n), "s": score}
+    pd.DataFrame(columns).to_csv(tmp_path / "patients.csv", index=False)
+
+    def run(code):
+        return fresh.run("-c", WITHOUT_TORCH + code, folder=tmp_path, PYTHONPATH=str(installed))
+
+    return run
+
+
+AUDIT = (
+    "from drocox import cli\nsys.exit(cli.main('audit patients.csv --time t --event e --groups g"
+)
+
+
+def test_scores_are_audited_without_torch(without_torch, tmp_path):
+    done = without_torch(f"{AUDIT} --score s'.split()))")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "patients-audit.html").exists()
+
+
+def test_models_of_other_libraries_are_cross_fitted_without_torch(without_torch):
+    done = without_torch(
+        "import drocox, pandas\n"
+        "from sksurv.linear_model import CoxPHSurvivalAnalysis\n"
+        "df = pandas.read_csv('patients.csv')\n"
+        "data = drocox.SurvivalData.from_frame(df, time='t', event='e', groups=['g'])\n"
+        "found = drocox.cross_fit(data, CoxPHSurvivalAnalysis(alpha=0.1))\n"
+        "print(drocox.audit(data, **found).sentence)"
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("By g")
+
+
+def test_without_torch_a_name_says_what_to_install(without_torch):
+    names = ["DROCox", "cox_losses", "accuracy", "solver", "evaluate"]
+    code = f"""
+import drocox
+for name in {names}:
+    try:
+        getattr(drocox, name)
+    except ModuleNotFoundError as error:
+        print(error)
+"""
+    advice = 'needs torch; run: pip install "drocox[torch]"'
+    assert without_torch(code).stdout.splitlines() == [f"drocox.{name} {advice}" for name in names]
+
+
+def test_without_torch_an_audit_without_scores_says_what_to_install(without_torch):
+    done = without_torch(f"{AUDIT}'.split()))")
+    assert done.returncode == 2
+    assert 'which needs torch; run: pip install "drocox[torch]"' in " ".join(done.stderr.split())
 
 
 def test_the_lock_pins_what_is_required():
@@ -183,5 +233,5 @@ def test_the_lock_pins_what_is_required():
     extras = PROJECT["optional-dependencies"].values()
     texts = PROJECT["dependencies"] + [text for extra in extras for text in extra]
     names = {project(text).lower() for text in texts}
-    own = ["drocox[beyond]", "drocox[book]", "drocox[notebooks]", "drocox[paper]"]
-    assert sorted(names - pinned) == own
+    own = ["beyond", "book", "notebooks", "paper", "torch"]
+    assert sorted(names - pinned) == [f"drocox[{extra}]" for extra in own]

@@ -1,7 +1,7 @@
 """Choosing alpha: folds, the paper's rule, intervals for repeated cross-validation."""
 
-import literal
 import numpy as np
+import pandas as pd
 import pytest
 from cohort import simulated
 from hypothesis import given
@@ -14,7 +14,7 @@ import drocox
 from drocox import accuracy, fairness, tuning
 from drocox.evaluation import scaled_features
 from drocox.heldout import assign_folds
-from drocox.tuning import KEPT, choose, most_accurate
+from drocox.tuning import KEPT, Choice, choose, most_accurate
 
 
 class Stub(BaseEstimator):
@@ -36,7 +36,7 @@ class Stub(BaseEstimator):
 
 @pytest.fixture
 def stub(monkeypatch):
-    monkeypatch.setattr("drocox.estimator.DROCox", Stub)
+    monkeypatch.setattr("drocox.DROCox", Stub)
 
 
 def test_cross_fit_scores_patients_by_models_that_have_not_seen_them():
@@ -163,24 +163,24 @@ def test_choose_alpha_follows_the_papers_rule(stub):
 def test_the_sentence_reports_difference_and_noise():
     columns = ["eligible", "c_index", "ci_percent", "ci_difference", "ci_low", "ci_high"]
     rows = {1.0: [True, 0.7, 5, 0, 0, 0], 0.2: [True, 0.69, 2, -3, -5, -1]}
-    table = tuning.pd.DataFrame.from_dict(rows, orient="index", columns=columns)
-    said = tuning._sentence(table, 0.2, "ci_percent")
+    table = pd.DataFrame.from_dict(rows, orient="index", columns=columns)
+    said = Choice(0.2, table).sentence
     assert "imparity 2.0 % and c-index 0.690, plain Cox 5.0 % and 0.700" in said
     assert "-3.0 points (95 % interval, all α at once: -5.0 to -1.0)" in said
     assert said.endswith(
         "Beyond noise: fairer than plain Cox. Tuning α on fairness is not advised."
     )
     table.loc[0.2, "ci_high"] = 1
-    assert tuning._sentence(table, 0.2, "ci_percent").endswith(
+    assert Choice(0.2, table).sentence.endswith(
         "noise: plain Cox is as good a choice. Tuning α on fairness is not advised."
     )
     table.loc[0.2] = [True, 0.69, 9, 4, 1, 7]
-    said = tuning._sentence(table, 1.0, "ci_percent")
+    said = Choice(1.0, table).sentence
     assert said.startswith("No α that keeps 95 % of plain Cox's c-index has a smaller imparity: pl")
     assert "α = 0.2 has concordance imparity 9.0 %" in said
     assert "Beyond noise: less fair than plain Cox. Tuning" in said
     table.loc[0.2] = [False, 0.5, 2, -3, -5, 1]
-    said = tuning._sentence(table, 1.0, "ci_percent")
+    said = Choice(1.0, table).sentence
     assert said.startswith("No α keeps 95 % of plain Cox's c-index. α = 0.2 has")
     assert "No difference beyond noise. Tuning" in said
 
@@ -267,36 +267,6 @@ def test_another_model_can_be_tuned(stub):
     assert mine.table.equals(usual.table)
 
 
-@pytest.mark.parametrize("measure", sorted(tuning.CRITERIA))
-def test_alpha_can_be_chosen_by_another_measure(stub, measure):
-    data, _ = simulated(n=300)
-    arguments = {"alphas": [0.3, 0.6], "measure": measure, "repeats": 1}
-    found = drocox.choose_alpha(data, "group", **arguments)
-    table = found.table
-    short = tuning.CRITERIA[measure].short
-    sign = tuning.CRITERIA[measure].sign
-    assert {measure, f"{short}_low", f"{short}_high", "c_index"} <= set(table.columns)
-    eligible = table[table["eligible"]]
-    assert found.alpha == (sign * eligible[measure]).idxmin()
-    assert tuning.CRITERIA[measure].words in found.sentence
-    assert ("on fairness is not advised" in found.sentence) == (measure != "c_index")
-    assert ("plain Cox is the choice" in found.sentence) == (
-        found.alpha == 1 and table["eligible"].iloc[1:].any()
-    )
-    if measure == "worst_c_index":
-        codes = data.groups["group"]
-        fit = tuning.cross_fit(data, Stub(alpha=1.0), folds=5, seed=0, by=codes)
-        values = np.empty((5, 2))
-        for k in range(5):
-            for code in (0, 1):
-                rows = (fit["folds"] == k) & (codes == code)
-                outcomes = fit["scores"][rows], data.time[rows], data.event[rows]
-                values[k, code] = literal.concordance_index(*outcomes)
-        assert table["worst_c_index"].iloc[0] == pytest.approx(values.mean(axis=0).min())
-    with pytest.raises(ValueError, match="unknown measure 'auc'; choose one of: ci_percent"):
-        drocox.choose_alpha(data, "group", measure="auc")
-
-
 # --- The paper's rule -----------------------------------------------------------------------------
 
 
@@ -321,8 +291,3 @@ def test_the_papers_rule_equals_a_loop(candidates):
     negative = [-c for c in c_index]
     assert choose(c_index, imparity, 0.7) == one_by_one(c_index, imparity, 0.7, negative)
     assert choose(c_index, imparity, 0.7, ties=ties) == one_by_one(c_index, imparity, 0.7, ties)
-
-
-def test_the_old_module_name_warns_with_the_new_one():
-    with pytest.warns(DeprecationWarning, match="has moved to drocox.tuning.choose"):
-        assert drocox.choosing.choose is choose

@@ -87,7 +87,7 @@ LIGHT = ("drocox numpy pandas", "", ("numpy pandas", '--no-deps "{package}"'))
 NEEDS = {
     "session-1": LIGHT,
     "session-2": LIGHT,
-    "session-3": ("drocox torch sklearn sksurv", "", ('"{package}"',)),
+    "session-3": ("drocox torch sklearn sksurv", "[torch]", ('"{package}"',)),
 }
 OF_CHAPTERS = ("drocox torch lifelines myst_nb", "[notebooks]", ('"{package}"',))
 REFERENCE = re.compile(
