@@ -24,9 +24,14 @@ import numpy as np
 import pandas as pd
 
 from drocox import __version__, _checks
-from drocox.auditing.decisions import decision_sentence, small_cells
-from drocox.auditing.disclosure import Hidden, hidden_at_horizon, hidden_groups, small_counts
-from drocox.auditing.findings import model_sentences, number_text, sentences
+from drocox.auditing.disclosure import (
+    Hidden,
+    hidden_at_horizon,
+    hidden_groups,
+    small_counts,
+    small_decisions,
+)
+from drocox.auditing.findings import decision_sentence, model_sentences, number_text, sentences
 from drocox.auditing.funnel import Funnel, funnel
 from drocox.auditing.group_measures import (
     FEW_EVENTS,
@@ -37,8 +42,7 @@ from drocox.auditing.group_measures import (
 )
 from drocox.auditing.groupings import Grouping, groupings_of
 from drocox.auditing.headroom import Headroom, usable_features
-from drocox.auditing.measures import RISK_RATIO, Measure
-from drocox.auditing.own_measures import own_measures
+from drocox.auditing.measures import RISK_RATIO, Measure, own_measures
 from drocox.auditing.page import page
 from drocox.auditing.plots import draw_calibration, draw_funnels, draw_groups
 from drocox.auditing.predictions import (
@@ -736,10 +740,10 @@ def _audit(
             notes.append(HIDDEN_NOTE.format(smallest, ALSO_HIDDEN.format(others) if others else ""))
         if hidden.at_horizon > groups:
             notes.append(AT_HORIZON_NOTE.format(smallest, predicted.patients.until))
-        if threshold is not None and small_cells(predicted.patients, groupings, smallest):
+        if threshold is not None and small_decisions(predicted.patients, groupings, smallest):
             notes.append(FEW_FLAGGED_NOTE.format(smallest))
             predicted = predicted._replace(decisions_by_group=False)
-            if small_cells(predicted.patients, groupings[:1], smallest):
+            if small_decisions(predicted.patients, groupings[:1], smallest):
                 raise ValueError(
                     f"threshold {threshold:g} flags, or leaves, fewer than {smallest} patients "
                     "with or without an event; choose another one, or lower smallest"

@@ -22,25 +22,6 @@ if TYPE_CHECKING:
 PREDICTIONS = ("score", "survival", "risk")  # kinds of predictions, one at a time
 MOST_NAMED = 6  # columns in a sentence
 GENTLE = 0.5  # alpha of the model that is fitted beside Cox
-ADVICE = {  # of notes, and the same in terms of the command line
-    "pass survival=1 - risk": "name the column with --risk",
-    "pass survival=1 - scores, times=…": "name the column with --risk, and --horizon",
-    "pass survival=…, times=…": "name the column with --survival, and --horizon",
-    "pass np.log(scores), or survival=…, times=…": "write their logarithms into the column",
-    "pass log-hazards, or survival=…, times=…": "their ranking is judged",
-    "pass -scores": "change the signs in the column",
-}
-ADVICE_ON_RISKS = {
-    "These look like risks, not survival: pass survival=1 - risk": (
-        "These look like survival: name the column with --survival"
-    )
-}
-ADVICE_TO_FITTED = {  # of models that are fitted here, whose scores are log-hazards
-    "They are on another scale, or far too extreme: pass log-hazards, or survival=…, times=…": (
-        "They are far too extreme"
-    ),
-    "Calibration needs log-hazards, or survival=: it is not shown": "Calibration is not shown",
-}
 
 
 def add_audit(command: Callable) -> None:
@@ -323,27 +304,22 @@ def _audit_given(df, data: "SurvivalData", args, kind: str) -> Mapping[str, "Aud
     if kind != "score":
         options["times"] = args.horizon
     argument = "scores" if kind == "score" else "survival"
-    advice = ADVICE_ON_RISKS if kind == "risk" else ADVICE
     if len(by_model) > 1:
         options[argument] = by_model
-        return _advised(audit(data, **options), advice)
+        return _of_columns(audit(data, **options))
     ((name, options[argument]),) = by_model.items()
-    return _advised({name: audit(data, **options)}, advice)
+    return _of_columns({name: audit(data, **options)})
 
 
-def _advised(audits: Any, advice: dict[str, str]) -> Mapping[str, "Audit"]:
+def _of_columns(audits: Any) -> Mapping[str, "Audit"]:
     """The audits with notes that say what to change in the command or in the file."""
     from drocox.auditing.audit import Audits
 
-    advised = {}
+    worded = {}
     for name, one in audits.items():
-        notes = []
-        for note in one.notes:
-            for in_python, here in advice.items():
-                note = note.replace(in_python, here)
-            notes.append(note)
-        advised[name] = replace(one, notes=tuple(notes))
-    return Audits(advised) if len(advised) > 1 else advised
+        notes = tuple(getattr(note, "of_column", note) for note in one.notes)
+        worded[name] = replace(one, notes=notes)
+    return Audits(worded) if len(worded) > 1 else worded
 
 
 def _audit_fitted(data: "SurvivalData", args) -> tuple[Mapping[str, "Audit"], list[str]]:
@@ -366,4 +342,4 @@ def _audit_fitted(data: "SurvivalData", args) -> tuple[Mapping[str, "Audit"], li
         messages = dict.fromkeys(str(warning.message) for warning in caught)  # each once
         warned += [f"{name}: {message}." for message in messages]
     audits = audit(data, held_out, **_audit_options(args))
-    return _advised(audits, ADVICE_TO_FITTED), warned
+    return _of_columns(audits), warned

@@ -7,7 +7,7 @@ wrong argument is refused at once.
 import re
 import shlex
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     import numpy as np
@@ -46,11 +46,28 @@ def names_in(texts: list[str], known: "pd.Index") -> list[str]:
 def _is_named(text: str, known: "pd.Index") -> bool:
     """Whether a text is a column or a cut of one."""
     text = text.strip()
-    cut = CUT.fullmatch(text)
-    if cut and not NUMBER.fullmatch(cut["number"]):
-        cut = None
-    parted = cut or BINS.fullmatch(text)
-    return text in known or bool(parted and parted["column"].strip() in known)
+    cut = cut_of(text, known)
+    is_cut = cut and cut.column in known and all(map(NUMBER.fullmatch, cut.edges))
+    return bool(text in known or is_cut)
+
+
+class Cut(NamedTuple):
+    """A measurement that is cut at some edges."""
+
+    column: str
+    sign: str  # a colon, if there are several edges
+    edges: list[str]  # as they were written
+
+
+def cut_of(name: str, known: "pd.Index") -> Cut | None:
+    """The cut that a text such as age>65 or age:50,65,75 stands for, unless it names a column."""
+    if name in known:
+        return None
+    if one := CUT.fullmatch(name):
+        return Cut(one["column"], one["sign"], [one["number"]])
+    if several := BINS.fullmatch(name):
+        return Cut(several["column"], ":", several["edges"].split(","))
+    return None
 
 
 def event_name(df, given: str) -> str:
@@ -194,28 +211,21 @@ def group_column(df, name: str, outcomes: tuple[str, ...]) -> "pd.Series":
 
     from drocox.data import MAX_LABELS, MAX_NUMERIC_GROUPS, column
 
-    cut = None if name in df.columns else CUT.fullmatch(name)
-    bins = None if name in df.columns or cut else BINS.fullmatch(name)
-    parted = cut or bins
-    labels = column(df, parted["column"] if parted else name, "--groups", outcomes)
-    if cut and not NUMBER.fullmatch(cut["number"]):
-        raise ValueError(f"--groups: {name!r} needs a number after {cut['sign']}, as in age>65")
-    if parted:
-        values = number_column(df, parted["column"], "--groups", outcomes)
+    cut = cut_of(name, df.columns)
+    labels = column(df, cut.column if cut else name, "--groups", outcomes)
     if cut:
-        labels = _halves(values, cut["sign"], cut["number"])
-    elif bins:
-        labels = _binned(values, bins["edges"].split(","))
-    elif is_numeric_dtype(labels) and not is_bool_dtype(labels) and _are_codes(labels):
-        order = [f"{code:g}" for code in sorted(labels.dropna().unique())]  # 1, and not 1.0
-        named = labels.map(lambda code: f"{code:g}", na_action="ignore")
-        labels = named.astype(pd.CategoricalDtype(order))
-    elif is_numeric_dtype(labels) and labels.nunique() > MAX_NUMERIC_GROUPS:
-        raise ValueError(
-            f"--groups: {name!r} holds {labels.nunique()} distinct values; cut a measurement, as "
-            f"in --groups '{name}>65' or '{name}:50,65,75'; write numbers that are labels as text, "
-            "such as 'no 12'"
-        )
+        labels = _parts(df, name, cut)
+    elif is_numeric_dtype(labels) and not is_bool_dtype(labels):
+        if _are_codes(labels):
+            order = [f"{code:g}" for code in sorted(labels.dropna().unique())]  # 1, and not 1.0
+            named = labels.map(lambda code: f"{code:g}", na_action="ignore")
+            labels = named.astype(pd.CategoricalDtype(order))
+        elif labels.nunique() > MAX_NUMERIC_GROUPS:
+            raise ValueError(
+                f"--groups: {name!r} holds {labels.nunique()} distinct values; cut a measurement, "
+                f"as in --groups '{name}>65' or '{name}:50,65,75'; write numbers that are labels "
+                "as text, such as 'no 12'"
+            )
     if labels.isna().any():
         labels = _with_missing(labels)
     present = labels.astype(str).str.strip().unique()
@@ -229,18 +239,27 @@ def group_column(df, name: str, outcomes: tuple[str, ...]) -> "pd.Series":
     return labels
 
 
-def _halves(values, sign: str, number: str) -> "pd.Series":
-    """Labels of a measurement on either side of a number."""
+def _parts(df, name: str, cut: Cut) -> "pd.Series":
+    """Labels of a measurement between edges."""
+    import numpy as np
     import pandas as pd
 
-    if sign in (">", "<="):
-        order = [f"{number} or less", f"above {number}"]
-        above = values > float(number)
+    first, last = cut.edges[0], cut.edges[-1]
+    if not NUMBER.fullmatch(first):
+        raise ValueError(f"--groups: {name!r} needs a number after {cut.sign}, as in age>65")
+    values = number_column(df, cut.column, "--groups")
+    limits = [float(edge) for edge in cut.edges]
+    if limits != sorted(set(limits)):
+        raise ValueError(
+            f"--groups: edges must grow, as in age:50,65,75, not {','.join(cut.edges)}"
+        )
+    below = cut.sign in (">", "<=")  # where a value at the edge belongs
+    if below:
+        labels = [f"{first} or less", f"above {last}"]
     else:
-        order = [f"below {number}", f"{number} or more"]
-        above = values >= float(number)
-    labels = above.map({False: order[0], True: order[1]}).where(values.notna())
-    return labels.astype(pd.CategoricalDtype(order))
+        between = [f"{low} to below {high}" for low, high in pairwise(cut.edges)]
+        labels = [f"below {first}", *between, f"{last} or more"]
+    return pd.cut(values, [-np.inf, *limits, np.inf], right=below, labels=labels)
 
 
 def _with_missing(labels) -> "pd.Series":
@@ -258,14 +277,9 @@ def _with_missing(labels) -> "pd.Series":
 
 def attribute_titles(df, names: list[str]) -> list[str]:
     """Names of attributes: a cut is named like its column, unless another one is."""
-    columns = []
-    for name in names:
-        parted = None if name in df.columns else CUT.fullmatch(name) or BINS.fullmatch(name)
-        columns.append(parted["column"].strip() if parted else name)
-    titles = []
-    for name, short in zip(names, columns, strict=True):
-        titles.append(short if columns.count(short) == 1 else name)
-    return titles
+    cuts = [cut_of(name, df.columns) for name in names]
+    short = [cut.column if cut else name for cut, name in zip(cuts, names, strict=True)]
+    return [s if short.count(s) == 1 else name for s, name in zip(short, names, strict=True)]
 
 
 def _are_codes(values) -> bool:
@@ -277,21 +291,6 @@ def _are_codes(values) -> bool:
         return True
     several = known.value_counts().median() >= FEWEST_OF_A_CODE
     return bool(several and known.nunique() <= MAX_LABELS and (known % 1 == 0).all())
-
-
-def _binned(values, edges: list[str]) -> "pd.Series":
-    """Labels of a measurement between edges; a value at an edge belongs to the part above."""
-    import numpy as np
-    import pandas as pd
-
-    limits = [float(edge) for edge in edges]
-    if limits != sorted(set(limits)):
-        raise ValueError(f"--groups: edges must grow, as in age:50,65,75, not {','.join(edges)}")
-    names = [f"below {edges[0]}"]
-    for low, high in pairwise(edges):
-        names.append(f"{low} to below {high}")
-    names.append(f"{edges[-1]} or more")
-    return pd.cut(values, [-np.inf, *limits, np.inf], right=False, labels=names)
 
 
 def searchable(df, names: list[str]) -> tuple[list[str], list[str]]:

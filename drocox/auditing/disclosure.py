@@ -19,6 +19,7 @@ import numpy as np
 from scipy.optimize import linprog
 
 from drocox.auditing.groupings import Grouping
+from drocox.heldout import HeldOut
 
 ROUNDING = 1e-6  # of the solutions of linear programs
 # methods of HeldOut that tell of the events up to the horizon
@@ -130,3 +131,23 @@ def _binding_sums(
                 lifted[0] = True
             unclear = unclear[~lifted]
     return None
+
+
+def small_decisions(patients: HeldOut, groupings: list[Grouping], smallest: int) -> bool:
+    """Whether decisions would tell of a small number of patients.
+
+    Shares of flagged patients and their risks tell numbers of flagged and other patients with and
+    without an event up to the horizon. All sums and differences of groups are safe if these
+    numbers are large enough in each intersection of all attributes.
+    """
+    codes = np.column_stack([grouping.codes for grouping in groupings])
+    cell = np.unique(codes, axis=0, return_inverse=True)[1].ravel()
+    flagged = np.asarray(patients.risk) >= patients.threshold
+    early = patients.event & (patients.time <= patients.until)
+    cells = cell.max() + 1
+    for part in (flagged, ~flagged):
+        everybody = np.bincount(cell[part], minlength=cells)
+        events = np.bincount(cell[part], early[part], minlength=cells)
+        if small_counts(everybody, events, smallest).any():
+            return True
+    return False

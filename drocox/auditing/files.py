@@ -15,9 +15,9 @@ import lzma
 import re
 import warnings
 import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TextIO
+from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,7 +40,15 @@ FORMATS = {
     ".parquet": Format("read_parquet", "pyarrow"),
 }
 OTHERS = (".dta", ".feather", ".ods", ".rds", ".sas7bdat", ".sav", ".xpt", ".tar", ".zst")
-READERS_COMPLAIN = (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile, lzma.LZMAError)
+READERS_COMPLAIN = (
+    OSError,
+    EOFError,
+    KeyError,
+    ValueError,
+    zipfile.BadZipFile,
+    lzma.LZMAError,
+    csv.Error,
+)
 NAMELESS = re.compile(r"(Unnamed: \d+)?")  # what pandas calls a column of a sheet without a name
 
 
@@ -142,44 +150,45 @@ def _read_text(path: Path) -> "pd.DataFrame":
 
     separator, names = _header(path)
     _refuse_doubled(names)
-    wanted = [k for k, name in enumerate(names) if name != ""]
     layout = {"sep": separator, "skipinitialspace": True, "encoding": "utf-8-sig"}
     layout |= {"index_col": False, "low_memory": False}
-    with warnings.catch_warnings():
-        # rows may end in separators; pandas warns where it would cut off more than those
-        warnings.simplefilter("error", pd.errors.ParserWarning)
-        try:
-            df = pd.read_csv(path, **layout)
-        except pd.errors.ParserWarning:
-            _refuse_long_rows(path, separator, len(names))
+
+    def read(**options: Any) -> pd.DataFrame:
+        with warnings.catch_warnings():  # rows may end in separators; others are refused below
             warnings.simplefilter("ignore", pd.errors.ParserWarning)
-            df = pd.read_csv(path, **layout)
+            return pd.read_csv(path, **layout, **options)
+
+    df = read().set_axis(names, axis=1)
+    lines = _lines(path, separator, len(names))
     if df.empty:
         raise ValueError("it holds no patient; pass at least one line below the names")
-    df = df.iloc[:, wanted]
-    df.columns = [names[k] for k in wanted]
-    df.index = pd.Index(_lines(path, separator, len(df)), name="line")
+    df.index = pd.Index(lines if len(lines) == len(df) else df.index + FIRST_ROW, name="line")
+    df = df.loc[:, [name != "" for name in names]]
     if separator == ",":
         return df
-    if floats := [names.index(name) for name in df.select_dtypes("float")]:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", pd.errors.ParserWarning)
-            texts = pd.read_csv(path, **(layout | {"dtype": str, "usecols": floats}))
-        texts.columns = [names[k] for k in sorted(floats)]
-        _refuse_thousands(texts.set_axis(df.index))
+    if floats := list(df.select_dtypes("float")):
+        texts = read(dtype=str, usecols=[names.index(name) for name in floats])
+        _refuse_thousands(texts.set_axis(df.index).set_axis(floats, axis=1))
     return _with_decimal_points(df)
 
 
-def _lines(path: Path, separator: str, n: int) -> Sequence[int]:
-    """The line on which each patient ends; lines may be empty, and a text may go over several."""
+def _lines(path: Path, separator: str, size: int) -> list[int]:
+    """The line on which each patient ends; lines may be empty, and a text may go over several.
+
+    A row with more fields than there are names is refused, unless the others are empty.
+    """
+    lines = []
     with _open(path) as file:
-        text = file.read()
-    plain = range(FIRST_ROW, FIRST_ROW + n)
-    if len(text.strip().splitlines()) == n + 1 and "\n\n" not in text:
-        return plain
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
-    lines = [reader.line_num for row in reader if row][1:]
-    return lines if len(lines) == n else plain
+        reader = csv.reader(file, delimiter=separator, skipinitialspace=True)
+        for row in reader:
+            if any(field.strip() for field in row[size:]):
+                raise ValueError(
+                    f"line {reader.line_num} has {len(row)} fields, and the first line {size} "
+                    "names; name every column, and put text that holds a separator in quotes"
+                )
+            if row:
+                lines.append(reader.line_num)
+    return lines[1:]
 
 
 def _open(path: Path) -> TextIO:
@@ -207,18 +216,6 @@ def _header(path: Path) -> tuple[str, list[str]]:
         rows[separator] = [name.strip() for name in row]
     best = max(SEPARATORS, key=lambda separator: len(rows[separator]))  # of equals the first
     return best, rows[best]
-
-
-def _refuse_long_rows(path: Path, separator: str, size: int) -> None:
-    """Refuse a row with more fields than there are names, unless the others are empty."""
-    with _open(path) as file:
-        reader = csv.reader(file, delimiter=separator, skipinitialspace=True)
-        for row in reader:
-            if any(field.strip() for field in row[size:]):
-                raise ValueError(
-                    f"line {reader.line_num} has {len(row)} fields, and the first line {size} "
-                    "names; name every column, and put text that holds a separator in quotes"
-                )
 
 
 def _refuse_thousands(df: "pd.DataFrame") -> None:

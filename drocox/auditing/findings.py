@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from drocox.auditing.groupings import EVERYBODY
+from drocox.auditing.measures import DECISIONS, MEASURES
 from drocox.heldout import FEWEST_EVENTS
 
 MOST_NAMED = 6  # groups in a sentence about models
@@ -346,4 +347,44 @@ def _groups_of_models(rows: pd.DataFrame) -> str:
         named = [*named[:MOST_NAMED], f"{len(named) - MOST_NAMED} more"]
     return (
         f"Ranking differs beyond noise for {len(loud)} of {len(rows)} groups: {', '.join(named)}."
+    )
+
+
+def decision_sentence(
+    table: pd.DataFrame, differences: pd.DataFrame, threshold: float, horizon: float
+) -> str:
+    """What the threshold does to everybody, and where groups differ beyond noise."""
+    everybody = table[table["group"] == EVERYBODY].iloc[0]
+    values = []
+    for name in DECISIONS[1:]:
+        title, digits = MEASURES[name].title, MEASURES[name].digits
+        short = title if title.isupper() else title.lower()
+        values.append(f"{short} {number_text(everybody[name], digits).replace('nan', 'unknown')}")
+    text = (
+        f"At a threshold of {threshold:.3g} for the risk up to time {horizon:.4g}, "
+        f"{100 * everybody['flagged']:.0f} % of the patients are flagged: {', '.join(values)}."
+    )
+    rows = differences[differences["measure"].isin(DECISIONS)]
+    for attribute in rows["attribute"].unique():
+        mine = rows[rows["attribute"] == attribute]
+        loud = [_largest_loud(mine[mine["measure"] == name]) for name in DECISIONS]
+        loud = [words for words in loud if words]
+        text += f" By {attribute}, " + ("; ".join(loud) if loud else "none of these differs")
+        text += " beyond noise."
+    return text
+
+
+def _largest_loud(rows: pd.DataFrame) -> str:
+    """The largest difference of a measure that is beyond noise, if there is one."""
+    rows = rows[rows["beyond_noise"]]
+    if rows.empty:
+        return ""
+    row = rows.loc[rows["difference"].abs().idxmax()]
+    measure = MEASURES[row["measure"]]
+    digits = digits_for(row["low"], row["high"], 1 if measure.unit == 100 else measure.digits)
+    size, low, high = (number_text(row[name], digits) for name in ("difference", "low", "high"))
+    unit = " points" if measure.unit == 100 else ""
+    return (
+        f"{measure.title} differs ({row['group']} minus {row['versus']}: {size}{unit}, {low} to "
+        f"{high})"
     )

@@ -1,15 +1,34 @@
-"""The measures of an audit: the list that its table, its page and its comparisons follow.
+r"""The measures of an audit: the list that its table, its page and its comparisons follow.
 
 To add a measure, write a method of :class:`drocox.heldout.HeldOut` that returns an
 :class:`drocox.heldout.Estimate` for a group, and add a row with the method's name to
 :data:`MEASURES`. The docstring of :func:`drocox.audit` says what it means.
+
+Nothing is known about a measure of the user's own but its values, so its error is that of a
+jackknife over 100 blocks of patients (or over patients, if there are fewer). With
+:math:`\hat\vartheta_{(-b)}` the value without block b of B,
+
+.. math:: \widehat{\mathrm{Var}} = \frac{B - 1}{B} \sum_b \big(\hat\vartheta_{(-b)} -
+          \bar\vartheta\big)^2 .
+
+Each patient gets an equal share of the block's deviation, so that differences of groups, and of
+models, have errors as all measures have. Blocks are dealt at random, but to patients in the order
+of their times, whatever the order of the rows.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from numbers import Real
 from typing import Literal, NamedTuple
 
 import numpy as np
 from scipy import special
+
+from drocox.heldout import Estimate, HeldOut
+
+BLOCKS = 100  # of patients, for the jackknife of own measures
+TAKEN = (  # names of columns
+    *("attribute", "group", "patients", "events", "model", "versus", "measure"),
+)
 
 
 class Scale(NamedTuple):
@@ -67,7 +86,7 @@ MEASURES = {
         unit=100,
         digits=3,
         pairs_on_page=True,
-        explained="of the pairs of a group's own patients whose order of events is known, the "
+        explained="Of the pairs of a group's own patients whose order of events is known, the "
         "share that the model orders rightly (ties count half); 0.5 is chance.",
     ),
     "c_promised": Measure(
@@ -78,9 +97,8 @@ MEASURES = {
         between_models=False,
         compared=False,
         interval=False,
-        explained="the c-index that a group should have by its own predictions, were they right "
-        "but for one scale for everybody; it is low where patients are alike. Below it, the model "
-        "knows less about the group than it says.",
+        explained="The c-index that a group should have by its own predictions, were they right "
+        "but for one scale for everybody; it is low where patients are alike.",
     ),
     "c_minus_promised": Measure(
         "c-index minus promised",
@@ -101,7 +119,7 @@ MEASURES = {
         between_models=False,
         versus="this model",
         on_page=False,
-        explained="the c-index of a ridge Cox model that is fitted to the group alone, by "
+        explained="The c-index of a ridge Cox model that is fitted to the group alone, by "
         "cross-fitting, minus that of this model; above 0, another model ranks the group better.",
     ),
     "concordance": Measure("Concordance", "ranking", LOGIT, unit=100, on_page=False),
@@ -111,7 +129,7 @@ MEASURES = {
         "risks or expected events",
         LOG,
         pairs_on_page=True,
-        explained="events by those that the model expects; above 1 it expects too few.",
+        explained="Events by those that the model expects; above 1 it expects too few.",
     ),
     "slope": Measure(
         "Slope",
@@ -168,3 +186,62 @@ RISK_RATIO = MEASURES["calibration"]._replace(
 def own_measure(name: str) -> Measure:
     """How a measure of the user's own is shown; its function is the user's."""
     return Measure(name, "nothing", UNCHANGED, digits=3, pairs_on_page=True)
+
+
+class OwnMeasure:
+    """A function of all patients and a group's mask that returns a number, with its error."""
+
+    def __init__(self, name: str, function: Callable[[HeldOut, np.ndarray], float]):
+        self.name = name
+        self.function = function
+
+    def __call__(self, patients: HeldOut, members: np.ndarray) -> Estimate:
+        """The value and what stands for its leave-one-out values."""
+        n = len(members)
+        blocks = min(n, BLOCKS)
+        order = np.lexsort((patients.scores, patients.event, patients.time))
+        block = np.empty(n, int)
+        block[order] = np.random.default_rng(0).permutation(n) % blocks
+        value = self._value(patients, members)
+        without = np.empty(blocks)
+        for k in range(blocks):
+            left = block != k
+            without[k] = self._value(patients.subset(left), members[left])
+        share = np.sqrt((blocks - 1) / (n - 1))
+        return Estimate(value, value + share * (without - value)[block])
+
+    def _value(self, patients: HeldOut, members: np.ndarray) -> float:
+        try:
+            value = self.function(patients, members)
+        except Exception as error:
+            raise ValueError(
+                f"measures: {self.name!r} fails for a group of {members.sum()} patients, "
+                f"{type(error).__name__}: {error}"
+            ) from error
+        if not isinstance(value, Real | np.number) or isinstance(value, complex):
+            raise TypeError(
+                f"measures: {self.name!r} returns {type(value).__name__}; return one number, or "
+                "NaN where it does not exist"
+            )
+        return float(value)
+
+
+def own_measures(measures: Mapping[str, Callable] | None) -> dict[str, OwnMeasure]:
+    """Check the functions and their names."""
+    if measures is None:
+        return {}
+    if not isinstance(measures, Mapping) or not all(map(callable, measures.values())):
+        raise TypeError(
+            "measures must map names to functions of patients and members, such as "
+            'measures={"share over 1": lambda patients, members: (patients.scores[members] > '
+            "1).mean()}"
+        )
+    taken = set(TAKEN)
+    for name in [*MEASURES, *measures]:
+        if not isinstance(name, str) or not name.strip():
+            raise TypeError(f"measures: {name!r} is no name; use a word or two")
+        columns = {name, f"{name}_low", f"{name}_high"}
+        if taken & columns:
+            raise ValueError(f"measures: the name {name!r} is taken; choose another one")
+        taken |= columns
+    return {name: OwnMeasure(name, function) for name, function in measures.items()}

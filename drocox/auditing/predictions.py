@@ -41,6 +41,19 @@ REPEATED = 0.5  # share of the rows that are copies of others, from which on a n
 MANY_TIES = 0.05  # share of the pairs in which an event and another patient have the same time
 
 
+class Note(str):
+    """A note on a call of :func:`drocox.audit`; ``of_column`` says the same of a file's column."""
+
+    of_column: str
+
+
+def two_wordings(template: str, of_call: str, of_column: str) -> Note:
+    """A note with one of two texts in it: on a call, and on a column that a command names."""
+    note = Note(template.format(of_call))
+    note.of_column = template.format(of_column)
+    return note
+
+
 class Predictions(NamedTuple):
     """Patients with what was predicted for them, and which questions that can answer."""
 
@@ -171,7 +184,7 @@ def predictions(
     notes = [note for note in (backwards, strange) if note] + notes
     scaled = ranks and not strange and not backwards
     if parts and not scaled:
-        notes.append("Calibration needs log-hazards, or survival=: it is not shown.")
+        notes.append("Calibration is not shown, since it needs log-hazards or survival.")
     if parts and scaled:
         patients = _with_baseline(patients, parts)
     if ranks:
@@ -453,16 +466,25 @@ def _backwards(patients: HeldOut, probabilities: bool) -> str:
     if not _interval(c_index)[1] < 0.5:
         return ""
     if probabilities:
-        advice = "These look like risks, not survival: pass survival=1 - risk."
+        call = "These look like risks, not survival: pass survival=1 - risk"
+        column = "Risks and survival look exchanged: choose the other of --risk and --survival"
     elif patients.scores.min() >= 0 and patients.scores.max() <= 1:
-        advice = "Scores between 0 and 1 look like survival: pass survival=…, times=…."
+        looks = "Scores between 0 and 1 look like survival"
+        call = f"{looks}: pass survival=…, times=…"
+        column = f"{looks}: name the column with --survival, and --horizon"
     elif patients.scores.min() >= 0:
-        advice = "They look like times to the event: pass -scores; higher is earlier."
+        looks = "They look like times to the event"
+        call = f"{looks}: pass -scores; higher is earlier"
+        column = f"{looks}: change the signs in the column; higher is earlier"
     else:
-        advice = "Higher scores must mean earlier events: pass -scores."
-    return (
-        f"Backwards: the c-index is {c_index.value:.2f}, below one half. {advice} Groups are not "
-        "compared, and slope and mean risk are not shown."
+        looks = "Higher scores must mean earlier events"
+        call = f"{looks}: pass -scores"
+        column = f"{looks}: change the signs in the column"
+    return two_wordings(
+        f"Backwards: the c-index is {c_index.value:.2f}, below one half. {{}}. Groups are not "
+        "compared, and slope and mean risk are not shown.",
+        call,
+        column,
     )
 
 
@@ -479,29 +501,32 @@ def _strange_scale(patients: HeldOut) -> str:
     start = "These scores are no log-hazards. "
     if np.isfinite(slope.value):
         start = f"A unit of these scores is worth {slope.value:.2g} in the log-hazard, not 1. "
-    return f"{start}{looks}. Mean risk and slope are not shown."
+    return two_wordings(f"{start}{looks[0]}: {{}}. Mean risk and slope are not shown.", *looks[1:])
 
 
-def _looks_like(patients: HeldOut, slope: float, low: float, high: float) -> str:
-    """What scores look like whose slope is not 1, with the fix; empty for log-hazards.
+def _looks_like(
+    patients: HeldOut, slope: float, low: float, high: float
+) -> tuple[str, str, str] | None:
+    """What scores look like whose slope is not 1, and what to do in a call, or to a column.
 
-    The slope of hazards with an outlier may be NaN.
+    None for log-hazards. The slope of hazards with an outlier may be NaN.
     """
     scores = patients.scores
+    scale = "pass log-hazards, or survival=…, times=…", "their ranking is judged"
     if scores.min() >= 0 and (scores % 1 == 0).all() and scores.max() > 1:
-        return "Whole numbers, they look like points: pass log-hazards, or survival=…, times=…"
+        return "Whole numbers, they look like points", *scale
     if scores.min() >= 0 and scores.max() <= 1:
-        return "Between 0 and 1 they look like risks: pass survival=1 - scores, times=…"
+        looks = "Between 0 and 1 they look like risks"
+        call = "pass survival=1 - scores, times=…"
+        return looks, call, "name the column with --risk, and --horizon"
     if scores.min() > 0:
         logs = HeldOut(np.log(scores), patients.time, patients.event, patients.fold)
         of_logs = abs(logs.slope(np.full(len(scores), True)).value - 1)
         nearer = of_logs < 0.5 * min(1.0, abs(slope - 1)) or slope < 0.5
         if nearer or (np.isnan(slope) and of_logs < 0.5):
-            return (
-                "All above 0 they look like hazards or numbers of events: pass np.log(scores), or "
-                "survival=…, times=…"
-            )
+            looks = "All above 0 they look like hazards or numbers of events"
+            call = "pass np.log(scores), or survival=…, times=…"
+            return looks, call, "write their logarithms into the column"
     if (0 < low and high < 1 / FAR) or low > FAR:  # noise has a slope near 0, too
-        words = "They are on another scale, or far too extreme"
-        return f"{words}: pass log-hazards, or survival=…, times=…"
-    return ""
+        return "They are on another scale, or far too extreme", *scale
+    return None

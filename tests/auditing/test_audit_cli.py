@@ -48,88 +48,204 @@ def answer(capsys, *arguments, status=2):
     return " ".join(said.split())
 
 
-@pytest.mark.parametrize(
-    ("change", "arguments", "expected"),
-    [
-        (
-            {},
-            ["--time", "day"],
-            "--time: no column 'day'; did you mean 'days'? the columns are: days, d",
-        ),
-        ({}, ["--score", "rsik"], "--score: no column 'rsik'; did you mean 'risk'?"),
-        ({}, ["--groups", "sex,race"], "--groups: no column 'race'; the columns are: days"),
-        ({}, ["--groups", "years>65"], "--groups: no column 'years'"),
-        ({}, ["--groups", "age>old"], "'age>old' needs a number after >, as in age>65"),
-        ({}, ["--groups", "age:50,50.5.5"], "--groups: no column '50.5.5'; the columns are: days"),
-        ({}, ["--groups", "age>=old"], "'age>=old' needs a number after >=, as in age>65"),
-        ({}, ["--groups", "age"], "distinct values; cut a measurement, as in --groups 'age>65'"),
-        ({}, ["--groups", "age"], "write numbers that are labels as text, such as 'no 12'"),
-        ({}, ["--groups", "days"], "--groups: 'days' is the outcome; leave it out"),
-        ({}, ["--groups", "died"], "--groups: 'died' is the outcome; leave it out"),
-        ({}, ["--groups", "days>9"], "--groups: 'days' is the outcome; leave it out"),
-        ({}, ["--time", "died"], "--time and --event are both 'died'; name two columns"),
-        ({}, ["--score", "died"], "--score: 'died' is the outcome; leave it out"),
-        ({}, ["--event", "died=1", "--score", "died"], "--score: 'died' is the outcome; leave it"),
-        ({}, ["--event", "died=2"], "--event: 'died' never holds '2'; it holds: 0, 1"),
-        ({"died": [np.nan]}, ["--event", "died=1"], "--event: 'died' is missing for 1 patient, in"),
-        ({}, ["--event", "did=1"], "--event: no column 'did'; did you mean 'died'?"),
-        ({}, ["--out", "p.csv"], "p.csv is the file with the patients; name another one to write"),
-        ({}, ["--out", "nowhere/page.html"], "cannot write nowhere/page.html; name a file in a fo"),
-        ({}, ["--out", "."], "cannot write .; name a file"),
-        ({}, ["--out", "p.csv/page.html"], "cannot write p.csv/page.html; name a file in a folder"),
-        ({"days": ["x"]}, [], "--time: 'days' holds 'x' in line 2, which is no number; correct it"),
-        (
-            {"days": [1, "123 days"]},
-            [],
-            "'days' holds '123 days' in line 3, which is no number; wr",
-        ),
-        ({"days": [1, "123 days"]}, [], "no number; write 123, without a unit"),
-        ({"days": [1, 2, "1,234"]}, [], "'1,234' in line 4, which is no number; write 1234"),
-        ({"days": ["2020-01-31"] * 60}, [], "--time: 'days' holds dates, such as 2020-01-31; pass"),
-        ({"days": ["31.1.2020"] * 60}, [], "'days' holds dates, such as 31.1.2020; pass the time"),
-        (
-            {"vital status": ["alive", "dead"] * 30},
-            ["--event", "vital status"],
-            "say which of them is the event, as in --event 'vital status=dead'",
-        ),
-        (
-            {"died": ["alive", "dead"] * 30},
-            [],
-            "'died' holds alive, dead; say which of them is the event, as in --event died=dead",
-        ),
-        ({"died": [1, 2] * 30}, [], "--event: 'died' holds 1, 2; say which"),
-        ({"died": [1, 2] * 30}, [], "as in --event died=2"),
-        ({"died": ["alive", "dead", "lost"] * 20}, [], "as in --event died=dead"),
-        ({"died": np.arange(60)}, [], "'died' holds 0, 1, 10, 11, 12, 13, 14, 15, 16, 17, …; say"),
-        ({"died": 0}, [], "--event: nobody in p.csv has the event 'died'"),
-        ({"days": [-3]}, [], "--time: 'days' holds -3 in line 2; times start at 0"),
-        ({"days": [np.nan]}, [], "--time: 'days' is missing for 1 patient, in line 2; complete it"),
-        ({"days": [1, None, None]}, [], "missing for 2 patients, the first in line 3; complete it"),
-        ({"days": [None]}, [], "or leave such patients out with --missing drop"),
-        ({"days": [np.inf]}, [], "--time: 'days' holds 'inf' in line 2, which is no number"),
-        ({"age": ["old"]}, ["--groups", "age>65"], "--groups: 'age' holds 'old' in line 2, which"),
-        ({"age": ["old"]}, [], "drocox: column 'age' holds 'old' among numbers; correct or blank"),
-        ({"sex": "f"}, [], "--groups: 'sex' holds one label, f; groups need two"),
-        (
-            {"sex": [f"s{i}" for i in range(60)]},
-            ["--score", "risk"],
-            "--groups: 'sex' holds 60 distinct labels, more than 50; merge",
-        ),
-        ({"risk": ["high"]}, ["--score", "risk"], "--score: 'risk' holds 'high' in line 2, which"),
-        (
-            {"risk": [0, None]},
-            ["--score", "risk"],
-            "--score: 'risk' is missing for 1 patient, in l",
-        ),
-        (
-            {"name": [f"p{i}" for i in range(60)]},
-            [],
-            "60 distinct labels, not 2 to 50; leave it out with --drop",
-        ),
-        ({"died": [0] * 57}, ["--score", "risk"], "p.csv has 2 event(s); an audit needs 5 or more"),
-        ({"died": [0] * 57}, [], "p.csv has 2 event(s); an audit needs 5 or more"),
-    ],
-)
+BAD_COLUMNS = {
+    "time misspelt": (
+        {},
+        ["--time", "day"],
+        "--time: no column 'day'; did you mean 'days'? the columns are: days, d",
+    ),
+    "score misspelt": ({}, ["--score", "rsik"], "--score: no column 'rsik'; did you mean 'risk'?"),
+    "group unknown": (
+        {},
+        ["--groups", "sex,race"],
+        "--groups: no column 'race'; the columns are: days",
+    ),
+    "cut column unknown": ({}, ["--groups", "years>65"], "--groups: no column 'years'"),
+    "cut at a word": (
+        {},
+        ["--groups", "age>old"],
+        "'age>old' needs a number after >, as in age>65",
+    ),
+    "edge with two points": (
+        {},
+        ["--groups", "age:50,50.5.5"],
+        "--groups: no column '50.5.5'; the columns are: days",
+    ),
+    "cut at a word, or equal": (
+        {},
+        ["--groups", "age>=old"],
+        "'age>=old' needs a number after >=, as in age>65",
+    ),
+    "measurement as a group": (
+        {},
+        ["--groups", "age"],
+        "distinct values; cut a measurement, as in --groups 'age>65'",
+    ),
+    "numbers that are labels": (
+        {},
+        ["--groups", "age"],
+        "write numbers that are labels as text, such as 'no 12'",
+    ),
+    "time as a group": ({}, ["--groups", "days"], "--groups: 'days' is the outcome; leave it out"),
+    "event as a group": ({}, ["--groups", "died"], "--groups: 'died' is the outcome; leave it out"),
+    "cut time as a group": (
+        {},
+        ["--groups", "days>9"],
+        "--groups: 'days' is the outcome; leave it out",
+    ),
+    "time is the event": (
+        {},
+        ["--time", "died"],
+        "--time and --event are both 'died'; name two columns",
+    ),
+    "event as a score": ({}, ["--score", "died"], "--score: 'died' is the outcome; leave it out"),
+    "event with a value as a score": (
+        {},
+        ["--event", "died=1", "--score", "died"],
+        "--score: 'died' is the outcome; leave it",
+    ),
+    "value of the event unknown": (
+        {},
+        ["--event", "died=2"],
+        "--event: 'died' never holds '2'; it holds: 0, 1",
+    ),
+    "event missing": (
+        {"died": [np.nan]},
+        ["--event", "died=1"],
+        "--event: 'died' is missing for 1 patient, in",
+    ),
+    "event misspelt": ({}, ["--event", "did=1"], "--event: no column 'did'; did you mean 'died'?"),
+    "page over the patients": (
+        {},
+        ["--out", "p.csv"],
+        "p.csv is the file with the patients; name another one to write",
+    ),
+    "page in no folder": (
+        {},
+        ["--out", "nowhere/page.html"],
+        "cannot write nowhere/page.html; name a file in a fo",
+    ),
+    "page is a folder": ({}, ["--out", "."], "cannot write .; name a file"),
+    "page in a file": (
+        {},
+        ["--out", "p.csv/page.html"],
+        "cannot write p.csv/page.html; name a file in a folder",
+    ),
+    "word among times": (
+        {"days": ["x"]},
+        [],
+        "--time: 'days' holds 'x' in line 2, which is no number; correct it",
+    ),
+    "unit among times": (
+        {"days": [1, "123 days"]},
+        [],
+        "'days' holds '123 days' in line 3, which is no number; wr",
+    ),
+    "advice on a unit": ({"days": [1, "123 days"]}, [], "no number; write 123, without a unit"),
+    "point of thousands": (
+        {"days": [1, 2, "1,234"]},
+        [],
+        "'1,234' in line 4, which is no number; write 1234",
+    ),
+    "times are dates": (
+        {"days": ["2020-01-31"] * 60},
+        [],
+        "--time: 'days' holds dates, such as 2020-01-31; pass",
+    ),
+    "times are German dates": (
+        {"days": ["31.1.2020"] * 60},
+        [],
+        "'days' holds dates, such as 31.1.2020; pass the time",
+    ),
+    "event of words, name with a blank": (
+        {"vital status": ["alive", "dead"] * 30},
+        ["--event", "vital status"],
+        "say which of them is the event, as in --event 'vital status=dead'",
+    ),
+    "event of words": (
+        {"died": ["alive", "dead"] * 30},
+        [],
+        "'died' holds alive, dead; say which of them is the event, as in --event died=dead",
+    ),
+    "event of two numbers": ({"died": [1, 2] * 30}, [], "--event: 'died' holds 1, 2; say which"),
+    "advice on two numbers": ({"died": [1, 2] * 30}, [], "as in --event died=2"),
+    "event of three words": (
+        {"died": ["alive", "dead", "lost"] * 20},
+        [],
+        "as in --event died=dead",
+    ),
+    "event of many numbers": (
+        {"died": np.arange(60)},
+        [],
+        "'died' holds 0, 1, 10, 11, 12, 13, 14, 15, 16, 17, …; say",
+    ),
+    "nobody has the event": ({"died": 0}, [], "--event: nobody in p.csv has the event 'died'"),
+    "negative time": ({"days": [-3]}, [], "--time: 'days' holds -3 in line 2; times start at 0"),
+    "time missing": (
+        {"days": [np.nan]},
+        [],
+        "--time: 'days' is missing for 1 patient, in line 2; complete it",
+    ),
+    "two times missing": (
+        {"days": [1, None, None]},
+        [],
+        "missing for 2 patients, the first in line 3; complete it",
+    ),
+    "advice on missing times": (
+        {"days": [None]},
+        [],
+        "or leave such patients out with --missing drop",
+    ),
+    "infinite time": (
+        {"days": [np.inf]},
+        [],
+        "--time: 'days' holds 'inf' in line 2, which is no number",
+    ),
+    "word in a cut column": (
+        {"age": ["old"]},
+        ["--groups", "age>65"],
+        "--groups: 'age' holds 'old' in line 2, which",
+    ),
+    "word in a feature": (
+        {"age": ["old"]},
+        [],
+        "drocox: column 'age' holds 'old' among numbers; correct or blank",
+    ),
+    "one label": ({"sex": "f"}, [], "--groups: 'sex' holds one label, f; groups need two"),
+    "too many labels": (
+        {"sex": [f"s{i}" for i in range(60)]},
+        ["--score", "risk"],
+        "--groups: 'sex' holds 60 distinct labels, more than 50; merge",
+    ),
+    "word among scores": (
+        {"risk": ["high"]},
+        ["--score", "risk"],
+        "--score: 'risk' holds 'high' in line 2, which",
+    ),
+    "score missing": (
+        {"risk": [0, None]},
+        ["--score", "risk"],
+        "--score: 'risk' is missing for 1 patient, in l",
+    ),
+    "names as a feature": (
+        {"name": [f"p{i}" for i in range(60)]},
+        [],
+        "60 distinct labels, not 2 to 50; leave it out with --drop",
+    ),
+    "two events, scored": (
+        {"died": [0] * 57},
+        ["--score", "risk"],
+        "p.csv has 2 event(s); an audit needs 5 or more",
+    ),
+    "two events, fitted": (
+        {"died": [0] * 57},
+        [],
+        "p.csv has 2 event(s); an audit needs 5 or more",
+    ),
+}
+
+
+@pytest.mark.parametrize(("change", "arguments", "expected"), BAD_COLUMNS.values(), ids=BAD_COLUMNS)
 def test_bad_columns_are_refused_with_column_line_and_remedy(capsys, change, arguments, expected):
     df = frame().astype(object)
     for name, values in change.items():
@@ -164,18 +280,27 @@ def test_missing_files_folders_and_addresses_are_refused(capsys):
         assert f"{address}: it is an address; download" in answer(capsys, address, *ARGUMENTS)
 
 
-@pytest.mark.parametrize(
-    ("content", "expected"),
-    [
-        (b"", "p.csv: it is empty; pass a line of names"),
-        (b"days,died,sex,age\n", "it holds no patient; pass at least one line"),
-        (b"\x89PNG\r\n\x1a\n\x00\xff", "cannot read p.csv: it is no UTF-8 text; save it as"),
-        (b"days,died,sex\n1,1,f\n2,1,m,x,y\n", "cannot read p.csv: Expected 3 fields in line 3, s"),
-        (b"days,died,sex\n1,1,f,x\n2,1,m,x\n", "line 2 has 4 fields, and the first line 3 names;"),
-        (b"days,died,sex,days \n1,1,f,1\n", "it names 'days' twice; rename one"),
-        (b"days,died,sex,days\n1,1,f,1\n", "it names 'days' twice; rename one"),
-    ],
-)
+DAMAGED = {
+    "empty": (b"", "p.csv: it is empty; pass a line of names"),
+    "names only": (b"days,died,sex,age\n", "it holds no patient; pass at least one line"),
+    "no text": (b"\x89PNG\r\n\x1a\n\x00\xff", "cannot read p.csv: it is no UTF-8 text; save it as"),
+    "row too long": (
+        b"days,died,sex\n1,1,f\n2,1,m,x,y\n",
+        "cannot read p.csv: Expected 3 fields in line 3, s",
+    ),
+    "rows too long": (
+        b"days,died,sex\n1,1,f,x\n2,1,m,x\n",
+        "line 2 has 4 fields, and the first line 3 names;",
+    ),
+    "name twice but for a blank": (
+        b"days,died,sex,days \n1,1,f,1\n",
+        "it names 'days' twice; rename one",
+    ),
+    "name twice": (b"days,died,sex,days\n1,1,f,1\n", "it names 'days' twice; rename one"),
+}
+
+
+@pytest.mark.parametrize(("content", "expected"), DAMAGED.values(), ids=DAMAGED)
 def test_damaged_files_are_refused_with_the_line(capsys, content, expected):
     Path("p.csv").write_bytes(content)
     assert expected in answer(capsys, "p.csv", *ARGUMENTS)
@@ -413,8 +538,8 @@ def test_models_fitted_here_are_not_blamed_on_the_file(capsys, monkeypatch):
     monkeypatch.setattr(estimator.DROCox, "fit", _far_too_extreme)
     said = answer(capsys, "p.csv", *ARGUMENTS, status=0)
     assert (
-        "They are far too extreme. Mean risk and slope are not shown. Cox: Calibration is not"
-        in said
+        "or far too extreme: their ranking is judged. Mean risk and slope are not shown. Cox: "
+        "Calibration is not shown" in said
     )
     assert "pass log-hazards" not in said and "survival=" not in said
 
@@ -504,20 +629,52 @@ def test_one_kind_of_prediction_at_a_time(capsys, other):
     assert f"{other} and --risk are both given; name columns of one kind of" in said
 
 
-@pytest.mark.parametrize(
-    ("argument", "column", "advice"),
-    [
-        ("--survival", "dies", "look like risks, not survival: name the column with --risk."),
-        ("--risk", "alive", "These look like survival: name the column with --survival."),
-        ("--score", "alive", "look like survival: name the column with --survival, and --horizon"),
-        ("--score", "dies", "look like risks: name the column with --risk, and --horizon."),
-        ("--score", "hazard", "or numbers of events: write their logarithms into the column."),
-        ("--score", "lifetime", "look like times to the event: change the signs in the column;"),
-        ("--score", "points", "Whole numbers, they look like points: their ranking is judged."),
-        ("--score", "score", "in the log-hazard, not 1. They are on another scale, or far too"),
-        ("--score", "backwards", "mean earlier events: change the signs in the column."),
-    ],
-)
+ADVICE = {
+    "risk as survival": (
+        "--survival",
+        "dies",
+        "look exchanged: choose the other of --risk and --survival.",
+    ),
+    "survival as risk": (
+        "--risk",
+        "alive",
+        "look exchanged: choose the other of --risk and --survival.",
+    ),
+    "survival as a score": (
+        "--score",
+        "alive",
+        "look like survival: name the column with --survival, and --horizon",
+    ),
+    "risk as a score": (
+        "--score",
+        "dies",
+        "look like risks: name the column with --risk, and --horizon.",
+    ),
+    "hazard": (
+        "--score",
+        "hazard",
+        "or numbers of events: write their logarithms into the column.",
+    ),
+    "lifetime": (
+        "--score",
+        "lifetime",
+        "look like times to the event: change the signs in the column;",
+    ),
+    "points": (
+        "--score",
+        "points",
+        "Whole numbers, they look like points: their ranking is judged.",
+    ),
+    "another scale": (
+        "--score",
+        "score",
+        "in the log-hazard, not 1. They are on another scale, or far too",
+    ),
+    "backwards": ("--score", "backwards", "mean earlier events: change the signs in the column."),
+}
+
+
+@pytest.mark.parametrize(("argument", "column", "advice"), ADVICE.values(), ids=ADVICE)
 def test_advice_is_in_terms_of_the_command_line(capsys, argument, column, advice):
     data, scores = simulated(3, n=500, effects=(0.8, 0.5, 0))
     df = pd.DataFrame({"days": data.time, "died": data.event.astype(int)})

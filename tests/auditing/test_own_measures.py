@@ -8,7 +8,7 @@ from bs4 import BeautifulSoup
 from cohort import simulated
 
 import drocox
-from drocox.auditing.own_measures import OwnMeasure
+from drocox.auditing.measures import OwnMeasure
 from drocox.auditing.page import page
 from drocox.heldout import HeldOut
 from drocox.heldout.intervals import jackknife
