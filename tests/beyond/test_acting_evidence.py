@@ -154,7 +154,7 @@ def test_the_stored_study_says_what_the_readme_says():
     readme = " ".join((Path(__file__).parents[2] / "README.md").read_text("utf-8").split())
     runs = evidence.whole(drocox.load_runs("beyond"))
     claims = evidence.claims(runs)
-    assert f"on {len(evidence.where_tested(HALF))} data sets" in readme
+    assert f"over {len(evidence.where_tested(HALF))} data sets" in readme
     table = evidence.primary_table(runs)
     loss, half = table.loc[(DEEP, "worst")], table.loc[(HALF, "worst")]
     low, high = -loss["high"], -loss["low"]
@@ -164,6 +164,6 @@ def test_the_stored_study_says_what_the_readme_says():
     # "a gain of that group that matters is excluded, and a loss is not"
     assert half["high"] < half["matters"] < -half["low"]
     assert not claims[HALF, "worst"].says
-    # "In neither form does the gap between groups close by as much as a quarter"
+    # "For both, a closing of the gap … by a quarter is excluded"
     assert claims[DEEP, "closing"].irrelevant and claims[HALF, "closing"].irrelevant
     assert not evidence.default_changes(runs)
