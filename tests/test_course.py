@@ -68,6 +68,8 @@ def numbers_of_the_six():
         found += [drocox.optimal_eta(losses, drocox.dual_constant(alpha))]
     at_risk = (time >= time[:, None]) * 2.0**x
     expected = event @ (at_risk / at_risk.sum(axis=1, keepdims=True))
+    when = np.log([(time >= t).sum() for t in time[event]])
+    found += [*when, *(losses.numpy()[event] - when)]
     found += [*expected, *(expected - event), 100 / drocox.dual_constant(0.1, rule="paper") ** 2]
     return {f"{abs(float(value)):.3f}" for value in found}
 
@@ -449,16 +451,16 @@ def test_solutions_print_answers_that_the_checks_call_right():
 
 @BROWSER
 @pytest.mark.slow
-def test_the_handout_is_one_page_and_a_sheet_one_leaf(chromium, site):
+def test_handout_and_quizzes_are_one_page_and_a_sheet_one_leaf(chromium, site):
     sizes = {}
     page = chromium.new_page()
     margin = dict.fromkeys(("top", "bottom", "left", "right"), "15mm")
-    for name in ("handout", "sheet-1", "sheet-2", "sheet-3"):
+    for name in ("handout", *course.QUIZZES, "sheet-1", "sheet-2", "sheet-3"):
         page.goto(f"{site}course/{name}.html")
         for paper in ("A4", "Letter"):
             pdf = page.pdf(format=paper, margin=margin)
             sizes[name, paper] = len(PdfReader(io.BytesIO(pdf)).pages)
-    wanted = {(name, paper): 1 if name == "handout" else 2 for name, paper in sizes}
+    wanted = {(name, paper): 2 if name.startswith("sheet") else 1 for name, paper in sizes}
     assert sizes == wanted
 
 

@@ -624,7 +624,9 @@ def sheet_source(name):
         return source(f"sheets/{name}.md")
     text, _, _ = source("sheets/quiz.md").partition(MARKS)
     intro, *sections = re.split(r"^(?=## Session )", text, flags=re.MULTILINE)
-    return intro.replace("# Quiz:", "# A short quiz:", 1) + sections[QUIZZES.index(name)]
+    place = QUIZZES.index(name)
+    unused = "{head}\n" if place else symbols()  # only session 1 asks about the six, and only there
+    return intro.replace("# Quiz:", "# A short quiz:", 1).replace(unused, "") + sections[place]
 
 
 def exam(solved=False, numbers=None):
