@@ -13,7 +13,7 @@ PAGE = Path(__file__).parents[1] / "book" / "from-other-libraries.md"
 
 @pytest.fixture(scope="module")
 def names():
-    """What the code of the page leaves behind: its audits in order, what it prints, and the page's own outputs."""
+    """What the code of the page leaves behind: audits, what it prints, and outputs on the page."""
     text = PAGE.read_text(encoding="utf-8")
     names, audits, printed = {}, [], []
     for snippet in re.findall(r"```python\n(.*?)```", text, re.S):
