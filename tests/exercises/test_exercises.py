@@ -148,7 +148,7 @@ def test_every_stub_says_how_many_digits_are_asked_for():
     ("name", "answer", "said"),
     [
         ("log-rank-six", [0.6], "expected a number, got an array of shape (1,)"),
-        ("log-rank-six", 0.63, "not a mistake known here"),
+        ("log-rank-six", 0.63, "not one of the mistakes we anticipated"),
         ("log-rank-six", (0, 63), "shape (2,); write decimals with a point"),
         ("kaplan-meier-steps", [0, 83, 0, 67, 0, 44, 0, 0], "got 8; write decimals with a point"),
         ("kaplan-meier-steps", [1, np.inf, 0, 0], "NaN or infinity"),

@@ -90,7 +90,7 @@ WRONG = {
         ([1, 0, 1, 1, 1, 1], "nobody speaks for B"),
         ([1, 0, 1, 0.75, 0.75, 0.75], "must count more"),
         ([1, 1, 1, THIRD, THIRD, THIRD], "nobody knows"),
-        ([2, 0, 1, 1, 1, 1], "not a mistake known here"),
+        ([2, 0, 1, 1, 1, 1], "not one of the mistakes we anticipated"),
         ([1, 1.25, 1.25, 1.25, 1.25], "expected 6 numbers, got 5"),
     ],
     "curves-forecast": [
