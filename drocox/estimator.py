@@ -330,48 +330,47 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
         DROCox
             This object.
         """
-        # the sample: validated, split, and in the order used for training
-        linear = self.hidden_units is None
-        convex = linear and self.solver != "adam"
+        # the sample: validated and split
         self._check_options()
         sample = self._checked_sample(X, y, sample_weight, strata)
-        if not convex and (largest := np.abs(sample.X).max()) > LARGEST_FOR_ADAM:
-            raise ValueError(f"X holds {largest:.1g}, too large for Adam; use a StandardScaler")
         seed = _seed(self.random_state)
         self._forget_earlier_fit()
         if self.split:
             self.first_ = random_half(sample.event, seed)
             sample = replace(sample, first=self.first_)
-        order = np.arange(len(sample.X))
-        ordered = sample
-        if not convex:  # Adam amplifies rounding: train in an order that ignores the given one
-            order = np.lexsort((*sample.X.T, sample.event, sample.time))
-            ordered = sample.rows(order)
 
-        # the model
+        # the model and its losses, of the patients in the order used for training
         self.c_ = None if self.rule == "cvar" else dual_constant(self.alpha, rule=self.rule)
-        solution = self._solve(ordered, convex) if linear else None
-        if solution is not None and convex:
+        linear = self.hidden_units is None
+        solution = None
+        if linear and self.solver != "adam":
+            order = np.arange(len(sample.X))
+            ordered = sample
+            solution = self._solve(sample, tol=self.tol, n_iter=self.n_iter)
             self._model = training.ScoreStack(solution.coef[None], None, np.zeros(1))
             self.n_iter_ = solution.n_iter
-        else:
-            self._model = self._train(ordered, seed)
-            self.n_iter_ = self.n_iter
-
-        # its worst case, survival curves and certificate
-        with np.errstate(over="ignore", invalid="ignore"):
-            scores = self._model.scores(ordered.X)[0]
-        tensor = _finite(torch.from_numpy(scores))
-        if solution is not None and convex:
+            scores = self._finite_scores(sample)
             losses = solution.losses
         else:
-            losses = ordered.losses(tensor).numpy()
+            if (largest := np.abs(sample.X).max()) > LARGEST_FOR_ADAM:
+                raise ValueError(f"X holds {largest:.1g}, too large for Adam; use a StandardScaler")
+            # Adam amplifies rounding: train in an order that ignores the given one
+            order = np.lexsort((*sample.X.T, sample.event, sample.time))
+            ordered = sample.rows(order)
+            if linear:
+                solution = self._solve(ordered)  # for its lower bound
+            self._model = self._train(ordered, seed)
+            self.n_iter_ = self.n_iter
+            scores = self._finite_scores(ordered)
+            losses = ordered.losses(scores).numpy()
+
+        # its worst case, survival curves and certificate
         self.worst_case_weights_ = np.empty(len(order))
         self.worst_case_weights_[order] = self._keep_worst_case(losses, ordered)
         self.slope_ = cross_fitted_slope(self, sample) if self.recalibrate else 1.0
         if self.split or self.recalibrate:  # the baseline needs Cox losses of the rescaled scores
-            losses = cox_losses(self.slope_ * tensor, ordered.risk, weights=ordered.weights).numpy()
-        self._baseline = breslow_baseline(self.slope_ * scores, losses, ordered)
+            losses = cox_losses(self.slope_ * scores, ordered.risk, weights=ordered.weights).numpy()
+        self._baseline = breslow_baseline(self.slope_ * scores.numpy(), losses, ordered)
         self.unique_times_ = ordered.times
         self.gap_: float | None = None
         self.separated_: bool | None = None
@@ -431,11 +430,8 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
             self.strata_, strata = _checks.labels(strata, "strata", n)
         return Sample(X, time, event, weights, strata)
 
-    def _solve(self, sample: Sample, convex: bool) -> Solution:
-        """The certified optimum; with Adam it is computed for the lower bound only."""
-        options: dict[str, Any] = {}
-        if convex:
-            options |= {"tol": self.tol, "n_iter": self.n_iter}
+    def _solve(self, sample: Sample, **options: Any) -> Solution:
+        """The certified optimum."""
         if self.split:
             options["first"] = sample.first
         else:
@@ -467,6 +463,11 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
                 return model
             centre = np.average(model.scores(sample.X), axis=1, weights=sample.weights)
             return replace(model, offset=centre)
+
+    def _finite_scores(self, sample: Sample) -> torch.Tensor:
+        """The scores of training patients."""
+        with np.errstate(over="ignore", invalid="ignore"):  # _finite reports it
+            return _finite(torch.from_numpy(self._model.scores(sample.X)[0]))
 
     def _keep_worst_case(self, losses: np.ndarray, sample: Sample) -> np.ndarray:
         """Set ``loss_``, ``eta_`` and ``acts_`` of the trained model; return its worst case."""

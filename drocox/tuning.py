@@ -273,7 +273,7 @@ def choose_alpha(
             c_index.append([count.index() for count in counts])
             fractions.append([count.fractions(codes[out]) for count in counts])
     test_to_training = 1 / (folds - 1)  # patients
-    table = _compare(grid, np.array(c_index), np.array(fractions), test_to_training)
+    table = _table(grid, np.array(c_index), np.array(fractions), test_to_training)
     position = choose(table["c_index"], table["ci_percent"], table["c_index"].iloc[0])
     return Choice(table.index[position], table)
 
@@ -285,7 +285,7 @@ def _check_data(data: SurvivalData) -> None:
         )
 
 
-def _compare(
+def _table(
     grid: list[float], c_index: np.ndarray, fractions: np.ndarray, test_to_training: float
 ) -> pd.DataFrame:
     """The table of :func:`choose_alpha`, from values by fold and alpha, plain Cox first.
