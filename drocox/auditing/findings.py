@@ -376,10 +376,9 @@ def decision_sentence(
 
 def _largest_loud(rows: pd.DataFrame) -> str:
     """The largest difference of a measure that is beyond noise, if there is one."""
-    rows = rows[rows["beyond_noise"]]
-    if rows.empty:
+    if not rows["beyond_noise"].any():
         return ""
-    row = rows.loc[rows["difference"].abs().idxmax()]
+    row = _most_striking(rows)
     measure = MEASURES[row["measure"]]
     digits = digits_for(row["low"], row["high"], 1 if measure.unit == 100 else measure.digits)
     size, low, high = (number_text(row[name], digits) for name in ("difference", "low", "high"))

@@ -24,7 +24,7 @@ from drocox.auditing.disclosure import NOTHING_HIDDEN, Hidden
 from drocox.auditing.groupings import EVERYBODY, Group, Grouping
 from drocox.auditing.measures import DECISIONS, LOG, Measure, Scale
 from drocox.auditing.predictions import Predictions
-from drocox.heldout import FEWEST_EVENTS, Estimate, HeldOut, ties
+from drocox.heldout import DIFFERENCE_COLUMNS, FEWEST_EVENTS, Estimate, HeldOut, ties
 from drocox.heldout.horizon import observed_risk, risk_interval
 from drocox.heldout.intervals import jackknife, simultaneous
 
@@ -39,17 +39,7 @@ HEADLINE = (
 
 
 TABLE_COLUMNS = ["attribute", "group", "patients", "events"]
-COMPARISON_COLUMNS = [
-    "attribute",
-    "group",
-    "versus",
-    "measure",
-    "difference",
-    "low",
-    "high",
-    "noise_floor",
-    "beyond_noise",
-]
+COMPARISON_COLUMNS = [*DIFFERENCE_COLUMNS[:3], "measure", *DIFFERENCE_COLUMNS[3:]]
 
 
 def with_interval(name: str, measure: Measure, estimate: Estimate) -> dict[str, float]:

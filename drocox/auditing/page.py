@@ -103,18 +103,22 @@ def _between_groups(audit: "Audit") -> list[str]:
     return [name for name, measure in audit.measures.items() if measure.pairs_on_page]
 
 
-def _pairs(audit: "Audit") -> list[dict]:
-    """A row for each pair of groups, with the differences by measure; those beyond noise first."""
+def _rows(audit: "Audit", names: list[str], *same: str) -> list[dict]:
+    """Differences in these measures, those of the same group or pair in a row; the loud first."""
     rows: dict[tuple, dict] = {}
-    names = _between_groups(audit)
     for row in audit.differences[audit.differences["measure"].isin(names)].itertuples():
-        pair = (row.attribute, row.group, row.versus)
-        rows.setdefault(pair, {"group": row.group, "versus": row.versus})[row.measure] = row
+        key = tuple(getattr(row, name) for name in same)
+        rows.setdefault(key, {"group": row.group, "versus": row.versus})[row.measure] = row
 
     def quiet(row: dict) -> bool:
         return not any(row[name].beyond_noise for name in names if name in row)
 
     return sorted(rows.values(), key=quiet)
+
+
+def _pairs(audit: "Audit") -> list[dict]:
+    """A row for each pair of groups."""
+    return _rows(audit, _between_groups(audit), "attribute", "group", "versus")
 
 
 def _decided(audit: "Audit") -> list[dict]:
@@ -137,17 +141,10 @@ def _known(tables: Mapping[str, pd.DataFrame], *names: str) -> bool:
 
 
 def _promises(audit: "Audit") -> tuple[list[str], list[dict]]:
-    """Measures that are differences themselves, and a row for each group, beyond noise first."""
-    rows: dict[tuple, dict] = {}
+    """Measures that are differences themselves, and a row for each group."""
     known = audit.differences["measure"].unique()
     names = [name for name in known if audit.measures[name].versus]
-    for row in audit.differences[audit.differences["measure"].isin(names)].itertuples():
-        rows.setdefault((row.attribute, row.group), {"group": row.group})[row.measure] = row
-
-    def quiet(row: dict) -> bool:
-        return not any(row[name].beyond_noise for name in names if name in row)
-
-    return names, sorted(rows.values(), key=quiet)
+    return names, _rows(audit, names, "attribute", "group")
 
 
 def _side_by_side(audits: "Audits", model: str, versus: str) -> list[dict]:

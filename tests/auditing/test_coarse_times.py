@@ -4,8 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 import pandas as pd
+import pytest
 
 import drocox
+from drocox.auditing import group_measures
+from drocox.auditing.contrasts import Contrast
+from drocox.heldout import Estimate
 
 
 def cohort(seed, effect=1.0, n=600, faster=100):
@@ -74,3 +78,10 @@ def test_coarse_times_are_mentioned():
     share = f"in {100 * tied / (known + tied):.0f} % of the pairs of patients the order of events"
     assert share in found.sentence.splitlines()[0]
     assert "not beyond noise" in found.sentence
+
+
+def test_a_difference_may_fall_by_what_lowers_one_group_or_raises_the_other():
+    nothing = Estimate(0.0, np.zeros(2))
+    pair = Contrast({"group": "a", "versus": "b"}, nothing, nothing)
+    slack = {"a": (0.01, 0.02), "b": (0.04, 0.08)}  # by which exact times could lower and raise it
+    assert group_measures._with_slack(pair, slack).slack == pytest.approx((0.09, 0.06))

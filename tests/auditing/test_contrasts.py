@@ -20,11 +20,15 @@ def mean_of(values, members):
     return Estimate(total / size, left)
 
 
-def test_a_measure_without_a_transformation_has_the_usual_interval():
+@pytest.mark.parametrize("versus", ["another group", "everybody"])
+def test_a_measure_without_a_transformation_has_the_usual_interval(versus):
+    """Also where the patients of one are among those of the other."""
     rng = np.random.default_rng(0)
     values = rng.normal(size=60)
     group = np.arange(60) % 3
     means = [mean_of(values, group == k) for k in range(3)]
+    if versus == "everybody":
+        means[0] = mean_of(values, np.full(60, True))
     pairs = [Contrast({"k": k}, means[k], means[0]) for k in (1, 2)]
     rows = pd.DataFrame(contrast(MEASURES["slope"], pairs))
     without = np.column_stack([means[k].without - means[0].without for k in (1, 2)])

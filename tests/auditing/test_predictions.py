@@ -186,11 +186,11 @@ def test_without_expected_events_risks_are_compared(kind):
         assert "On the whole, the observed risk is 0." in found.sentence
     assert "expected" not in found.sentence
     shown = page({"": found})
-    assert "Observed / predicted risk: Kaplan and Meier's" in shown
-    assert "events by those that the model expects" not in shown
+    assert "<dt>Observed / predicted risk</dt><dd>Kaplan and Meier's" in shown
+    assert "Events by those that the model expects" not in shown
     with_events = drocox.audit(data, survival=curves, times=times, expected=0 * scores + 0.5)
     assert "ratios of observed to expected events" in with_events.sentence
-    assert "events by those that the model expects" in page({"": with_events})
+    assert "Events by those that the model expects" in page({"": with_events})
 
 
 def test_a_tenth_is_still_observed_at_the_default_horizon():

@@ -10,6 +10,7 @@ from sksurv.util import Surv
 from test_uno_and_slope import patients_and_group, value_without_each
 
 from drocox.heldout import HeldOut
+from drocox.heldout.horizon import risk_interval
 
 ESTIMATES = ["auc", "brier", "risk_observed", "risk_predicted", "risk_ratio"]
 
@@ -60,3 +61,15 @@ def test_estimates_beyond_the_last_time_are_nan():
     assert early.brier(members).value == pytest.approx((patients.risk[members] ** 2).mean())
     dead = replace(patients, event=np.full(90, True), horizon=patients.time.max())
     assert dead.risk_observed(members).value == 1
+
+
+@pytest.mark.parametrize("n", [12, 60])
+def test_intervals_of_the_observed_risk_equal_scikit_survival(n):
+    """Also where many of few patients at risk die at one time."""
+    rng = np.random.default_rng(n)
+    time = rng.integers(1, 5, n).astype(float)
+    event = rng.random(n) < 0.6
+    times, _, limits = kaplan_meier_estimator(event, time, conf_type="log-log")
+    for k in (1, 2):
+        low, high = 1 - limits[::-1, k]
+        assert risk_interval(time, event, times[k]) == pytest.approx((low, high), rel=1e-9)
