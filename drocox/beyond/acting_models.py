@@ -21,14 +21,7 @@ import numpy as np
 from scipy import stats
 
 from drocox import concordance, training
-from drocox.beyond.cohorts import (
-    PRIMARY,
-    DescribedGroup,
-    Patients,
-    codes_of,
-    cuts_of,
-    described_groups,
-)
+from drocox.beyond.cohorts import PRIMARY, Described, Patients, codes_of, cuts_of, described_groups
 from drocox.beyond.described import by_group
 from drocox.beyond.learning import COX, FOLDS, RIDGE, ROUNDED, Setting, fit, fraction, gap_of
 from drocox.beyond.many import EXACT
@@ -113,7 +106,7 @@ class Learned:
     models: dict[Key, Model]
     cuts: dict[str, float]  # of the attributes
     gaps: dict[str, float]  # Cox's, cross-fitted, in points
-    worst: dict[Key, DescribedGroup | None]  # lowest c-index under Cox, and under robust models
+    worst: dict[Key, Described | None]  # lowest c-index under Cox, and under robust models
     horizon: float  # of calibration and Brier score: the median time of an event
     signs: dict[str, float]  # of Cox's log O/E, cross-fitted: by attribute, and of the worst group
 
@@ -342,9 +335,7 @@ def _primary(cuts: dict[str, float]) -> list[str]:
     return [attribute for attribute in PRIMARY if attribute in cuts]
 
 
-def _worst(
-    held: HeldOut, groups: list[DescribedGroup], patients: Patients
-) -> DescribedGroup | None:
+def _worst(held: HeldOut, groups: list[Described], patients: Patients) -> Described | None:
     """The group with the lowest c-index among its members."""
     if not groups:
         return None
@@ -373,7 +364,7 @@ def learn(patients: Patients, split: int, half: int) -> Learned:
     gaps = {name: gap_of(of_cox.held, values).value for name, values in codes.items()}
     groups = described_groups(patients)
     worst = _worst(of_cox.held, groups, patients)
-    worst_of: dict[Key, DescribedGroup | None] = {(PLAIN, ""): worst}
+    worst_of: dict[Key, Described | None] = {(PLAIN, ""): worst}
     X = scaled_features(data)[0]
     flat = np.ones(len(patients))
     cox = protecting(X, patients, 1.0, split)
@@ -424,7 +415,7 @@ def learn(patients: Patients, split: int, half: int) -> Learned:
     return Learned(models, cuts, gaps, worst_of, horizon, signs)
 
 
-def _alone(patients: Patients, worst: DescribedGroup, seed: int) -> Model:
+def _alone(patients: Patients, worst: Described, seed: int) -> Model:
     """Ridge Cox of the worst group's members alone: what features could give them."""
     members = patients.subset(np.flatnonzero(worst.members(patients.covariates)))
     X = scaled_features(members.data)[0]

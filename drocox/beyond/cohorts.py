@@ -2,7 +2,7 @@
 
 Patients are sorted by their values, so that the order of a file has no influence. The patients of a
 data set are split into halves A and B, stratified by event. All cut points come from A: age is cut
-at its median there, and so is a covariate that describes a group (:class:`DescribedGroup`); a group
+at its median there, and so is a covariate that describes a group (:class:`Described`); a group
 needs enough events in the half in which it is found.
 """
 
@@ -53,7 +53,7 @@ class Patients:
 
 
 @dataclass(frozen=True)
-class DescribedGroup:
+class Described:
     """Patients described by one covariate: a level of a factor, or one side of a cut."""
 
     covariate: str
@@ -68,7 +68,7 @@ class DescribedGroup:
         return ((values > self.value) if self.side == ">" else (values <= self.value)).to_numpy()
 
 
-def described_groups(patients: Patients) -> list[DescribedGroup]:
+def described_groups(patients: Patients) -> list[Described]:
     """Groups described by one covariate: a level of a factor, or either side of the median.
 
     Numbers with two values are cut between them. Groups have at least 30 events and 10 to 90 % of
@@ -78,10 +78,10 @@ def described_groups(patients: Patients) -> list[DescribedGroup]:
     for name, values in patients.covariates.items():
         distinct = values.dropna().unique()
         if not pd.api.types.is_numeric_dtype(values):
-            candidates += [DescribedGroup(name, level, "=") for level in sorted(distinct)]
+            candidates += [Described(name, level, "=") for level in sorted(distinct)]
         elif len(distinct) > 1:
             cut = float(distinct.min() if len(distinct) == 2 else values.median())
-            candidates += [DescribedGroup(name, cut, ">"), DescribedGroup(name, cut, "≤")]
+            candidates += [Described(name, cut, ">"), Described(name, cut, "≤")]
     found = []
     for group in candidates:
         members = group.members(patients.covariates)

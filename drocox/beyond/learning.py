@@ -13,14 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from drocox import concordance
-from drocox.beyond.cohorts import (
-    PRIMARY,
-    DescribedGroup,
-    Patients,
-    codes_of,
-    cuts_of,
-    described_groups,
-)
+from drocox.beyond.cohorts import PRIMARY, Described, Patients, codes_of, cuts_of, described_groups
 from drocox.evaluation import scaled_features
 from drocox.heldout import Estimate, HeldOut, assign_folds
 from drocox.paper.protocol import ALPHAS
@@ -73,9 +66,7 @@ class Learned:
     cuts: dict[str, float]
     gaps: dict[str, float]  # Cox's, cross-fitted inside, in points
     c: float  # Cox's c-index, likewise, in percent
-    worst: dict[
-        str, DescribedGroup | None
-    ]  # lowest c-index among members under Cox, and under DRO-COX
+    worst: dict[str, Described | None]  # lowest c-index among members under Cox, and under DRO-COX
 
     @property
     def signs(self) -> dict[str, float]:

@@ -1,5 +1,6 @@
 """The data sets of SurvSet: what is left out, why, and how the rest is encoded."""
 
+import csv
 import hashlib
 import importlib.util
 from pathlib import Path
@@ -31,7 +32,8 @@ def test_the_table_has_every_file_of_the_package_and_its_hash():
 
 def test_the_table_names_columns_that_exist():
     for name, facts in survset.TABLE.items():
-        columns = pd.read_csv(FOLDER / f"{name}.csv", nrows=0).columns
+        with (FOLDER / f"{name}.csv").open(encoding="utf8", newline="") as file:
+            columns = next(csv.reader(file))  # thousands in some files
         named = [facts[key] for key in survset.ATTRIBUTES if key in facts]
         assert not set(named).union(facts.get("drop", {})).difference(columns), name
         assert ("sex" in facts) == ("female" in facts), name
