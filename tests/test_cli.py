@@ -173,12 +173,17 @@ def test_a_missing_extra_is_named_with_the_command_that_installs_it(
     assert answer.endswith('; run: pip install "drocox[paper]"')
 
 
-def test_names_are_accepted_in_any_case():
-    method = paper._name("method", METHODS)
-    assert method("cox_∩(keya)") == method("COX CAP KEYA") == "Cox_cap(Keya)"
-    assert method("dro-cox-split") == "DRO-COX (SPLIT)"
-    assert [method(name.swapcase()) for name in METHODS] == list(METHODS)
-    assert len({paper._spelling(name) for name in METHODS}) == len(METHODS)
+def test_names_are_accepted_in_any_case(capsys, monkeypatch, tmp_path):
+    got = []
+    monkeypatch.setattr(sweep, "sweep", lambda *args, **how: got.append(how["methods"]) or 7)
+
+    def methods(*names):
+        printed(capsys, "sweep", "--method", *names, "--out", str(tmp_path))
+        return got.pop()
+
+    assert methods("cox_∩(keya)") == methods("COX CAP KEYA") == ["Cox_cap(Keya)"]
+    assert methods("dro-cox-split") == ["DRO-COX (SPLIT)"]
+    assert methods(*(name.swapcase() for name in METHODS)) == list(METHODS)
 
 
 def test_names_known_before_slow_imports_equal_those_of_the_tables():
