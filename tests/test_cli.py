@@ -216,7 +216,7 @@ def test_verify_fails_on_problems(capsys, monkeypatch, tmp_path):
 
     def verify(plan, *, jobs, everything):
         asked.append((plan.store.name, plan.store.folder, everything))
-        return sweep.Verdict(["stable: 9 rows"], [problem] * (plan.store.name == "corrected"))
+        return sweep.Verification(["stable: 9 rows"], [problem] * (plan.store.name == "corrected"))
 
     monkeypatch.setattr(sweep, "verify_plan", verify)
     assert cli.main(["verify"]) == 1
