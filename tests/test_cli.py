@@ -104,6 +104,7 @@ def test_version_and_help_with_an_example(capsys, monkeypatch):
         (["sweep", "--protocol", "forensic", "--method", "dro-cox-split"], "no DRO-COX (SPLIT);"),
         (["verify", "--protocol", "as_publish"], "did you mean 'as_published'?"),
     ],
+    ids=lambda given: " ".join(given) if isinstance(given, list) else "refused",
 )
 def test_wrong_or_ineffective_arguments_are_refused(capsys, argv, expected):
     assert expected in refused(capsys, *argv)
@@ -216,7 +217,7 @@ def test_verify_fails_on_problems(capsys, monkeypatch, tmp_path):
 
     def verify(plan, *, jobs, everything):
         asked.append((plan.store.name, plan.store.folder, everything))
-        return sweep.Verdict(["stable: 9 rows"], [problem] * (plan.store.name == "corrected"))
+        return sweep.Verification(["stable: 9 rows"], [problem] * (plan.store.name == "corrected"))
 
     monkeypatch.setattr(sweep, "verify_plan", verify)
     assert cli.main(["verify"]) == 1

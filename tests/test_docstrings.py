@@ -13,6 +13,7 @@ import fresh
 import pytest
 
 import drocox
+from drocox.auditing.measures import MEASURES
 
 PACKAGE = Path(drocox.__file__).parent
 REFERENCE = PACKAGE.parent / "book" / "api"
@@ -65,6 +66,11 @@ def test_every_parameter_of_a_method_has_an_entry(name, method):
     member = getattr(resolve_name(name), method)
     described = entries(inspect.getdoc(member))
     assert {*inspect.signature(member).parameters} - {"self"} <= described
+
+
+@pytest.mark.parametrize("name", MEASURES)
+def test_every_measure_of_the_audit_is_described(name):
+    assert f"``{name}``" in inspect.getdoc(drocox.audit)
 
 
 def test_every_public_name_has_a_place_in_the_reference():

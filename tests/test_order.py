@@ -35,7 +35,7 @@ ORDER = [
     "bookstyle",
     "explorables",
 ]
-LOOK_UPWARD = {"__init__.py", "cli.py", "paper/cli.py"}  # when a name or a command is first used
+LOOK_UPWARD = {"__init__.py", "cli.py", "paper/cli.py"}  # for names that others use
 
 
 def rooms_used(source: str) -> set[str]:

@@ -338,7 +338,7 @@ def _completeness(what: Plan, runs: pd.DataFrame) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Verification:
     """The result of training a store again."""
 
     lines: list[str]  # how many rows were compared, and how well they agree
@@ -369,7 +369,7 @@ def _same_machine(of: Store) -> bool:
 
 def verify_plan(
     what: Plan, *, jobs: int = -1, progress: bool = True, everything: Path | None = None
-) -> Verdict:
+) -> Verification:
     """Train a fixed sample of a store again, or all of it, and compare.
 
     Rows that are stable, see :func:`deviations`, have to agree to 1e-6. Rows of the sample whose
@@ -383,9 +383,9 @@ def verify_plan(
             raise store.absent(of.name, of.folder)
         runs = of.read()
     except StoreError as error:
-        return Verdict([], [str(error)])
+        return Verification([], [str(error)])
     if problems := _completeness(what, runs):
-        return Verdict([], problems)
+        return Verification([], problems)
     if everything is None:
         trained = _results(what, what.sample, jobs, None, progress)
         pairs = {job.name: (store.rows_of(runs, job), rows) for job, rows, _ in trained}
@@ -397,7 +397,7 @@ def verify_plan(
         try:
             apart[name] = deviations(stored, new)
         except StoreError as error:
-            return Verdict([], [f"{name}: {error}"])
+            return Verification([], [f"{name}: {error}"])
     lines = _summary(pd.concat(apart.values()))
     coarse = everything is None and _same_machine(of)
     for name, gaps in apart.items():
@@ -405,7 +405,7 @@ def verify_plan(
         problems += [f"{name}: {line}" for line in found]
         if STABLE not in gaps.index:
             lines.append(f"no stable row to compare: {name}")
-    return Verdict(lines, problems)
+    return Verification(lines, problems)
 
 
 def _train_all(what: Plan, again: Store, jobs: int, progress: bool) -> pd.DataFrame:

@@ -11,6 +11,7 @@ from cohort import simulated
 
 import drocox
 from drocox.auditing.findings import NO_HEADROOM, NO_MERIT, UNTOLD, sentences
+from drocox.auditing.measures import MEASURES
 from drocox.auditing.page import page
 
 
@@ -107,9 +108,10 @@ def test_what_is_beyond_noise_is_bold_and_nothing_else(wrong):
         own = loud[label, "this model", "headroom"]
         assert bold[label] == [loud[label, "promised", "c_minus_promised"], own]
     pair = ("group = 1", "group = 0")
-    measured = [loud[*pair, name] for name in ("c_index", "calibration", "slope")]
-    assert bold["group = 1 minus group = 0"] == measured and measured[2]
-    assert bold["sex = 1 minus sex = 0"] == [False] * 3
+    shown = [name for name, measure in MEASURES.items() if measure.pairs_on_page]
+    assert bold["group = 1 minus group = 0"] == [loud[*pair, name] for name in shown]
+    assert loud[*pair, "slope"] and not any(bold["sex = 1 minus sex = 0"])
+    assert len(bold["sex = 1 minus sex = 0"]) == len(shown)
 
 
 def test_one_meets_a_target_only_where_there_is_one(wrong):
