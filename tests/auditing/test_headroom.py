@@ -54,6 +54,32 @@ def test_scores_are_those_of_ridge_models_without_the_patients(monkeypatch):
         np.testing.assert_allclose(mine[part == k], expected, atol=2e-3)
 
 
+def test_it_does_not_depend_on_the_order_of_rows():
+    data, scores = simulated(2, n=400)
+    rows = np.random.default_rng(0).permutation(400)
+    one, two = (
+        versus_own(drocox.audit(*x)) for x in ((data, scores), shuffled(data, scores, rows))
+    )
+    columns = ["difference", "low", "high"]
+    np.testing.assert_allclose(two.loc[one.index, columns], one[columns], rtol=1e-6)
+
+
+def shuffled(data, scores, rows):
+    return data.subset(rows), scores[rows]
+
+
+def test_its_intervals_hold_together_with_those_of_the_c_index():
+    """With headroom in the family, differences of the c-index need wider intervals."""
+    data, scores = simulated(1, n=400)
+    bare = drocox.SurvivalData.from_arrays(data.time, data.event, groups=data.groups)
+    width = []
+    for one in (data, bare):
+        rows = drocox.audit(one, scores).differences
+        rows = rows[rows["measure"] == "c_index"]
+        width.append((rows["high"] - rows["low"]).to_numpy())
+    assert (width[0] > 1.01 * width[1]).all()
+
+
 def test_it_is_a_difference_over_the_same_pairs():
     """Audited models of five folds: pairs within these; else within parts of its own."""
     data, scores = simulated(2, n=400)
