@@ -54,20 +54,6 @@ def test_scores_are_those_of_ridge_models_without_the_patients(monkeypatch):
         np.testing.assert_allclose(mine[part == k], expected, atol=2e-3)
 
 
-def test_it_does_not_depend_on_the_order_of_rows():
-    data, scores = simulated(2, n=400)
-    rows = np.random.default_rng(0).permutation(400)
-    one, two = (
-        versus_own(drocox.audit(*x)) for x in ((data, scores), shuffled(data, scores, rows))
-    )
-    columns = ["difference", "low", "high"]
-    np.testing.assert_allclose(two.loc[one.index, columns], one[columns], rtol=1e-6)
-
-
-def shuffled(data, scores, rows):
-    return data.subset(rows), scores[rows]
-
-
 def test_its_intervals_hold_together_with_those_of_the_c_index():
     """With headroom in the family, differences of the c-index need wider intervals."""
     data, scores = simulated(1, n=400)
