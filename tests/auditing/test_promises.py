@@ -121,6 +121,9 @@ def test_what_is_beyond_noise_is_bold_and_nothing_else(wrong):
     for table in soup.select("table.differences"):
         for cells in (row.select("td") for row in table.select("tr")[1:]):
             bold[cells[0].get_text()] = [cell.b is not None for cell in cells[1:]]
+    first, *_, last = bold
+    assert any(bold["group = 1"]) and not any(bold["sex = 1 minus sex = 0"])
+    assert any(bold[first]) and not any(bold[last])  # what is beyond noise comes first
     rows = wrong.differences.itertuples()
     loud = {(row.group, row.versus, row.measure): row.beyond_noise for row in rows}
     for label in ("group = 0", "group = 1", "sex = 0", "sex = 1"):
