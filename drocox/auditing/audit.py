@@ -64,7 +64,10 @@ PAIRED_COLUMNS = ["model", "versus", "attribute", "group", "measure"]
 PAIRED_COLUMNS += ["difference", "low", "high", "beyond_noise"]
 MOST_NAMED = 12  # groups in a sentence of the page
 FEW_EVENTS_NOTE = "Few events, so that intervals are wide and rough: {}."
-HANGING_NOTE = "Decided by one or two patients, so that intervals are very wide: {}."
+HANGING_NOTE = (
+    "Decided by one or two patients, so that intervals are very wide: {}. Their data are worth a "
+    "look."
+)
 HIDDEN_NOTE = "Groups with fewer than {} events or patients without an event are not shown{}."
 FEW_FLAGGED_NOTE = (
     "Decisions are shown for everybody only: in some group fewer than {} patients with or without "

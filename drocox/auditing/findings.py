@@ -17,8 +17,11 @@ from drocox.heldout import FEWEST_EVENTS
 MOST_NAMED = 6  # groups in a sentence about models
 MOST_IN_TURN = 2  # groups of which a sentence each is said
 UNTOLD = "Whether another model would rank a group better cannot be told without features."
-NO_HEADROOM = "For no group is a model of its own seen to rank better, beyond noise."
-NO_MERIT = " Above its promise is no merit: one scale for everybody promises too little there."
+NO_HEADROOM = "No group is seen to be ranked better by a model of its own, beyond noise."
+NO_FAULT = " A low c-index is no fault where little is promised."
+NO_MERIT = (
+    " Above its promise is no merit: the audit's one scale for everybody promises too little there."
+)
 MOST_DIGITS = 4  # after the point
 
 
@@ -228,6 +231,12 @@ def _ranking(
     size = f"{number_text(row['difference'], 1)} points (95 % interval {low} to {high})"
     noise = "" if row["beyond_noise"] else ", not beyond noise"
     text = f"{_how_many(rows)}the c-index is {' and '.join(values)}, a difference of {size}{noise}."
+    if promised and row["beyond_noise"]:
+        first, second = (
+            _value(row[one], "c_promised", of_groups, everybody) for one in ("group", "versus")
+        )
+        if (first - second) * row["difference"] > 0:
+            text += NO_FAULT
     return _capital(text)
 
 
@@ -265,9 +274,9 @@ def _slopes(rows: pd.DataFrame, of_groups: pd.DataFrame, everybody: pd.Series) -
     first, second = map(number_text, values)
     low, high = _ends(row, 2)
     return (
-        f"The calibration slope is {first} for {row['group']} and {second} for {row['versus']} "
-        f"(difference {number_text(row['difference'])}, {low} to {high}): one scale of risks does "
-        "not fit both."
+        f"The calibration slope, 1 where predictions are right, is {first} for {row['group']} and "
+        f"{second} for {row['versus']} (difference {number_text(row['difference'])}, {low} to "
+        f"{high}): one scale of risks does not fit both."
     )
 
 

@@ -97,8 +97,8 @@ MEASURES = {
         between_models=False,
         compared=False,
         interval=False,
-        explained="The c-index that a group should have by its own predictions, were they right "
-        "but for one scale for everybody; it is low where patients are alike.",
+        explained="The c-index that a group should have if its predictions were right, all scores "
+        "multiplied by one factor that fits everybody; it is low where patients are alike.",
     ),
     "c_minus_promised": Measure(
         "c-index minus promised",
@@ -120,7 +120,9 @@ MEASURES = {
         versus="this model",
         on_page=False,
         explained="The c-index of a ridge Cox model that is fitted to the group alone, by "
-        "cross-fitting, minus that of this model; above 0, another model ranks the group better.",
+        "cross-fitting, minus that of this model, over the same patients, 4,000 at most; above 0, "
+        "another model ranks the group better. At 0 one that is not linear, or knows more, still "
+        "may.",
     ),
     "concordance": Measure("Concordance", "ranking", LOGIT, unit=100, on_page=False),
     "uno_c": Measure("Uno's c", "ranking", LOGIT, unit=100, by_exact_times=True, on_page=False),

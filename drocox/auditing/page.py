@@ -38,7 +38,11 @@ def page(
     environment.filters |= {"number_text": number_text, "minus": _minus}
     about = {"Made on": date.today().isoformat(), "With": f"drocox {__version__}"}
     first = next(iter(audits.values()))
-    about["Predictions"] = "given in the call, and taken to be of patients the model has not seen"
+    folds = len(np.unique(first._predictions.patients.fold))
+    models = f"by a model for each of {folds} folds, " if folds > 1 else ""
+    about["Predictions"] = (
+        f"passed to drocox.audit, {models}and taken to be of patients the model has not seen"
+    )
     crowded = [one.attribute for one in first.funnels()]
     crossed = _intersections(first)
     elsewhere = [*crowded, crossed] if crossed else crowded  # in a funnel, or in the table alone
@@ -55,6 +59,7 @@ def page(
         measures["auc"] = measures["auc"]._replace(on_page=False)
     if first.titles["calibration"] == RISK_RATIO.title:
         measures["calibration"] = RISK_RATIO
+    tables = {name: one.table for name, one in audits.items()}
     numbers = count()
 
     def drawn(draw: Callable, content: object) -> str:
@@ -64,6 +69,8 @@ def page(
         audits=audits,
         first=first,
         facts=about | dict(facts or {}),
+        answered={name for name in measures if _known(tables, name)},
+        judges_risks=_known(tables, "calibration"),
         several=audits if len(audits) > 1 else None,
         in_forest=in_forest if drawable else None,
         crowded=crowded,

@@ -274,7 +274,7 @@ def test_the_page_names_event_and_predictions_at_its_top(model, tmp_path):
     found = drocox.audit(data, scores)
     path = found.to_html(tmp_path / "a.html")
     top = BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser").select_one("h1 + p")
-    assert "Predictions: given in the call, and taken to be of patients" in top.get_text()
+    assert "Predictions: passed to drocox.audit, and taken to be of patients" in top.get_text()
     facts = {"Event": "death, time in days", "Predictions": "by our score"}
     both = drocox.audit(data, {"a": scores, "b": -0.5 * scores})
     for one in (found, both):
@@ -283,6 +283,89 @@ def test_the_page_names_event_and_predictions_at_its_top(model, tmp_path):
         top = soup.select_one("h1 + p").get_text()
         assert "Event: death, time in days. Predictions: by our score." in top
         assert "Event" not in [one.get_text() for one in soup.select("dt")]
+
+
+def test_the_page_asks_and_explains_what_it_answers(model):
+    """Scores alone say nothing about risks; five models scored five folds."""
+    data, scores = model
+    alone = drocox.audit(data, scores, folds=np.arange(500) % 5)
+    known = drocox.audit(data, scores, train=(data, scores))
+    for one, risks in ((alone, False), (known, True)):
+        soup = BeautifulSoup(page_of({"": one}), "html.parser")
+        top = soup.select_one("h1 + p").get_text()
+        assert ("and are its risks right?" in top) == risks
+        assert ("Risks are not judged, since none were given." in top) != risks
+        assert ("by a model for each of 5 folds" in top) != risks
+        explained = [term.get_text() for term in soup.select("dl.note dt")]
+        assert ("Observed / expected" in explained) == risks
+        assert {"c-index", "Promised c-index", "Headroom", "Slope"} <= set(explained)
+
+
+def numbers_in(cell):
+    """The numbers of a cell of the page."""
+    return [float(text.replace("−", "-")) for text in re.findall(r"[−\d.]*\d", cell.get_text(" "))]
+
+
+def test_every_number_stands_in_its_row_and_column(model):
+    """Values and intervals of two models: of groups, pairs, promises, decisions, side by side."""
+    data, scores = model
+    noisy = scores + 0.6 * np.random.default_rng(0).normal(size=500)
+    given = {"good": {"scores": scores, "train": (data, scores)}}
+    given["noisy"] = {"scores": noisy, "train": (data, noisy)}
+    both = drocox.audit(data, given, threshold=0.4)
+    soup = BeautifulSoup(page_of(both), "html.parser")
+
+    def rows_of(table):
+        for row in table.select("tr")[1:]:
+            name, *cells = row.select("td")
+            yield name.get_text(), {cell["data-label"]: numbers_in(cell) for cell in cells}
+
+    def shown(row, *columns, digits):
+        known = [value for value in row[list(columns)] if value == value]
+        return pytest.approx(known, abs=0.6 * 10.0**-digits)
+
+    side = list(rows_of(soup.select_one("table.measured")))
+    heads = [cell.get_text() for cell in soup.select("table.measured td:nth-child(2)")]
+    paired = both.paired.set_index(["group", "measure"])
+    table = both.table.set_index(["model", "group"])
+    names = {title: name for name, title in both["good"].titles.items()}
+    assert len(side) > 20
+    for (group, cells), title in zip(side, heads, strict=True):
+        for model_name in given:
+            value = table.loc[(model_name, group), names[title]]
+            assert cells[model_name] == pytest.approx([value], abs=0.006), (group, title)
+        row = paired.loc[(group, names[title])]
+        known = shown(row, "difference", "low", "high", digits=1)
+        assert cells["noisy minus good"] == known, (group, title)
+
+    of_groups = soup.select("table.groups:not(.decisions)")
+    of_pairs = soup.select("table.differences:not(.measured)")
+    decided = soup.select("table.decisions")
+    for k, (name, one) in enumerate(both.items()):
+        differences = one.differences.set_index(["group", "versus", "measure"])
+        for group, cells in [*rows_of(of_groups[k]), *rows_of(decided[k])]:
+            group, _, versus = group.partition(" minus ")
+            for title, numbers in cells.items():
+                if title in ("Patients", "Events"):
+                    continue
+                measure = names[title]
+                columns = [measure + end for end in ("", "_low", "_high")]
+                digits = one.measures[measure].digits
+                known = shown(table.loc[(name, group)], *columns, digits=digits)
+                if versus:
+                    row = differences.loc[(group, versus, measure)]
+                    known = shown(row, "difference", "low", "high", digits=1)
+                assert numbers == known, (group, versus, title)
+        promises, pairs = of_pairs[2 * k : 2 * k + 2]
+        for group, cells in [*rows_of(promises), *rows_of(pairs)]:
+            group, _, versus = group.partition(" minus ")
+            assert cells and (versus or len(cells) == 2)
+            for title, numbers in cells.items():
+                measure = names[title.removesuffix(", in points")]
+                of = versus or one.measures[measure].versus
+                row = differences.loc[(group, of, measure)]
+                known = shown(row, "difference", "low", "high", digits=1)
+                assert numbers == known, (group, title)
 
 
 def test_minus_signs_are_those_of_numbers(model):

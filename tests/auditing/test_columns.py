@@ -11,6 +11,7 @@ from cohort import simulated
 import drocox
 from drocox import cli
 from drocox.auditing import files
+from drocox.auditing.columns import group_column
 from drocox.auditing.groupings import groupings_of
 
 
@@ -197,3 +198,18 @@ def test_rows_that_occur_twice_are_noted(said):
     assert words in said(pd.concat([df, df]), *options)
     other = df.assign(dose=1.0)
     assert words not in said(pd.concat([df.assign(dose=0.0), other]), *options)
+
+
+@pytest.mark.parametrize(
+    ("cut", "labels"),
+    [
+        ("age>65", ["65 or less", "65 or less", "above 65", "above 65"]),
+        ("age<=65", ["65 or less", "65 or less", "above 65", "above 65"]),
+        ("age>=65", ["below 65", "65 or more", "65 or more", "65 or more"]),
+        ("age<65", ["below 65", "65 or more", "65 or more", "65 or more"]),
+        ("age:65,70", ["below 65", "65 to below 70", "65 to below 70", "70 or more"]),
+    ],
+)
+def test_a_value_at_an_edge_is_in_the_group_that_its_sign_names(cut, labels):
+    df = pd.DataFrame({"age": [64, 65, 66, 70]})
+    assert group_column(df, cut, ()).tolist() == labels

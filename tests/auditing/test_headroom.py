@@ -54,6 +54,18 @@ def test_scores_are_those_of_ridge_models_without_the_patients(monkeypatch):
         np.testing.assert_allclose(mine[part == k], expected, atol=2e-3)
 
 
+def test_its_intervals_hold_together_with_those_of_the_c_index():
+    """With headroom in the family, c-index and promise need wider intervals."""
+    data, scores = simulated(1, n=400)
+    bare = drocox.SurvivalData.from_arrays(data.time, data.event, groups=data.groups)
+    width = []
+    for one in (data, bare):
+        rows = drocox.audit(one, scores).differences
+        rows = rows[rows["measure"].isin(["c_index", "c_minus_promised"])]
+        width.append((rows["high"] - rows["low"]).to_numpy())
+    assert len(width[0]) == 6 and (width[0] > 1.01 * width[1]).all()
+
+
 def test_it_is_a_difference_over_the_same_pairs():
     """Audited models of five folds: pairs within these; else within parts of its own."""
     data, scores = simulated(2, n=400)

@@ -88,6 +88,17 @@ def test_intervals_hold_for_all_groups_and_models():
     assert alarms <= 4
 
 
+def test_intervals_of_models_may_hold_for_one_attribute_only(given):
+    data, good, bad = given
+    width = {}
+    for familywise in (True, False):
+        rows = drocox.audit(data, {"good": good, "bad": bad}, familywise=familywise).paired
+        rows = rows[rows["measure"] == "c_index"].set_index("group")
+        width[familywise] = rows["high"] - rows["low"]
+    apart = width[True] / width[False]
+    assert apart["everybody"] == 1 and (apart[["sex = 0", "sex = 1", "group = 0"]] > 1.05).all()
+
+
 def test_two_models_are_compared_on_the_same_patients(model):
     data, scores = model
     noise = 0.6 * np.random.default_rng(0).normal(size=500)

@@ -10,7 +10,7 @@ from bs4 import BeautifulSoup
 from cohort import simulated
 
 import drocox
-from drocox.auditing.findings import NO_HEADROOM, NO_MERIT, UNTOLD, sentences
+from drocox.auditing.findings import NO_FAULT, NO_HEADROOM, NO_MERIT, UNTOLD, sentences
 from drocox.auditing.measures import MEASURES
 from drocox.auditing.page import page
 
@@ -47,6 +47,26 @@ def test_a_perfect_model_with_a_gap_is_as_promised(perfect):
         c_index, promised = table.loc[label, ["c_index", "c_promised"]]
         assert f"{c_index:.3f} for {label} (promised {promised:.3f})" in found.sentence
     assert UNTOLD in found.sentence.splitlines() and UNTOLD in page({"": found})
+    low, high = rows.loc["c_index", ["low", "high"]]
+    line = found.sentence.splitlines()[0]
+    assert line.endswith(f" points (95 % interval {low:.1f} to {high:.1f}).{NO_FAULT}")
+
+
+def test_a_gap_that_is_not_promised_is_not_excused(wrong):
+    """Nor is one where the worse group is promised more."""
+    assert NO_FAULT not in wrong.sentence
+    names = ["group = 0", "group = 1"]
+    table = pd.DataFrame({"attribute": ["", "x", "x"], "group": ["everybody", *names]})
+    table[["calibration_low", "calibration_high", "slope_low", "slope_high"]] = np.nan
+    pair = {"attribute": "x", "group": names[1], "versus": names[0], "measure": "c_index"}
+    pair |= {"difference": -5.0, "low": -9.0, "high": -1.0, "beyond_noise": True}
+    kept = [pair | {"group": name, "versus": "promised"} for name in names]
+    quiet = {"measure": "c_minus_promised", "difference": 0.0, "low": -3.0, "high": 3.0}
+    kept = [one | quiet | {"beyond_noise": False} for one in kept]
+    for promised, excused in (([0.7, 0.72, 0.68], True), ([0.7, 0.69, 0.7], False)):
+        known = table.assign(c_index=[0.7, 0.72, 0.67], c_promised=promised)
+        said = sentences(known, pd.DataFrame([pair, *kept]), pd.DataFrame(columns=["high"]), ())[0]
+        assert said.startswith("By x, no fault is seen") and (NO_FAULT in said) == excused
 
 
 def test_survival_probabilities_promise_an_auc(perfect):
@@ -91,7 +111,7 @@ def test_headroom_is_told_where_another_model_ranks_better(wrong):
 def test_slopes_that_differ_are_told_by_group_and_not_on_the_whole(wrong):
     """One scale for everybody would spoil the group for which the model is right."""
     slopes = wrong.table.set_index("group")["slope"]
-    said = f"The calibration slope is {slopes['group = 1']:.2f} for group = 1 and "
+    said = f"1 where predictions are right, is {slopes['group = 1']:.2f} for group = 1 and "
     assert said + f"{slopes['group = 0']:.2f} for group = 0" in wrong.sentence
     assert wrong.table["slope_high"].iloc[0] < 1 and "On the whole" not in wrong.sentence
 
@@ -102,6 +122,9 @@ def test_what_is_beyond_noise_is_bold_and_nothing_else(wrong):
     for table in soup.select("table.differences"):
         for cells in (row.select("td") for row in table.select("tr")[1:]):
             bold[cells[0].get_text()] = [cell.b is not None for cell in cells[1:]]
+    first, *_, last = bold
+    assert any(bold["group = 1"]) and not any(bold["sex = 1 minus sex = 0"])
+    assert any(bold[first]) and not any(bold[last])  # what is beyond noise comes first
     rows = wrong.differences.itertuples()
     loud = {(row.group, row.versus, row.measure): row.beyond_noise for row in rows}
     for label in ("group = 0", "group = 1", "sex = 0", "sex = 1"):
