@@ -287,6 +287,22 @@ def test_the_picture_of_the_readme_is_that_of_the_landing_page():
     assert f"({twins.PICTURE.relative_to(ROOT).as_posix()})" in (ROOT / "README.md").read_text()
 
 
+def test_the_numbers_of_the_readme_are_those_of_the_landing_page():
+    value = {}
+    for cell in code_cells(ROOT / "book" / "index.md"):
+        for output in cell.outputs:
+            if kept := output.get("metadata", {}).get("scrapbook"):
+                value[kept["name"]] = output["data"][kept["mime_prefix"] + "text/plain"]
+    shown = [f"{int(value['data-sets'])} data sets", f"{int(value['most-events']):,} events"]
+    shown += [f"{float(value[name]):.1f} points worse" for name in ("loss", "by-c")]
+    shown += [
+        f"{float(value[name + '-low']):.1f} to {float(value[name + '-high']):.1f}"
+        for name in ("loss", "by-c")
+    ]
+    readme = " ".join((ROOT / "README.md").read_text("utf-8").replace("−", "-").split())
+    assert [text for text in shown if text not in readme] == []
+
+
 def test_cells_that_are_not_compared_say_why():
     cells = [(chapter, cell) for chapter in CHAPTERS for cell in code_cells(chapter)]
     excused = [(chapter, cell) for chapter, cell in cells if exempt(cell)]

@@ -189,6 +189,15 @@ def test_the_speakers_formulas_need_no_style():
     assert not any("katex-html" in note for note in notes)
 
 
+def slides_of(page, site):
+    """Deck and number of each slide, with the deck open in the page."""
+    for deck in course.DECKS:
+        page.goto(f"{site}course/{deck}.html")
+        page.wait_for_function("window.Reveal && Reveal.isReady()")
+        for number in range(page.evaluate("Reveal.getTotalSlides()")):
+            yield deck, number
+
+
 @BROWSER
 @pytest.mark.slow
 def test_every_slide_can_be_read_in_a_browser(chromium, site):
@@ -197,12 +206,9 @@ def test_every_slide_can_be_read_in_a_browser(chromium, site):
     page = chromium.new_page(viewport={"width": 1280, "height": 720})
     page.on("pageerror", lambda error: problems.append(str(error)))
     page.on("requestfailed", lambda request: problems.append(request.url))
-    for deck in course.DECKS:
-        page.goto(f"{site}course/{deck}.html")
-        page.wait_for_function("window.Reveal && Reveal.isReady()")
-        for number in range(page.evaluate("Reveal.getTotalSlides()")):
-            found = page.evaluate(check_slide, number)
-            problems += [f"{deck} {number + 1}: {problem}" for problem in found]
+    for deck, number in slides_of(page, site):
+        found = page.evaluate(check_slide, number)
+        problems += [f"{deck} {number + 1}: {problem}" for problem in found]
     page.close()
     assert problems == []
 
@@ -218,18 +224,15 @@ LETTERS = """() => [...document.querySelectorAll("section.present figure.quoted 
 def test_letters_of_figures_that_come_in_steps_can_be_read_at_the_back(chromium, site):
     page = chromium.new_page(viewport={"width": 1280, "height": 720})
     seen = 0
-    for deck in course.DECKS:
-        page.goto(f"{site}course/{deck}.html")
-        page.wait_for_function("window.Reveal && Reveal.isReady()")
-        for number in range(page.evaluate("Reveal.getTotalSlides()")):
-            page.evaluate("(number) => Reveal.slide(number, 0, -1)", number)
-            while True:
-                sizes = page.evaluate(LETTERS)
-                seen += len(sizes) > 0
-                assert min(sizes, default=18) >= 18, (deck, number + 1, min(sizes))
-                if not page.evaluate("Reveal.availableFragments().next"):
-                    break
-                page.evaluate("Reveal.nextFragment()")
+    for deck, number in slides_of(page, site):
+        page.evaluate("(number) => Reveal.slide(number, 0, -1)", number)
+        while True:
+            sizes = page.evaluate(LETTERS)
+            seen += len(sizes) > 0
+            assert min(sizes, default=18) >= 18, (deck, number + 1, min(sizes))
+            if not page.evaluate("Reveal.availableFragments().next"):
+                break
+            page.evaluate("Reveal.nextFragment()")
     page.close()
     assert seen > 10, seen
 
@@ -239,30 +242,27 @@ def test_letters_of_figures_that_come_in_steps_can_be_read_at_the_back(chromium,
 def test_a_clicker_turns_live_slides_after_their_controls_were_used(chromium, site):
     page = chromium.new_page(viewport={"width": 1280, "height": 720})
     tried = 0
-    for deck in course.DECKS:
-        page.goto(f"{site}course/{deck}.html")
-        page.wait_for_function("window.Reveal && Reveal.isReady()")
-        for number in range(page.evaluate("Reveal.getTotalSlides()")):
+    for deck, number in slides_of(page, site):
+        page.evaluate("(number) => Reveal.slide(number)", number)
+        controls = page.locator("section.present .explore :is(input, button)")
+        for place in range(controls.count()):
             page.evaluate("(number) => Reveal.slide(number)", number)
-            controls = page.locator("section.present .explore :is(input, button)")
-            for place in range(controls.count()):
+            control = controls.nth(place)
+            if not control.is_visible():
+                continue
+            for key in ("PageDown", "ArrowRight"):
                 page.evaluate("(number) => Reveal.slide(number)", number)
-                control = controls.nth(place)
-                if not control.is_visible():
-                    continue
-                for key in ("PageDown", "ArrowRight"):
-                    page.evaluate("(number) => Reveal.slide(number)", number)
-                    if control.is_visible():  # a guess is made only once
-                        control.click()
-                    page.wait_for_timeout(100)  # nobody is quicker, and a busy machine is slow
-                    page.keyboard.press(key)
-                    assert page.evaluate("Reveal.getIndices().h") == number + 1, (deck, number)
-                    tried += 1
-                page.evaluate("(number) => Reveal.slide(number)", number)
-                if control.is_visible():  # reached by the keyboard
-                    control.focus()
-                    page.keyboard.press("PageDown")
-                    assert page.evaluate("Reveal.getIndices().h") == number + 1
+                if control.is_visible():  # a guess is made only once
+                    control.click()
+                page.wait_for_timeout(100)  # nobody is quicker, and a busy machine is slow
+                page.keyboard.press(key)
+                assert page.evaluate("Reveal.getIndices().h") == number + 1, (deck, number)
+                tried += 1
+            page.evaluate("(number) => Reveal.slide(number)", number)
+            if control.is_visible():  # reached by the keyboard
+                control.focus()
+                page.keyboard.press("PageDown")
+                assert page.evaluate("Reveal.getIndices().h") == number + 1
     page.close()
     assert tried > 60, tried
 
