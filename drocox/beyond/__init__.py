@@ -4,4 +4,4 @@ They build on the library and on the reproduction, and neither imports them. Eac
 see :mod:`drocox.beyond.run`.
 """
 
-STUDIES = ("protection", "groups", "censoring", "rivals", "many", "controls", "acting")
+STUDIES = ("protection", "groups", "censoring", "rivals", "many_data_sets")

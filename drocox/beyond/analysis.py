@@ -1,9 +1,8 @@
-r"""Results of the study where DRO-COX can act: its planned analysis, from stored rows.
+r"""Results of the study on many data sets: its planned analysis, from stored rows.
 
-``runs`` are the rows of :mod:`drocox.beyond.acting` (study "acting"), the plan is
-``acting_plan.md``. The unit is the data set, and every data set counts the same: a mean with
-Student's :math:`t`. The random-effects mean of :mod:`drocox.beyond.pooled` is the sensitivity
-analysis.
+``runs`` are the rows of :mod:`drocox.beyond.many_data_sets`, the plan is ``plans/acting_plan.md``.
+The unit is the data set, and every data set counts the same: a mean with Student's :math:`t`. The
+random-effects mean of :mod:`drocox.beyond.pooled` is the sensitivity analysis.
 
 **Shares** are ratios of sums over data sets, :math:`\sum_k y_k / \sum_k g_k`, where :math:`g_k` is
 the gap of the plain model, or the distance between everybody's c-index and the worst group's.
@@ -22,15 +21,17 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy import optimize, stats
 
-from drocox.beyond.acting import PERMUTED
-from drocox.beyond.acting_models import ADAM, AGAINST, BY_C_INDEX, HALF, PUBLISHED
-from drocox.beyond.evidence import HARMLESS, LARGEST_CERTIFICATE, SMALLEST_ERROR
-from drocox.beyond.many import REGISTERED
+from drocox.beyond.datasets import REGISTERED
+from drocox.beyond.many_data_sets import PERMUTED
+from drocox.beyond.models import ADAM, AGAINST, BY_C_INDEX, HALF, PUBLISHED
 from drocox.beyond.pooled import holm, pool
 
 DRAWS = 1000
 CHANCE = (33, 69)  # rejections among 1,000 draws, with probability 99 % if the test keeps 5 %
-FEWEST_EVENTS = 300  # of a data set on which models by Adam are tested
+ENOUGH_FOR_ADAM = 300  # events of a data set on which models by Adam are tested
+SMALLEST_ERROR = 0.01  # points: an error below it is set to it
+LARGEST_CERTIFICATE = 1e-4  # relative gap of a model that is analysed
+HARMLESS = -0.5  # points of c-index that a model that is not worse loses at most
 BY_ADAM = {*ADAM.values(), *PUBLISHED.values(), *BY_C_INDEX.values()}
 CONTRASTS = (HALF, PUBLISHED["nonlinear"])
 
@@ -124,7 +125,7 @@ def effective_number(weights: ArrayLike) -> float:
 
 def whole(runs: pd.DataFrame) -> pd.DataFrame:
     """The rows of the study, if all its data sets are there."""
-    rows = runs[runs["study"] == "acting"]
+    rows = runs[runs["study"] == "many_data_sets"]
     missing = {*REGISTERED["included"], *REGISTERED["beside"]} - set(rows["dataset"])
     if missing:
         raise ValueError(f"runs lack {sorted(missing)}: the plan allows no analysis of a part")
@@ -143,7 +144,7 @@ def where_tested(model: str) -> set[str]:
     return {
         name
         for name, facts in REGISTERED["included"].items()
-        if model not in BY_ADAM or facts["events"] >= FEWEST_EVENTS
+        if model not in BY_ADAM or facts["events"] >= ENOUGH_FOR_ADAM
     }
 
 
@@ -163,12 +164,6 @@ def effects(
         rows = rows[rows.index.isin(where_tested(model))]
     se = rows["se"].clip(lower=SMALLEST_ERROR)
     return pd.DataFrame({"effect": rows["value"], "se": se}).sort_index()
-
-
-def fact(runs: pd.DataFrame, model: str, measure: str) -> pd.Series:
-    """Facts about the models of the halves, by data set, attribute and half."""
-    rows = runs[(runs["model"] == model) & (runs["measure"] == measure) & runs["half"].notna()]
-    return rows.set_index(["dataset", "attribute", "half"])["value"]
 
 
 # The analysis -----------------------------------------------------------------------------------

@@ -1,14 +1,14 @@
-"""Patients of many data sets: their attributes, groups described by one covariate, and halves.
+"""The data sets of the study on many data sets: patients, attributes, groups of one covariate.
 
-Patients are sorted by their values, so that the order of a file has no influence. The patients of a
-data set are split into halves A and B, stratified by event. All cut points come from A: age is cut
-at its median there, and so is a covariate that describes a group (:class:`Described`); a group
-needs enough events in the half in which it is found.
+Patients are sorted by their values, so that the order of a file has no influence. All cut points
+come from the half A on which models are learned: age is cut at its median there, and so is a
+covariate that describes a group (:class:`Described`), which needs enough events there.
 """
 
-from collections.abc import Iterator
+import tomllib
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -16,12 +16,14 @@ import pandas as pd
 from drocox.beyond import survset
 from drocox.cox import RiskSets, risk_sets
 from drocox.data import SurvivalData
-from drocox.heldout import assign_folds
 
-FEWEST_EVENTS = 30  # of a described group, in the half where it is found
+EVENTS_OF_GROUP = 30  # that a described group has in the half where it is found
 SMALLEST, LARGEST = 0.1, 0.9  # its share of the patients there
 PRIMARY = ("sex", "age")  # attributes whose closings are averaged
 ATTRIBUTES = (*PRIMARY, "race")
+
+PLANS = Path(__file__).with_name("plans")
+REGISTERED = tomllib.loads((PLANS / "preregistration.toml").read_text("utf-8"))
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,7 @@ def described_groups(patients: Patients) -> list[Described]:
     for group in candidates:
         members = group.members(patients.covariates)
         events = patients.data.event[members].sum()
-        if SMALLEST <= members.mean() <= LARGEST and events >= FEWEST_EVENTS:
+        if SMALLEST <= members.mean() <= LARGEST and events >= EVENTS_OF_GROUP:
             found.append(group)
     return found
 
@@ -109,7 +111,7 @@ def cuts_of(patients: Patients) -> dict[str, float]:
 
 
 def load(name: str) -> Patients:
-    """Patients of a registered SurvSet data set, sorted, with the study's attributes."""
+    """Patients of a registered data set, sorted, with the study's attributes."""
     one = survset.load(name)
     attributes = {
         attribute: np.asarray(getattr(one, attribute), dtype=float)
@@ -118,10 +120,3 @@ def load(name: str) -> Patients:
     }
     data = SurvivalData(name, one.X, one.time, one.event)
     return Patients(data, one.covariates[one.describing], attributes).in_order()
-
-
-def halves(event: np.ndarray, split: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Training rows and test rows: two halves, stratified by event, each in both roles."""
-    dealt = assign_folds(event, 2, split)
-    for half in (0, 1):
-        yield np.flatnonzero(dealt == half), np.flatnonzero(dealt != half)

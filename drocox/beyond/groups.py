@@ -2,7 +2,7 @@ r"""Groups nobody named, a study: which groups do models serve that were given n
 
 First with simulated patients, among whom a minority is planted that differs in one of five ways;
 then with the patients of the paper's three data sets, in groups that were found on a third of them.
-Linear models with an adversary over patients, and the models of :mod:`drocox.beyond.described`,
+Linear models with an adversary over patients, and :mod:`drocox.beyond.group_models`,
 which are given groups, are evaluated within the groups.
 
 Simulated patients die with hazard :math:`h = e^f` and are censored with hazard :math:`r`, so that
@@ -25,7 +25,8 @@ from scipy import optimize, special
 from drocox import heldout
 from drocox.accuracy import concordance_index
 from drocox.auditing.measures import MEASURES
-from drocox.beyond.described import FAMILIES, by_group, found_groups, group_dro, own_effects
+from drocox.beyond.group_models import by_group, group_dro, own_effects
+from drocox.beyond.group_search import FAMILIES, found_groups
 from drocox.cox import cox_losses, risk_sets
 from drocox.data import SurvivalData
 from drocox.dro import worst_case_weights

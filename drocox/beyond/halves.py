@@ -1,141 +1,61 @@
-r"""All decisions that are made on one half of the patients: models, cuts, signs, the worst group.
+r"""Two halves of the patients: everything is learned on A; B is for evaluation only.
 
-Half A determines the medians and scales of features, the models and, from scores cross-fitted
-inside A, the sign :math:`s` of Cox's gap and the group that Cox serves worst. Every model minimises
-the mean loss or its worst case with a small ridge, so that a minimum exists, and is certified:
-
-.. math:: \min_\theta\ R_\alpha(\theta) + \tfrac{\lambda}{2} \lVert\theta\rVert^2 .
+The patients of a data set are dealt into halves A and B, stratified by event. A determines the
+medians and scales of features, the models and, from the scores of Cox cross-fitted inside A, the
+sign :math:`s` of Cox's gap, the group that Cox serves worst, and the horizon of calibration.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from drocox import concordance
-from drocox.beyond.cohorts import PRIMARY, Described, Patients, codes_of, cuts_of, described_groups
-from drocox.evaluation import scaled_features
-from drocox.heldout import Estimate, HeldOut, assign_folds
-from drocox.paper.protocol import ALPHAS
-from drocox.solver import Solution, minimise
-from drocox.tuning import choose
-
-FOLDS = 5  # of the cross-fit inside a half
-RIDGE = 1e-6  # of every model, so that each has a minimum, also where a feature separates
-ROUNDED = 9  # decimals of scores, so that equal covariates have equal scores everywhere
-
-
-@dataclass(frozen=True)
-class Setting:
-    """A method and its settings: the columns that identify a model."""
-
-    method: str
-    alpha: float
-    rule: str = ""
-    penalty: float = 0.0  # with the mean loss of an event
-
-    @property
-    def split(self) -> bool:
-        """Whether the losses are those of sample splitting."""
-        return "SPLIT" in self.method
-
-
-COX = Setting("Cox", 1.0)
-DRO = Setting("DRO-COX", 0.5, "sharp")  # the primary contrast
-TUNED = Setting("DRO-COX, tuned", np.nan, "paper")  # alpha by the paper's rule, inside A
-SETTINGS = (
+from drocox.beyond.datasets import Described, Patients, codes_of, cuts_of, described_groups
+from drocox.beyond.models import (
+    AGAINST,
+    ALONE,
+    BY_C_INDEX,
     COX,
-    DRO,
-    Setting("DRO-COX", 0.5, "paper"),
-    Setting("DRO-COX", 0.2, "paper"),
-    Setting("CVaR", 0.5, "cvar"),
-    Setting("DRO-COX (SPLIT)", 0.5, "sharp"),
-    Setting("ridge Cox", 1.0, penalty=0.01),
-    Setting("ridge Cox", 1.0, penalty=0.1),
-    Setting("ridge Cox", 1.0, penalty=1.0),
-    TUNED,
+    CROSSED,
+    CROSSED_WORST,
+    DOSE,
+    FOLDS,
+    FORMS,
+    HALF,
+    PLAIN,
+    PUBLISHED,
+    QUARTER,
+    RIDGE_COX,
+    WEIGHTED,
+    WEIGHTED_WORST,
+    Form,
+    Key,
+    Model,
+    linear,
+    matched_dose,
+    of_primary,
+    published,
+    rank_correlation,
+    ridge_cox,
+    rounded,
+    slope_of,
+    told_attribute,
+    told_group,
 )
+from drocox.evaluation import scaled_features
+from drocox.heldout import Estimate, HeldOut, assign_folds, expected_events
+from drocox.paper.protocol import HIDDEN
+
+SPLITS = 5
+STORED = (PLAIN, HALF, QUARTER, DOSE)  # forms of DRO-COX that the store has
+ROBUST_BY_ADAM = {*PUBLISHED.values(), *BY_C_INDEX.values()}
 
 
-@dataclass(frozen=True)
-class Learned:
-    """Everything learned on one half, to be evaluated on the other."""
-
-    models: dict[Setting, Solution]
-    tuned: float  # the alpha that the paper's rule chose; NaN: no attribute to tune by
-    cuts: dict[str, float]
-    gaps: dict[str, float]  # Cox's, cross-fitted inside, in points
-    c: float  # Cox's c-index, likewise, in percent
-    worst: dict[str, Described | None]  # lowest c-index among members under Cox, and under DRO-COX
-
-    @property
-    def signs(self) -> dict[str, float]:
-        """Direction of each gap."""
-        return {name: 1.0 if gap >= 0 else -1.0 for name, gap in self.gaps.items()}
-
-
-def fit(X: np.ndarray, patients: Patients, setting: Setting, seed: int) -> Solution:
-    """One certified model of scaled features; the seed draws the halves of sample splitting."""
-    event = patients.data.event
-    return minimise(
-        X,
-        patients.risk,
-        setting.alpha,
-        rule=setting.rule or "sharp",
-        first=assign_folds(event, 2, seed) == 0 if setting.split else None,
-        penalty=RIDGE + setting.penalty * event.mean(),
-    )
-
-
-def scores_of(X: np.ndarray, coef: np.ndarray) -> np.ndarray:
-    """Scores, equal for equal covariates on every platform."""
-    return np.round(X @ coef, ROUNDED) + 0.0  # no negative zeros
-
-
-def cross_fitted(patients: Patients, seed: int) -> dict[Setting, HeldOut]:
-    """Held-out scores of Cox and of DRO-COX within one half."""
-    data = patients.data
-    fold = assign_folds(data.event, FOLDS, seed)
-    scores = {setting: np.empty(len(data)) for setting in (COX, DRO)}
-    for k in range(FOLDS):
-        inside = patients.subset(np.flatnonzero(fold != k))
-        X, X_out = scaled_features(inside.data, data.subset(fold == k))
-        for setting, values in scores.items():
-            values[fold == k] = scores_of(X_out, fit(X, inside, setting, seed).coef)
-    return {
-        setting: HeldOut(values, data.time, data.event, fold) for setting, values in scores.items()
-    }
-
-
-def tuned_alpha(patients: Patients, attributes: Sequence[str], seed: int) -> float:
-    """Alpha by the paper's rule on one half, with a quarter of it for validation.
-
-    Of the paper's six alphas, with its constant, those that keep 95 % of Cox's c-index are
-    eligible; the smallest imparity, averaged over attributes, wins. NaN without attributes.
-    """
-    if not attributes:
-        return np.nan
-    quarter = assign_folds(patients.data.event, 4, seed) == 0
-    inside = patients.subset(np.flatnonzero(~quarter))
-    out = patients.subset(np.flatnonzero(quarter))
-    X, X_out = scaled_features(inside.data, out.data)
-    codes = codes_of(out, cuts_of(inside))
-    c_index = []
-    imparity = []
-    for setting in (COX, *(Setting("DRO-COX", alpha, "paper") for alpha in ALPHAS)):
-        scores = scores_of(X_out, fit(X, inside, setting, seed).coef)
-        counts = concordance.count(scores, out.risk)
-        c_index.append(counts.index())
-        apart = [abs(fraction(counts, codes[a] == 1) - fraction(counts, codes[a] == 0))
-                 for a in attributes]  # fmt: skip
-        imparity.append(np.mean(apart))
-    return ALPHAS[choose(c_index[1:], imparity[1:], c_index[0])]
-
-
-def fraction(counts: concordance.Counts, members: np.ndarray) -> float:
-    """Concordance fraction of a group; NaN without pairs."""
-    pairs = counts.pairs[members].sum()
-    return float(counts.points[members].sum() / pairs) if pairs > 0 else np.nan
+def deal(event: np.ndarray, split: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Training rows and test rows: two halves, stratified by event, each in both roles."""
+    dealt = assign_folds(event, 2, split)
+    for half in (0, 1):
+        yield np.flatnonzero(dealt == half), np.flatnonzero(dealt != half)
 
 
 def gap_of(held: HeldOut, codes: np.ndarray) -> Estimate:
@@ -145,32 +65,163 @@ def gap_of(held: HeldOut, codes: np.ndarray) -> Estimate:
     """
     second = held.concordance(codes == 1)
     first = held.concordance(codes == 0)
-    return Estimate(
-        100 * (second.value - first.value), 100 * (second.without - first.without)
-    )  # fmt: skip
+    gap = 100 * (second.value - first.value)
+    return Estimate(gap, 100 * (second.without - first.without))
 
 
-def learn(patients: Patients, settings: Sequence[Setting], seed: int) -> Learned:
-    """Fit the models to one half, and find the signs of gaps and the worst groups there."""
+def log_oe(held: HeldOut, members: np.ndarray) -> float:
+    """Logarithm of observed to expected events; NaN without events."""
+    value = held.calibration(members).value
+    return float(np.log(value)) if value > 0 else np.nan
+
+
+def sign_of(value: float) -> float:
+    """-1 below 0, else 1."""
+    return -1.0 if value < 0 else 1.0
+
+
+# Cross-fitted inside a half ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class CrossFit:
+    """A model's scores inside one half, each by a model that was not fitted to that patient."""
+
+    held: HeldOut
+    until: HeldOut  # up to the horizon, with expected events
+
+
+def cross_fitted(patients: Patients, form: Form, seed: int, horizon: float) -> CrossFit:
+    """Scores of Cox or of a form of DRO-COX in five folds inside one half."""
+    data = patients.data
+    fold = assign_folds(data.event, FOLDS, seed)
+    scores = np.empty(len(data))
+    expected = np.empty(len(data))
+    time = np.minimum(data.time, horizon)
+    for k in range(FOLDS):
+        inside = patients.subset(np.flatnonzero(fold != k))
+        out = fold == k
+        X, X_out = scaled_features(inside.data, data.subset(out))
+        coef = form.fit(X, inside, seed).coef
+        scores[out] = rounded(X_out @ coef)
+        expected[out] = expected_events(inside.data, X @ coef, scores[out], time[out])
+    event = data.event & (data.time <= horizon)
+    return CrossFit(
+        HeldOut(scores, data.time, data.event, fold), HeldOut(scores, time, event, fold, expected)
+    )
+
+
+def worst_group(held: HeldOut, groups: Sequence[Described], patients: Patients) -> Described | None:
+    """The group with the lowest c-index among its members."""
+    if not groups:
+        return None
+    own = [held.c_index(group.members(patients.covariates)).value for group in groups]
+    return groups[int(np.nanargmin(own))]
+
+
+@dataclass(frozen=True)
+class Decided:
+    """What the cross-fitted scores of Cox decide about one half."""
+
+    cuts: dict[str, float]  # of the attributes
+    horizon: float  # of calibration and Brier score: the median time of an event
+    gaps: dict[str, float]  # Cox's, in points
+    groups: list[Described]  # large enough to be the worst
+    worst: Described | None  # the one with the lowest c-index
+    signs: dict[str, float]  # of Cox's log O/E: by attribute, and of the worst group
+
+
+def decide(patients: Patients, seed: int) -> Decided:
+    """Cut points, horizon, gaps, signs and the worst group of one half."""
+    data = patients.data
     cuts = cuts_of(patients)
-    held = cross_fitted(patients, seed)
-    codes = codes_of(patients, cuts)
-    gaps = {name: gap_of(held[COX], values).value for name, values in codes.items()}
-    everybody = np.full(len(patients), True)
+    horizon = float(np.median(data.time[data.event]))
+    cox = cross_fitted(patients, COX, seed, horizon)
     groups = described_groups(patients)
-    worst = {}
-    for name, setting in (("cox", COX), ("dro", DRO)):
-        own = [held[setting].c_index(group.members(patients.covariates)).value for group in groups]
-        worst[name] = groups[int(np.nanargmin(own))] if groups else None
-    tuned = np.nan
-    if TUNED in settings:
-        tuned = tuned_alpha(patients, [a for a in PRIMARY if a in cuts], seed)
+    worst = worst_group(cox.held, groups, patients)
+    gaps, signs = {}, {}
+    for attribute, codes in codes_of(patients, cuts).items():
+        gaps[attribute] = gap_of(cox.held, codes).value
+        second, first = (log_oe(cox.until, codes == code) for code in (1, 0))
+        signs[attribute] = sign_of(second - first)
+    if worst is not None:
+        signs["worst"] = sign_of(log_oe(cox.until, worst.members(patients.covariates)))
+    return Decided(cuts, horizon, gaps, groups, worst, signs)
+
+
+# Everything that one half decides ----------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Learned(Decided):
+    """Everything that one half decides, its models included."""
+
+    models: dict[Key, Model]
+    own_worst: dict[Key, Described | None]  # lowest c-index under the robust model itself
+
+
+def learn(patients: Patients, split: int, half: int, forms: Sequence[str] = STORED) -> Learned:
+    """Learn everything on one half; ``split`` is the seed of folds, ``forms`` are certified."""
+    decided = decide(patients, split)
+    certified, own_worst = _certified(patients, decided, split, forms)
+    by_adam = {}
+    for kind in HIDDEN:
+        by_adam |= published(patients, kind, decided.cuts, split, 2 * split + half)
+    for key, model in by_adam.items():
+        if key[0] in ROBUST_BY_ADAM:
+            held = _of_half(patients, model)
+            own_worst[key] = worst_group(held, decided.groups, patients)
+    models = certified | _with_ridge(patients, decided, split) | by_adam
+    return Learned(**vars(decided), models=_with_order(models, patients), own_worst=own_worst)
+
+
+def _certified(
+    patients: Patients, decided: Decided, seed: int, names: Sequence[str]
+) -> tuple[dict[Key, Model], dict[Key, Described | None]]:
+    """Cox and the forms of DRO-COX, and the groups that they serve worst."""
     X = scaled_features(patients.data)[0]
-    models = {}
-    for setting in dict.fromkeys((COX, DRO, *settings)):
-        if setting != TUNED:
-            models[setting] = fit(X, patients, setting, seed)
-        elif not np.isnan(tuned):
-            models[setting] = fit(X, patients, Setting("DRO-COX", tuned, "paper"), seed)
-    c = 100 * held[COX].c_index(everybody).value
-    return Learned(models, tuned, cuts, gaps, c, worst)
+    models, own_worst = {}, {}
+    for name in names:
+        form = matched_dose(patients, seed) if name == DOSE else FORMS[name]
+        inside = cross_fitted(patients, form, seed, decided.horizon).held
+        found = form.fit(X, patients, seed)
+        facts = {"certificate": found.gap}
+        if name != PLAIN:
+            facts["protected"] = form.protected(patients)
+            own_worst[name, ""] = worst_group(inside, decided.groups, patients)
+        models[name, ""] = Model(patients, linear(found.coef), slope_of(inside), facts)
+    return models, own_worst
+
+
+def _with_ridge(patients: Patients, decided: Decided, seed: int) -> dict[Key, Model]:
+    """Ridge Cox, and Cox models that are told an attribute or the worst group."""
+    models = {(RIDGE_COX, ""): ridge_cox(patients, seed)}
+    for attribute in of_primary(decided.cuts):
+        both = told_attribute(patients, decided.cuts, attribute, seed)
+        models[CROSSED, attribute], models[WEIGHTED, attribute] = both
+    if decided.worst is not None:
+        both = told_group(patients, decided.worst, seed)
+        models[CROSSED_WORST, ""], models[WEIGHTED_WORST, ""] = both
+        members = decided.worst.members(patients.covariates)
+        models[ALONE, ""] = ridge_cox(patients.subset(np.flatnonzero(members)), seed)
+    return models
+
+
+def _of_half(patients: Patients, model: Model) -> HeldOut:
+    """The half on which a model was learned, with its scores."""
+    data = patients.data
+    return HeldOut(model.scores(patients), data.time, data.event, np.zeros(len(data), int))
+
+
+def _with_order(models: dict[Key, Model], patients: Patients) -> dict[Key, Model]:
+    """The models, with facts about the order in which they put the patients of the half."""
+    scores = {key: model.scores(patients) for key, model in models.items()}
+    out = {}
+    for key, own in scores.items():
+        facts = {
+            "constant": float(np.ptp(own) == 0),
+            "rank_correlation": rank_correlation(own, scores[PLAIN, ""]),
+            "rank_correlation_base": rank_correlation(own, scores[AGAINST.get(key[0], PLAIN), ""]),
+        }
+        out[key] = replace(models[key], facts=models[key].facts | facts)
+    return out

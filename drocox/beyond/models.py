@@ -1,10 +1,11 @@
-r"""Models of the study where DRO-COX can act, all learned on one half of the patients.
+r"""Models of the study on many data sets, fitted to one half of the patients or to parts of it.
 
 With the share :math:`s` of events in the half, DRO-COX with the sharp constant and :math:`\alpha =
 s/2` protects a share of the *events*: below :math:`\pi_0 = s / (1 + \kappa^2)` the weights of the
 events have a squared coefficient of variation of :math:`s/\alpha - 1`, whatever the censoring.
 
-**Certified.** Cox; DRO-COX with :math:`s/2`, :math:`s/4` and a dose that changes the order of
+**Certified.** Every model minimises the mean loss or its worst case with a small ridge, so that a
+minimum exists: Cox; DRO-COX in the :data:`FORMS`, and with a dose that changes the order of
 patients; ridge Cox; Cox models that are told a group, by interactions with it or by giving it half
 of the weight. Every penalty is chosen inside the half.
 
@@ -14,31 +15,38 @@ for each attribute, or by the c-index alone.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 from scipy import stats
 
 from drocox import concordance, training
-from drocox.beyond.cohorts import PRIMARY, Described, Patients, codes_of, cuts_of, described_groups
-from drocox.beyond.described import by_group
-from drocox.beyond.learning import COX, FOLDS, RIDGE, ROUNDED, Setting, fit, fraction, gap_of
-from drocox.beyond.many import EXACT
-from drocox.beyond.methods import PENALTIES
+from drocox.beyond.datasets import PRIMARY, Described, Patients, codes_of
+from drocox.beyond.group_models import by_group
+from drocox.beyond.rival_methods import PENALTIES
 from drocox.cox import cox_losses, risk_sets
 from drocox.dro import dual_constant
 from drocox.evaluation import scaled_features
-from drocox.heldout import HeldOut, assign_folds, expected_events
+from drocox.heldout import HeldOut, assign_folds
 from drocox.heldout.slope import calibration_slope
 from drocox.paper.protocol import ALPHAS, HIDDEN, LEARNING_RATES
 from drocox.paper.run import CHUNK, PERTURBATION
 from drocox.solver import Solution, minimise
 from drocox.tuning import choose, most_accurate
 
+FOLDS = 5  # of a cross-fit inside a half
+RIDGE = 1e-6  # of every certified model: a minimum exists also where a feature separates
+ROUNDED = 9  # decimals of scores, so that equal covariates have equal scores everywhere
+EXACT = 1e-12  # gap of an optimum whose digits do not depend on the platform
+
+# Names in the store
+PLAIN = "Cox"
 HALF = "DRO-COX, half of the events"
 QUARTER = "DRO-COX, a quarter of the events"
 DOSE = "DRO-COX, dose-matched"
+GENTLE = "gentle DRO-COX"
+SPLIT = "DRO-COX (SPLIT), half of the events"
 RIDGE_COX = "ridge Cox"
 CROSSED = "Cox, interactions with the attribute"
 WEIGHTED = "Cox, groups of the attribute weighted equally"
@@ -48,12 +56,13 @@ ALONE = "Cox, worst group alone"
 ADAM = {"linear": "Cox, Adam", "nonlinear": "DeepSurv"}
 PUBLISHED = {"linear": "DRO-COX, as published", "nonlinear": "Deep DRO-COX, as published"}
 BY_C_INDEX = {"linear": "DRO-COX, Adam, by c-index", "nonlinear": "Deep DRO-COX, by c-index"}
-PLAIN = COX.method
 
 AGAINST = {  # the model that each one is compared with
     HALF: PLAIN,
     QUARTER: PLAIN,
     DOSE: PLAIN,
+    GENTLE: PLAIN,
+    SPLIT: PLAIN,
     RIDGE_COX: PLAIN,
     PUBLISHED["linear"]: ADAM["linear"],
     BY_C_INDEX["linear"]: ADAM["linear"],
@@ -71,6 +80,7 @@ DOSES = (1 / 2, 1 / 4, 1 / 8, 1 / 16, 1 / 32, 1 / 64)
 REORDERED = 0.9  # rank correlation with Cox up to which a dose changes the order
 
 Scorer = Callable[[np.ndarray, Patients], np.ndarray]  # of scaled features, and the patients
+Key = tuple[str, str]  # name of a model, and the attribute for which it was fitted or ""
 
 
 @dataclass(frozen=True)
@@ -86,7 +96,7 @@ class Model:
     def scores(self, patients: Patients) -> np.ndarray:
         """Scores, equal for equal covariates."""
         X = scaled_features(self.fitted.data, patients.data)[1]
-        return np.round(self.score(X, patients), ROUNDED) + 0.0  # no negative zeros
+        return rounded(self.score(X, patients))
 
     def moved(self, patients: Patients) -> float:
         """How far rounding moves a score; NaN where neither training nor a certificate tells."""
@@ -96,73 +106,87 @@ class Model:
         return float(np.abs(self.score(X, patients) - self.again(X, patients)).max())
 
 
-Key = tuple[str, str]  # name of a model, and the attribute for which it was fitted or ""
+def rounded(scores: np.ndarray) -> np.ndarray:
+    """Scores, equal for equal covariates on every platform."""
+    return np.round(scores, ROUNDED) + 0.0  # no negative zeros
 
 
-@dataclass(frozen=True)
-class Learned:
-    """Everything that one half decides."""
-
-    models: dict[Key, Model]
-    cuts: dict[str, float]  # of the attributes
-    gaps: dict[str, float]  # Cox's, cross-fitted, in points
-    worst: dict[Key, Described | None]  # lowest c-index under Cox, and under robust models
-    horizon: float  # of calibration and Brier score: the median time of an event
-    signs: dict[str, float]  # of Cox's log O/E, cross-fitted: by attribute, and of the worst group
-
-
-# Certified models ------------------------------------------------------------------------------
-
-
-def _linear(coef: np.ndarray, features: Scorer | None = None) -> Scorer:
+def linear(coef: np.ndarray, features: Scorer | None = None) -> Scorer:
+    """Scores of a linear model of the scaled features, or of other ones."""
     if features is None:
         return lambda X, patients: X @ coef
     return lambda X, patients: features(X, patients) @ coef
 
 
-def protecting(X: np.ndarray, patients: Patients, share: float, seed: int) -> Solution:
-    """DRO-COX that protects a share of these patients' events; 1 stands for Cox."""
-    if share == 1:
-        return fit(X, patients, COX, seed)
-    alpha = share * patients.data.event.mean()
-    return fit(X, patients, Setting("DRO-COX", alpha, "sharp"), seed)
+# Cox and DRO-COX ---------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class CrossFit:
-    """A model's scores inside one half, each by a model that was not fitted to that patient."""
+class Form:
+    """Certified DRO-COX that protects a share of the events, or of all patients; or Cox."""
 
-    held: HeldOut
-    until: HeldOut  # up to the horizon, with expected events
+    share: float
+    of_events: bool = True
+    split: bool = False  # whether the losses are those of sample splitting
 
+    def fit(self, X: np.ndarray, patients: Patients, seed: int) -> Solution:
+        """The optimum for scaled features; the seed draws the halves of sample splitting."""
+        event = patients.data.event
+        return minimise(
+            X,
+            patients.risk,
+            self.share * event.mean() if self.of_events else self.share,
+            rule="sharp",
+            first=assign_folds(event, 2, seed) == 0 if self.split else None,
+            penalty=RIDGE,
+        )
 
-def cross_fit(patients: Patients, share: float, seed: int, horizon: float) -> CrossFit:
-    """Cross-fit DRO-COX that protects a share of the events, on the first study's folds."""
-    data = patients.data
-    fold = assign_folds(data.event, FOLDS, seed)
-    scores = np.empty(len(data))
-    expected = np.empty(len(data))
-    time = np.minimum(data.time, horizon)
-    for k in range(FOLDS):
-        inside = patients.subset(np.flatnonzero(fold != k))
-        out = fold == k
-        X, X_out = scaled_features(inside.data, data.subset(out))
-        coef = protecting(X, inside, share, seed).coef
-        scores[out] = np.round(X_out @ coef, ROUNDED) + 0.0
-        expected[out] = expected_events(inside.data, X @ coef, scores[out], time[out])
-    event = data.event & (data.time <= horizon)
-    return CrossFit(
-        HeldOut(scores, data.time, data.event, fold), HeldOut(scores, time, event, fold, expected)
-    )
+    def protected(self, patients: Patients) -> float:
+        """The protected share, divided by the share of events."""
+        return self.share if self.of_events else self.share / patients.data.event.mean()
 
 
-def _usable(slope: float) -> float:
+COX = Form(1.0, of_events=False)
+FORMS = {
+    PLAIN: COX,
+    HALF: Form(1 / 2),
+    QUARTER: Form(1 / 4),
+    GENTLE: Form(1 / 2, of_events=False),
+    SPLIT: Form(1 / 2, split=True),
+}
+
+
+def rank_correlation(scores: np.ndarray, others: np.ndarray) -> float:
+    """Spearman's rank correlation; NaN if either is constant."""
+    ranks = [stats.rankdata(np.round(one, ROUNDED)) for one in (scores, others)]
+    if min(np.ptp(one) for one in ranks) == 0:
+        return np.nan
+    return float(np.corrcoef(ranks)[0, 1])
+
+
+def matched_dose(patients: Patients, seed: int) -> Form:
+    """DRO-COX with the largest share of the events at which it reorders the patients.
+
+    If it reorders them at none, the share with the lowest rank correlation. Constant scores do not
+    count as an order; if all are constant, the largest share.
+    """
+    X = scaled_features(patients.data)[0]
+    of_cox = X @ COX.fit(X, patients, seed).coef
+    found = {}
+    for form in map(Form, DOSES):
+        found[form] = rank_correlation(X @ form.fit(X, patients, seed).coef, of_cox)
+        if found[form] <= REORDERED:
+            return form
+    return min(found, key=lambda form: np.nan_to_num(found[form], nan=2.0))
+
+
+def slope_of(held: HeldOut) -> float:
     """A slope that scores can be multiplied by: unknown is 1, a reversed order a constant."""
+    slope = calibration_slope(held.scores, held.time, held.event, held.fold)[0]
     return max(0.0, slope) if np.isfinite(slope) else 1.0
 
 
-def _slope(held: HeldOut) -> float:
-    return _usable(calibration_slope(held.scores, held.time, held.event, held.fold)[0])
+# Models with a ridge penalty, told a group or not ------------------------------------------------
 
 
 def ridge(
@@ -200,44 +224,39 @@ def balanced(event: np.ndarray, codes: np.ndarray) -> np.ndarray:
     return weights
 
 
-def _told(patients: Patients, codes_of_patients: Callable, seed: int) -> tuple[Model, Model]:
+def ridge_cox(patients: Patients, seed: int) -> Model:
+    """Cox with a ridge penalty; of one group's members, what features could give them alone."""
+    X = scaled_features(patients.data)[0]
+    found, penalty = ridge(X, patients, np.ones(len(patients)), seed)
+    return Model(patients, linear(found.coef), facts=_of_ridge(found, penalty))
+
+
+def told(patients: Patients, codes_of_patients: Callable, seed: int) -> tuple[Model, Model]:
     """Cox models that are told two groups: by interactions, and by equal weights."""
     X = scaled_features(patients.data)[0]
-    codes = codes_of_patients(patients)
 
     def crossed(X, some: Patients) -> np.ndarray:
         return by_group(X, (codes_of_patients(some) == 1)[None])
 
-    flat = np.ones(len(patients))
-    of_crossed, penalty = ridge(crossed(X, patients), patients, flat, seed)
-    facts = {"penalty": penalty, "certificate": of_crossed.gap}
-    first = Model(patients, _linear(of_crossed.coef, crossed), facts=facts)
-    of_weighted, penalty = ridge(X, patients, balanced(patients.data.event, codes), seed)
-    facts = {"penalty": penalty, "certificate": of_weighted.gap}
-    return first, Model(patients, _linear(of_weighted.coef), facts=facts)
+    found, penalty = ridge(crossed(X, patients), patients, np.ones(len(patients)), seed)
+    first = Model(patients, linear(found.coef, crossed), facts=_of_ridge(found, penalty))
+    weights = balanced(patients.data.event, codes_of_patients(patients))
+    found, penalty = ridge(X, patients, weights, seed)
+    return first, Model(patients, linear(found.coef), facts=_of_ridge(found, penalty))
 
 
-def rank_correlation(scores: np.ndarray, others: np.ndarray) -> float:
-    """Spearman's rank correlation; NaN if either is constant."""
-    ranks = [stats.rankdata(np.round(one, ROUNDED)) for one in (scores, others)]
-    if min(np.ptp(one) for one in ranks) == 0:
-        return np.nan
-    return float(np.corrcoef(ranks)[0, 1])
+def told_attribute(patients: Patients, cuts: dict[str, float], attribute: str, seed: int):
+    """The models that are told the groups of an attribute."""
+    return told(patients, lambda some: codes_of(some, cuts)[attribute], seed)
 
 
-def matched_dose(X: np.ndarray, patients: Patients, of_cox: np.ndarray, seed: int) -> float:
-    """The largest share of the events at which DRO-COX reorders the patients.
+def told_group(patients: Patients, group: Described, seed: int) -> tuple[Model, Model]:
+    """The models that are told who is a member of a group."""
+    return told(patients, lambda some: group.members(some.covariates).astype(int), seed)
 
-    If it reorders them at none, the share with the lowest rank correlation. Constant scores do not
-    count as an order; if all are constant, the largest share.
-    """
-    found = {}
-    for share in DOSES:
-        scores = X @ protecting(X, patients, share, seed).coef
-        found[share] = rank_correlation(scores, of_cox)
-        if found[share] <= REORDERED:
-            return share
-    return min(found, key=lambda share: np.nan_to_num(found[share], nan=2.0))
+
+def _of_ridge(found: Solution, penalty: float) -> dict[str, float]:
+    return {"certificate": found.gap, "penalty": penalty}
 
 
 # As published ----------------------------------------------------------------------------------
@@ -288,137 +307,65 @@ def published(
     out = patients.subset(np.flatnonzero(quarter))
     X_out = scaled_features(inside.data, out.data)[1]
     stacks = [train(inside, kind, some, weight_seed) for some in (PLAINS, ROBUSTS)]
-    scores = np.vstack([np.round(stack.scores(X_out), ROUNDED) for stack in stacks])
-    counts = [concordance.count(row, out.risk) for row in scores]
-    c_index = np.array([one.index() for one in counts])
-    plain, robust = c_index[: len(PLAINS)], c_index[len(PLAINS) :]
-    best = most_accurate(plain)
-    positions = {
-        (ADAM[kind], ""): best,
-        (BY_C_INDEX[kind], ""): len(PLAINS) + most_accurate(robust),
-    }
-    codes = codes_of(out, cuts)
-    for attribute in _primary(cuts):
-        imparity = [
-            abs(fraction(one, codes[attribute] == 1) - fraction(one, codes[attribute] == 0))
-            for one in counts[len(PLAINS) :]
-        ]
-        chosen = choose(robust, imparity, plain[best])
-        positions[PUBLISHED[kind], attribute] = len(PLAINS) + chosen
+    scores = [np.round(stack.scores(X_out), ROUNDED) for stack in stacks]
+    plain, robust = chosen_settings(kind, scores, out, cuts)
     models = {}
-    for some, first, stack in ((PLAINS, 0, stacks[0]), (ROBUSTS, len(PLAINS), stacks[1])):
-        chosen = sorted({at - first for at in positions.values() if 0 <= at - first < len(some)})
-        settings = [some[at] for at in chosen]
+    for some, stack, held_out, chosen in zip(
+        (PLAINS, ROBUSTS), stacks, scores, (plain, robust), strict=True
+    ):
+        places = sorted(set(chosen.values()))
+        settings = [some[at] for at in places]
         again = train(inside, kind, settings, weight_seed, 1 + PERTURBATION)
-        for place, (at, setting) in enumerate(zip(chosen, settings, strict=True)):
-            held = HeldOut(
-                scores[first + at], out.data.time, out.data.event, np.zeros(len(out), int)
-            )
-            facts = {"learning_rate": setting.learning_rate}
-            if setting.alpha is not None:
-                share = dual_constant(setting.alpha, rule="paper") ** -2
-                facts |= {"alpha": setting.alpha, "protected": share / inside.data.event.mean()}
-            scorers = _one_of(stack, at), _one_of(again, place)
-            models[first + at] = Model(inside, scorers[0], _slope(held), facts, scorers[1])
-    return {key: models[at] for key, at in positions.items()}
+        fold = np.zeros(len(out), int)
+        of_place = {}
+        for i, at in enumerate(places):
+            held = HeldOut(held_out[at], out.data.time, out.data.event, fold)
+            scorers = _one_of(stack, at), _one_of(again, i)
+            facts = facts_of(some[at], inside)
+            of_place[at] = Model(inside, scorers[0], slope_of(held), facts, scorers[1])
+        models |= {key: of_place[at] for key, at in chosen.items()}
+    return models
+
+
+def chosen_settings(
+    kind: str, scores: Sequence[np.ndarray], out: Patients, cuts: dict[str, float]
+) -> tuple[dict[Key, int], dict[Key, int]]:
+    """Which of the plain settings, and which of the robust ones, validation patients choose."""
+    plain, robust = ([concordance.count(row, out.risk) for row in some] for some in scores)
+    c_plain, c_robust = (np.array([one.index() for one in some]) for some in (plain, robust))
+    best = most_accurate(c_plain)
+    chosen = {(BY_C_INDEX[kind], ""): most_accurate(c_robust)}
+    codes = codes_of(out, cuts)
+    for attribute in of_primary(cuts):
+        imparity = [imparity_of(counts, codes[attribute]) for counts in robust]
+        chosen[PUBLISHED[kind], attribute] = choose(c_robust, imparity, c_plain[best])
+    return {(ADAM[kind], ""): best}, chosen
+
+
+def imparity_of(counts: concordance.Counts, codes: np.ndarray) -> float:
+    """The distance between two groups' concordance fractions; NaN where one has no pairs."""
+    fractions = []
+    for code in (1, 0):
+        members = codes == code
+        pairs = counts.pairs[members].sum()
+        fractions.append(counts.points[members].sum() / pairs if pairs > 0 else np.nan)
+    return float(abs(fractions[0] - fractions[1]))
+
+
+def facts_of(setting: Trained, inside: Patients) -> dict[str, float]:
+    """The learning rate and, of a robust model, α and what it protects."""
+    facts = {"learning_rate": setting.learning_rate}
+    if setting.alpha is None:
+        return facts
+    share = dual_constant(setting.alpha, rule="paper") ** -2
+    return facts | {"alpha": setting.alpha, "protected": share / inside.data.event.mean()}
+
+
+def of_primary(cuts: dict[str, float]) -> list[str]:
+    """The attributes whose closings are averaged, as far as these patients have them."""
+    return [attribute for attribute in PRIMARY if attribute in cuts]
 
 
 def _one_of(stack: training.ScoreStack, at: int) -> Scorer:
     alone = training.ScoreStack(stack.theta[[at]], stack.hidden, stack.offset[[at]])
     return lambda X, patients: alone.scores(X)[0]
-
-
-# All of them -----------------------------------------------------------------------------------
-
-
-def _primary(cuts: dict[str, float]) -> list[str]:
-    return [attribute for attribute in PRIMARY if attribute in cuts]
-
-
-def _worst(held: HeldOut, groups: list[Described], patients: Patients) -> Described | None:
-    """The group with the lowest c-index among its members."""
-    if not groups:
-        return None
-    own = [held.c_index(group.members(patients.covariates)).value for group in groups]
-    return groups[int(np.nanargmin(own))]
-
-
-def log_oe(held: HeldOut, members: np.ndarray) -> float:
-    """Logarithm of observed to expected events; NaN without events."""
-    value = held.calibration(members).value
-    return float(np.log(value)) if value > 0 else np.nan
-
-
-def _sign(value: float) -> float:
-    return -1.0 if value < 0 else 1.0
-
-
-def learn(patients: Patients, split: int, half: int) -> Learned:
-    """Learn everything on one half; ``split`` is the seed of folds, as in the first study."""
-    data = patients.data
-    cuts = cuts_of(patients)
-    codes = codes_of(patients, cuts)
-    horizon = float(np.median(data.time[data.event]))
-    by_share = {share: cross_fit(patients, share, split, horizon) for share in (1.0, 0.5, 0.25)}
-    of_cox = by_share[1.0]
-    gaps = {name: gap_of(of_cox.held, values).value for name, values in codes.items()}
-    groups = described_groups(patients)
-    worst = _worst(of_cox.held, groups, patients)
-    worst_of: dict[Key, Described | None] = {(PLAIN, ""): worst}
-    X = scaled_features(data)[0]
-    flat = np.ones(len(patients))
-    cox = protecting(X, patients, 1.0, split)
-    matched = matched_dose(X, patients, X @ cox.coef, split)
-    models: dict[Key, Model] = {}
-    for name, share in ((PLAIN, 1.0), (HALF, 0.5), (QUARTER, 0.25), (DOSE, matched)):
-        if share not in by_share:
-            by_share[share] = cross_fit(patients, share, split, horizon)
-        fitted = protecting(X, patients, share, split)
-        facts = {"certificate": fitted.gap} | ({} if name == PLAIN else {"protected": share})
-        models[name, ""] = Model(
-            patients, _linear(fitted.coef), _slope(by_share[share].held), facts
-        )
-        worst_of[name, ""] = _worst(by_share[share].held, groups, patients)
-    found, penalty = ridge(X, patients, flat, split)
-    facts = {"certificate": found.gap, "penalty": penalty}
-    models[RIDGE_COX, ""] = Model(patients, _linear(found.coef), facts=facts)
-    for attribute in _primary(cuts):
-        told = _told(patients, lambda some, a=attribute: codes_of(some, cuts)[a], split)
-        models[CROSSED, attribute], models[WEIGHTED, attribute] = told
-    if worst is not None:
-        told = _told(patients, lambda some: worst.members(some.covariates).astype(int), split)
-        models[CROSSED_WORST, ""], models[WEIGHTED_WORST, ""] = told
-        models[ALONE, ""] = _alone(patients, worst, split)
-    for kind in HIDDEN:
-        found_by_adam = published(patients, kind, cuts, split, 2 * split + half)
-        for (name, attribute), model in found_by_adam.items():
-            models[name, attribute] = model
-            if name != ADAM[kind]:
-                folds = np.zeros(len(patients), int)
-                held = HeldOut(model.scores(patients), data.time, data.event, folds)
-                worst_of[name, attribute] = _worst(held, groups, patients)
-    signs = {}
-    for attribute, values in codes.items():
-        of_groups = [log_oe(of_cox.until, values == code) for code in (1, 0)]
-        signs[attribute] = _sign(of_groups[0] - of_groups[1])
-    if worst is not None:
-        signs["worst"] = _sign(log_oe(of_cox.until, worst.members(patients.covariates)))
-    on_a = {key: model.scores(patients) for key, model in models.items()}
-    for key, scores in on_a.items():
-        on_base = on_a[AGAINST.get(key[0], PLAIN), ""]
-        of_scores = {
-            "constant": float(np.ptp(scores) == 0),
-            "rank_correlation": rank_correlation(scores, on_a[PLAIN, ""]),
-            "rank_correlation_base": rank_correlation(scores, on_base),
-        }
-        models[key] = replace(models[key], facts=models[key].facts | of_scores)
-    return Learned(models, cuts, gaps, worst_of, horizon, signs)
-
-
-def _alone(patients: Patients, worst: Described, seed: int) -> Model:
-    """Ridge Cox of the worst group's members alone: what features could give them."""
-    members = patients.subset(np.flatnonzero(worst.members(patients.covariates)))
-    X = scaled_features(members.data)[0]
-    found, penalty = ridge(X, members, np.ones(len(members)), seed)
-    facts = {"certificate": found.gap, "penalty": penalty}
-    return Model(members, _linear(found.coef), facts=facts)

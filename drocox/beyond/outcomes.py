@@ -1,21 +1,25 @@
-r"""Many data sets: DRO-COX against Cox wherever patients, outcomes and covariates are public.
+r"""Outcomes of models on half B: estimates and contrasts with the errors that patients give.
 
-**Two halves.** The patients of a data set are split into halves A and B, stratified by event.
-Everything is learned on A: medians and scales of features, the models and, from scores cross-fitted
-inside A, the sign :math:`s` of Cox's gap and the group that Cox serves worst. The models are
-evaluated on B; then the halves change roles. Five such splits are averaged.
+**Estimates**, by model. In points: ``c``, the c-index of everybody; ``worst``, that of the members
+of the group that Cox serves worst; ``distance``, the first minus the second; ``kept``, ``worst``
+minus what the scores promise there; ``gap`` of an attribute, the difference :math:`\Delta = 100\,
+(CF_1 - CF_0)` of two groups' concordance fractions, signed as Cox's gap on A. Up to the horizon,
+with the baseline hazard of the patients to whom the model was fitted, and for Cox, DRO-COX and
+models by Adam once more after one slope from A (``..._slope``): ``oe``, the difference between two
+groups' log O/E, and ``oe_worst``, the log O/E of the worst group, both signed as Cox's on A and
+times 100; ``brier`` and ``brier_worst``, Brier scores times 100.
 
-**Outcomes.** With the gap :math:`\Delta = 100\,(CF_1 - CF_0)` of two groups' concordance fractions
-on B,
+**Contrasts** with the model named in ``AGAINST``: ``c_diff``, ``worst_diff``; ``worst_own_diff``,
+among members of the robust model's own worst group; differences ``..._diff`` of the other
+estimates; and with the sign :math:`s` of Cox's gap on A
 
-.. math:: \text{closing} = s\,(\Delta_{\mathrm{Cox}} - \Delta_{\mathrm{DRO}}), \qquad
-          \text{guard} = s\,(\Delta_{\mathrm{Cox}} + \Delta_{\mathrm{DRO}}) .
+.. math:: \text{closing} = s\,(\Delta_{\text{plain}} - \Delta_{\text{robust}}), \qquad
+          \text{guard} = s\,(\Delta_{\text{plain}} + \Delta_{\text{robust}}) .
 
 A gap that shrinks has a positive closing; if it shrinks without changing sign, its guard is
-positive, too: :math:`\text{closing} \cdot \text{guard} = \Delta_{\mathrm{Cox}}^2 -
-\Delta_{\mathrm{DRO}}^2`. Since :math:`s` is independent of B, both have mean 0 if there is no
-effect. The other outcomes are Harrell's c-index of everybody, and of the worst group among its
-members.
+positive, too, because the product of both is the difference of the squared gaps. Since :math:`s` is
+independent of B, both have mean 0 if there is no effect. Models that were fitted for one attribute
+are averaged over sex and age, and so are closings and guards.
 
 **Standard errors** have patients as their unit. Every outcome is a ratio of sums over pairs, whose
 value without each patient is known (:mod:`drocox.heldout`); in one split each patient is in a test
@@ -25,32 +29,23 @@ of equally correlated numbers is at most that of one of them), and this bound is
 divided by the number of splits.
 """
 
-import tomllib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from drocox import accuracy
-from drocox.beyond import cohorts
-from drocox.beyond.cohorts import PRIMARY, Patients, codes_of
-from drocox.beyond.learning import COX, SETTINGS, TUNED, Learned, Setting, gap_of, learn, scores_of
-from drocox.cox import breslow_survival
-from drocox.evaluation import scaled_features
-from drocox.heldout import Estimate, HeldOut
+from drocox.beyond.datasets import PRIMARY, Patients, codes_of
+from drocox.beyond.halves import Learned, gap_of, sign_of
+from drocox.beyond.models import AGAINST, ALONE, HALF, PUBLISHED, Key, Model
+from drocox.heldout import Estimate, HeldOut, expected_events
 from drocox.heldout.intervals import jackknife
-from drocox.solver import minimise
+from drocox.heldout.ties import many_tied
 
-SPLITS = 5
-EXACT = 1e-12  # gap of an optimum whose digits do not depend on the platform
-REGISTERED = tomllib.loads(Path(__file__).with_name("preregistration.toml").read_text("utf-8"))
+PERMUTATIONS = 1000
+CONTROLLED = (HALF, PUBLISHED["nonlinear"])  # models of the primary contrasts
+OF_WORST = (("worst", ""), ("worst_diff", ""))
 
-
-# Evaluation on half B --------------------------------------------------------------------------
-
-Name = tuple[str, str]  # a column of the study's rows, and the attribute; "" if there is none
+Name = tuple[str, str, str]  # model, measure, attribute or ""
 
 
 def combined(*terms: tuple[float, Estimate]) -> Estimate:
@@ -59,95 +54,159 @@ def combined(*terms: tuple[float, Estimate]) -> Estimate:
     return Estimate(value, np.sum([factor * one.without for factor, one in terms], axis=0))
 
 
-def estimates_of(
-    held: HeldOut, codes: dict[str, np.ndarray], worst: dict[str, np.ndarray | None]
-) -> dict[Name, Estimate]:
-    """Concordances of one model on half B in points, without those of groups that are None."""
-    out = {("c", ""): combined((100, held.c_index(np.full(len(held.time), True))))}
+def _logarithm(one: Estimate) -> Estimate:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return Estimate(float(np.log(one.value)), np.log(one.without))
+
+
+def scored(learned: Learned, b: Patients) -> dict[Key, HeldOut]:
+    """Patients of half B with the scores of each model."""
+    fold = np.zeros(len(b), int)
+    return {
+        key: HeldOut(model.scores(b), b.data.time, b.data.event, fold)
+        for key, model in learned.models.items()
+    }
+
+
+def estimates_of(key: Key, held: HeldOut, learned: Learned, b: Patients) -> dict[tuple, Estimate]:
+    """Estimates of one model on half B by measure and attribute, as far as they are defined."""
+    model = learned.models[key]
+    everybody = np.full(len(b), True)
+    worst = learned.worst
+    members = None if worst is None else worst.members(b.covariates)
+    codes = {name: values for name, values in codes_of(b, learned.cuts).items() if name in PRIMARY}
+    if key[1]:  # fitted for one attribute
+        codes = {key[1]: codes[key[1]]}
+    out = {("c", ""): combined((100, held.c_index(everybody)))}
     for attribute, values in codes.items():
-        out["gap", attribute] = gap_of(held, values)
-    for name, members in worst.items():
-        if members is not None:
-            out[name, ""] = combined((100, held.c_index(members)))
-    return out
-
-
-def contrasts(
-    own: dict[Name, Estimate], cox: dict[Name, Estimate], signs: dict[str, float]
-) -> dict[Name, Estimate]:
-    """Contrasts of a model with Cox; ``signs`` are those of Cox's gaps on half A."""
-    out = {}
-    for (name, attribute), ours in own.items():
-        theirs = cox[name, attribute]
-        if name == "gap":
-            sign = signs[attribute]
-            out["closing", attribute] = combined((sign, theirs), (-sign, ours))
-            out["guard", attribute] = combined((sign, theirs), (sign, ours))
-        else:
-            out[f"{name}_diff", ""] = combined((1, ours), (-1, theirs))
-    primary = [attribute for attribute in PRIMARY if attribute in signs]
-    if primary:
-        for name in ("closing", "guard"):
-            parts = [(1 / len(primary), out[name, attribute]) for attribute in primary]
-            out[f"joint_{name}", ""] = combined(*parts)
-    return out
-
-
-def _accuracy(train: Patients, test: Patients, X, X_out, coef) -> tuple[float, float]:
-    """Integrated Brier score and calibration slope on half B, with the baseline hazard of half A.
-
-    Follow-up is truncated at the 90 % quantile of A's times.
-    """
-    horizon = np.quantile(train.data.time, 0.9)
-    time = np.minimum(test.data.time, horizon)
-    event = test.data.event & (test.data.time <= horizon)
-    times = accuracy.brier_times(train.data.time, time)
-    scores = X_out @ coef
-    curves = breslow_survival(X @ coef, train.risk, None, scores, times).numpy()
-    outcomes = train.data.time, train.data.event, time, event
-    brier = accuracy.BrierScore(*outcomes, times)(curves)
-    if scores.std() < 1e-6:
-        return brier, np.nan
-    return brier, float(minimise(scores[:, None], test.risk, 1).coef[0])
-
-
-@dataclass(frozen=True)
-class Half:
-    """One model, learned on one half and evaluated on the other."""
-
-    estimates: dict[Name, Estimate]
-    numbers: dict[Name, float]  # without standard errors
-
-
-def evaluate_half(
-    a: Patients, b: Patients, learned: Learned, settings: Sequence[Setting]
-) -> dict[Setting, Half]:
-    """Evaluate on half B the models learned on half A, as far as they were learned."""
-    X, X_out = scaled_features(a.data, b.data)
-    codes = codes_of(b, learned.cuts)
-    worst = {}
-    for name, model in (("worst_own", "cox"), ("worst_dro", "dro")):
-        group = learned.worst[model]
-        worst[name] = None if group is None else group.members(b.covariates)
-    estimates = {}
-    for setting, solution in learned.models.items():
-        scores = scores_of(X_out, solution.coef)
-        held = HeldOut(scores, b.data.time, b.data.event, np.zeros(len(b), int))
-        estimates[setting] = estimates_of(held, codes, worst)
-    cox = estimates[COX]
-    out = {}
-    for setting in settings:
-        if setting not in learned.models:
+        sign = sign_of(learned.gaps[attribute])
+        out["gap", attribute] = combined((sign, gap_of(held, values)))
+    if members is not None:
+        out["worst", ""] = combined((100, held.c_index(members)))
+        out["distance", ""] = combined((1, out["c", ""]), (-1, out["worst", ""]))
+        if not many_tied(held):
+            out["kept", ""] = combined((100, held.c_minus_promised(members)))
+    for ending, slope in (("", 1.0), ("_slope", model.slope)):
+        if np.isnan(slope):
             continue
-        own = estimates[setting]
-        solution = learned.models[setting]
-        brier, slope = _accuracy(a, b, X, X_out, solution.coef)
-        numbers = {("ibs", ""): brier, ("slope", ""): slope, ("certificate", ""): solution.gap}
-        for attribute, gap in learned.gaps.items():
-            numbers["product", attribute] = gap * own["gap", attribute].value
-            numbers["product_cox", attribute] = gap * cox["gap", attribute].value
-        out[setting] = Half(own | contrasts(own, cox, learned.signs), numbers)
+        until = up_to(model, slope, held, learned.horizon)
+        out[f"brier{ending}", ""] = combined((100, until.brier(everybody)))
+        for attribute, values in codes.items():
+            second, first = (_logarithm(until.calibration(values == code)) for code in (1, 0))
+            sign = 100 * learned.signs[attribute]
+            out[f"oe{ending}", attribute] = combined((sign, second), (-sign, first))
+        if members is not None:
+            sign = 100 * learned.signs["worst"]
+            own = _logarithm(until.calibration(members))
+            out[f"oe_worst{ending}", ""] = combined((sign, own))
+            out[f"brier_worst{ending}", ""] = combined((100, until.brier(members)))
+    return {name: one for name, one in out.items() if np.isfinite(one.without).all()}
+
+
+def up_to(model: Model, slope: float, held: HeldOut, horizon: float) -> HeldOut:
+    """Patients observed up to a horizon, with expected events and risks by scores times a slope."""
+    train = model.fitted.data
+    on_train = slope * model.scores(model.fitted)
+    scores = slope * held.scores
+    at_horizon = np.full(len(scores), horizon)
+    expected = expected_events(train, on_train, scores, np.minimum(held.time, at_horizon))
+    risk = -np.expm1(-expected_events(train, on_train, scores, at_horizon))
+    event = held.event & (held.time <= horizon)
+    return HeldOut(scores, held.time, event, held.fold, expected, horizon, risk)
+
+
+def contrasts(own: dict[tuple, Estimate], other: dict[tuple, Estimate]) -> dict[tuple, Estimate]:
+    """Contrasts of one model with another on half B."""
+    out = {}
+    for (measure, attribute), ours in own.items():
+        theirs = other.get((measure, attribute))
+        if theirs is None:
+            continue
+        if measure == "gap":
+            out["closing", attribute] = combined((1, theirs), (-1, ours))
+            out["guard", attribute] = combined((1, theirs), (1, ours))
+        else:
+            out[f"{measure}_diff", attribute] = combined((1, ours), (-1, theirs))
     return out
+
+
+def evaluate(held: dict[Key, HeldOut], learned: Learned, b: Patients) -> dict[Name, Estimate]:
+    """Estimates and contrasts of all models on half B."""
+    by_key = {key: estimates_of(key, held[key], learned, b) for key in held}
+    for key, own in by_key.items():
+        if key[0] not in AGAINST:
+            continue
+        base = AGAINST[key[0]], ""
+        own |= contrasts(own, by_key[base])
+        group = learned.own_worst.get(key)
+        if group is not None:
+            members = group.members(b.covariates)
+            ours, theirs = (held[one].c_index(members) for one in (key, base))
+            own["worst_own_diff", ""] = combined((100, ours), (-100, theirs))
+    if (ALONE, "") in by_key:  # only its group is meant
+        alone = by_key[ALONE, ""]
+        by_key[ALONE, ""] = {name: alone[name] for name in alone if name in OF_WORST}
+    out: dict[Name, Estimate] = {}
+    attributes = [attribute for attribute in PRIMARY if attribute in learned.cuts]
+    for name in dict.fromkeys(name for name, _ in by_key):
+        mine = [by_key[key] for key in by_key if key[0] == name]
+        out |= {(name, *one): value for one, value in _joint(mine, attributes).items()}
+    return out
+
+
+def _joint(
+    models: Sequence[dict[tuple, Estimate]], attributes: Sequence[str]
+) -> dict[tuple, Estimate]:
+    """Estimates of a model, averaged over the attributes for which it was fitted.
+
+    By attribute they are kept, too. A measure of attributes is averaged if all of them have it.
+    """
+    parts: dict[tuple, list[Estimate]] = {}
+    for one in models:
+        for name, estimate in one.items():
+            parts.setdefault(name, []).append(estimate)
+    means = {name: several for name, several in parts.items() if len(several) == len(models)}
+    for measure, attribute in parts:
+        if attribute and all((measure, one) in parts for one in attributes):
+            means[measure, ""] = [parts[measure, one][0] for one in attributes]
+        if attribute:
+            means[measure, attribute] = parts[measure, attribute]
+    return {
+        name: combined(*((1 / len(several), estimate) for estimate in several))
+        for name, several in means.items()
+    }
+
+
+def permuted_closings(
+    held: dict[Key, HeldOut], learned: Learned, patients: Patients, rows_b: np.ndarray
+) -> pd.DataFrame:
+    """Closings of the primary contrasts on half B when labels are permuted, a row for each draw.
+
+    Half A has decided before. A draw permutes the labels of all patients, in the same way for all
+    halves.
+    """
+    n = len(patients)
+    draws = [np.random.default_rng(draw).permutation(n)[rows_b] for draw in range(PERMUTATIONS)]
+    orders = np.array(draws)
+    codes = codes_of(patients, learned.cuts)
+    attributes = [name for name in PRIMARY if name in codes]
+    out = pd.DataFrame(0.0, index=range(PERMUTATIONS), columns=list(CONTROLLED))
+    for name in CONTROLLED:
+        for attribute in attributes:
+            labels = codes[attribute][orders]
+            own = (name, attribute) if (name, attribute) in held else (name, "")
+            gaps = [_gaps(held[key], labels) for key in ((AGAINST[name], ""), own)]
+            out[name] += sign_of(learned.gaps[attribute]) * (gaps[0] - gaps[1]) / len(attributes)
+    return out
+
+
+def _gaps(held: HeldOut, labels: np.ndarray) -> np.ndarray:
+    """Gaps in points for each row of labels (draws, n)."""
+    second, first = ((labels == code).astype(float) @ held.all_pairs for code in (1, 0))
+    return 100 * (second[:, 0] / second[:, 1] - first[:, 0] / first[:, 1])
+
+
+# Means over halves and splits --------------------------------------------------------------------
 
 
 def mean_of_halves(
@@ -179,112 +238,4 @@ def mean_of_splits(splits: Sequence[dict[tuple, Estimate]]) -> dict[tuple, tuple
         variances = [jackknife(one.without[:, None])[0].item() for one in some]
         value = float(np.mean([one.value for one in some]))
         out[name] = value, float(np.sqrt(np.mean(variances)))
-    return out
-
-
-@dataclass
-class Results:
-    """One model on all halves of a data set."""
-
-    splits: list[dict[Name, Estimate]] = field(default_factory=list)
-    halves: list[dict[Name, float]] = field(default_factory=list)  # numbers without errors
-
-    def means(self) -> dict[Name, float]:
-        """Means over the splits where a value exists, and their standard errors (``..._se``)."""
-        numbers = pd.DataFrame(self.halves)
-        out = numbers.mean().to_dict()
-        out["slope", ""] = numbers["slope", ""].median()
-        out["certificate", ""] = numbers["certificate", ""].max()
-        for (name, attribute), (value, se) in mean_of_splits(self.splits).items():
-            out[name, attribute] = value
-            out[f"{name}_se", attribute] = se
-        return out
-
-
-COLUMNS = (
-    *("method", "alpha", "rule", "penalty", "patients", "events", "features", "attribute"),
-    *("c", "c_se", "c_diff", "c_diff_se", "gap", "closing", "closing_se", "guard", "guard_se"),
-    *("worst_own", "worst_own_diff", "worst_own_diff_se", "ibs", "slope"),
-    *("joint_closing", "joint_closing_se", "joint_guard", "joint_guard_se"),
-    *("worst_dro", "worst_dro_diff", "worst_dro_diff_se", "certificate"),
-    *("product", "product_cox", "moved", "inside_c", "inside_gap"),
-)
-
-
-def study(
-    patients: Patients,
-    settings: Sequence[Setting] = SETTINGS,
-    splits: Sequence[int] = range(SPLITS),
-) -> pd.DataFrame:
-    """All models on one data set of sorted patients (``Patients.in_order``): see :func:`rows`."""
-    results: dict[Setting, Results] = {}
-    inside = []
-    for split in splits:
-        both = []
-        tested = []
-        for rows_a, rows_b in cohorts.halves(patients.data.event, split):
-            a = patients.subset(rows_a)
-            learned = learn(a, settings, split)
-            both.append(evaluate_half(a, patients.subset(rows_b), learned, settings))
-            tested.append(rows_b)
-            gaps = [abs(learned.gaps[name]) for name in PRIMARY if name in learned.gaps]
-            gap = np.mean(gaps) if gaps else np.nan
-            inside.append({"inside_c": learned.c, "inside_gap": gap, "chosen": learned.tuned})
-        for setting in both[0]:
-            result = results.setdefault(setting, Results())
-            halves = [half[setting] for half in both]
-            result.splits.append(mean_of_halves(tested, [half.estimates for half in halves]))
-            result.halves += [half.numbers for half in halves]
-    of_halves = pd.DataFrame(inside).mean()
-    out = []
-    for setting, result in results.items():
-        means = result.means()
-        # at a kink, or away from an exact optimum, the last digits depend on the platform
-        exact = means["certificate", ""] <= EXACT and setting.rule != "cvar"
-        model = {
-            "method": setting.method,
-            "alpha": of_halves["chosen"] if setting == TUNED else setting.alpha,
-            "rule": setting.rule,
-            "penalty": setting.penalty,
-            "patients": len(patients),
-            "events": int(patients.data.event.sum()),
-            "features": patients.data.X.shape[1],
-            "moved": 0.0 if exact else np.nan,
-            "inside_c": of_halves["inside_c"],
-            "inside_gap": of_halves["inside_gap"],
-        }
-        for attribute in patients.attributes or ("",):
-            here = {name: value for (name, of), value in means.items() if of in ("", attribute)}
-            out.append(model | {"attribute": attribute} | here)
-    return pd.DataFrame(out).reindex(columns=COLUMNS)
-
-
-# The study as jobs ----------------------------------------------------------------------------
-
-
-def jobs() -> list[dict]:
-    """One job for each registered data set, the largest first.
-
-    The key is ``name``, because ``dataset`` means the paper's three in the store.
-    """
-    registered = REGISTERED["included"] | REGISTERED["beside"]
-    by_size = sorted(registered, key=lambda name: -registered[name]["patients"])
-    return [{"name": name} for name in by_size]
-
-
-def rows(name: str) -> pd.DataFrame:
-    """All models on one data set: a row for each method and attribute (or one without attribute).
-
-    After ``dataset``, ``method``, ``alpha``, ``rule``, ``penalty``, ``patients``, ``events``,
-    ``features`` and ``attribute``: the c-index ``c``, its difference from Cox's (``c_diff``),
-    ``gap`` (signed), ``closing``, ``guard``, the c-index among members of the group that Cox serves
-    worst (``worst_own``) and its difference (``..._diff``), each with its standard error
-    (``..._se``) and in points; ``ibs``; ``slope`` of calibration. Then, the same in all rows of a
-    method: closing and guard averaged over sex and age (``joint_...``), the worst group of DRO-COX
-    (``worst_dro...``), Cox's c-index and gap inside the other half (``inside_...``), the largest
-    duality gap of an optimum (``certificate``); and by attribute the products of A's gap under Cox
-    with B's (``product``) and with B's under Cox (``product_cox``).
-    """
-    out = study(cohorts.load(name))
-    out.insert(0, "dataset", name)
     return out

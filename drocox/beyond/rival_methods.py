@@ -17,8 +17,8 @@ import torch
 from scipy import optimize
 
 from drocox import concordance, training
-from drocox.beyond.described import by_group, group_dro
-from drocox.beyond.free import free_baseline
+from drocox.beyond.free_baseline import free_baseline
+from drocox.beyond.group_models import by_group, group_dro
 from drocox.cox import RiskSets, cox_losses, risk_sets
 from drocox.data import SurvivalData
 from drocox.dro import dual_constant

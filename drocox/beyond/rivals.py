@@ -1,4 +1,4 @@
-r"""Rivals on equal terms, a study: :mod:`drocox.beyond.methods`, evaluated on every patient.
+r"""Rivals on equal terms, a study: :mod:`drocox.beyond.rival_methods`, evaluated on every patient.
 
 Pairs of patients are compared within a test fold only. A metric is the mean of the two repeats, and
 so are its values without each patient in turn, from which the jackknife gives standard errors, so
@@ -19,8 +19,8 @@ from functools import lru_cache
 import numpy as np
 import pandas as pd
 
-from drocox.beyond.described import found_groups
-from drocox.beyond.methods import IN_YEARS, RIVALS, Fold, fit_tuned, prepared_folds
+from drocox.beyond.group_search import found_groups
+from drocox.beyond.rival_methods import IN_YEARS, RIVALS, Fold, fit_tuned, prepared_folds
 from drocox.beyond.weighted_gap import weighted_gap
 from drocox.evaluation import Judge
 from drocox.heldout import Estimate, HeldOut, expected_events

@@ -19,7 +19,7 @@ import pandas as pd
 
 from drocox import _checks
 from drocox.beyond import STUDIES
-from drocox.beyond.methods import RIVALS
+from drocox.beyond.rival_methods import RIVALS
 from drocox.paper.store import DEFAULT, Store
 from drocox.paper.sweep import Plan, train_missing, writable
 
@@ -29,9 +29,7 @@ SAMPLE = {
     "groups": ["opposite-0.2-1000-1.0-1", "opposite-0.2-4000-3.0-1", "seer-1"],
     "censoring": ["opposite-1.0-1"],
     "rivals": [f"seer-{method}" for method in RIVALS],
-    "many": ["cancer"],
-    "controls": ["permuted-cancer-0", "coverage-small-0"],
-    "acting": ["cancer"],
+    "many_data_sets": ["cancer"],
 }
 
 

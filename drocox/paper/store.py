@@ -145,7 +145,10 @@ class Store:
         rows = _read(self.file, self.file.stat().st_mtime_ns, digest)
         if rows is None:
             raise self._damaged(self.file)
-        return rows.copy()
+        rows = rows.copy()
+        if "study" in rows:  # its name is that of the file, also where it was another when it ran
+            rows["study"] = self.name.rpartition("/")[2]
+        return rows
 
     def save_part(self, job: Job, rows: pd.DataFrame, **spent: float | None) -> None:
         """Store the rows of a finished job and its cost: ``cpu``, ``wall`` (s), ``peak`` (GB)."""

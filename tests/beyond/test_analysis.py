@@ -1,4 +1,4 @@
-"""The planned analysis of the study where DRO-COX can act, on invented results."""
+"""The planned analysis of the study on many data sets, on invented results."""
 
 from pathlib import Path
 
@@ -8,9 +8,9 @@ import pytest
 from scipy import stats
 
 import drocox
-from drocox.beyond import acting_evidence as evidence
-from drocox.beyond.acting_models import AGAINST, HALF, PLAIN, PUBLISHED
-from drocox.beyond.many import REGISTERED
+from drocox.beyond import analysis
+from drocox.beyond.datasets import REGISTERED
+from drocox.beyond.models import AGAINST, HALF, PLAIN, PUBLISHED
 
 DEEP = PUBLISHED["nonlinear"]
 
@@ -36,27 +36,27 @@ def invented(effects=None, spread=0.3, seed=0, draws=0):
             for draw in range(draws):
                 row = {"dataset": dataset, "model": model, "attribute": "", "draw": draw}
                 value = spread * rng.normal()
-                rows.append(row | {"measure": evidence.PERMUTED, "value": value})
+                rows.append(row | {"measure": analysis.PERMUTED, "value": value})
         of = {"dataset": dataset, "model": HALF, "attribute": "", "half": 0}
         rows.append(of | {"measure": "certificate", "value": 1e-9})
     columns = ["dataset", "model", "measure", *(["draw"] if draws else [])]
-    return pd.DataFrame(rows).drop_duplicates(columns).assign(study="acting")
+    return pd.DataFrame(rows).drop_duplicates(columns).assign(study="many_data_sets")
 
 
 @pytest.fixture(scope="module")
 def nothing():
-    return evidence.whole(invented(draws=1000))
+    return analysis.whole(invented(draws=1000))
 
 
 def test_a_part_of_the_study_is_refused():
     runs = invented()
     with pytest.raises(ValueError, match=r"runs lack \['pbc'\]"):
-        evidence.whole(runs[runs["dataset"] != "pbc"])
+        analysis.whole(runs[runs["dataset"] != "pbc"])
 
 
 def test_means_are_those_of_students_t():
     effect = np.random.default_rng(1).normal(0.3, 1, 16)
-    found = evidence.mean_of(effect)
+    found = analysis.mean_of(effect)
     expected = stats.ttest_1samp(effect, 0)
     assert found.p == pytest.approx(expected.pvalue)
     assert found[2:4] == pytest.approx(tuple(expected.confidence_interval()))
@@ -68,30 +68,42 @@ def test_heterogeneity_is_that_of_metafor():
          -1.3713, -0.3394, 0.4459, -0.0173]  # fmt: skip
     v = [0.3256, 0.1946, 0.4154, 0.0200, 0.0512, 0.0069, 0.2230, 0.0040, 0.0564,
          0.0730, 0.0124, 0.5325, 0.0714]  # fmt: skip
-    low, high = evidence.heterogeneity(y, np.sqrt(v))
+    low, high = analysis.heterogeneity(y, np.sqrt(v))
     assert (low**2, high**2) == pytest.approx((0.1197, 1.1115), abs=1e-3)
 
 
 def test_models_by_adam_are_tested_where_events_suffice(nothing):
-    assert len(evidence.where_tested(HALF)) == 27
-    assert len(evidence.where_tested(DEEP)) == 16
-    assert len(evidence.effects(nothing, DEEP, "closing")) == 16
-    assert len(evidence.effects(nothing, DEEP, "closing", shown=True)) == 29
+    assert len(analysis.where_tested(HALF)) == 27
+    assert len(analysis.where_tested(DEEP)) == 16
+    assert len(analysis.effects(nothing, DEEP, "closing")) == 16
+    assert len(analysis.effects(nothing, DEEP, "closing", shown=True)) == 29
 
 
-def test_uncertified_models_are_left_out(nothing):
-    runs = nothing.copy()
-    runs.loc[(runs["measure"] == "certificate") & (runs["dataset"] == "pbc"), "value"] = 1e-3
-    assert "pbc" in evidence.effects(nothing, HALF, "closing").index
-    assert "pbc" not in evidence.effects(runs, HALF, "closing").index
+@pytest.mark.parametrize("model", [HALF, PLAIN])
+def test_a_pair_is_left_out_where_either_model_is_uncertified(nothing, model):
+    of = {"dataset": "pbc", "model": model, "attribute": "", "half": 1}
+    row = of | {"measure": "certificate", "value": 1e-3, "study": "many_data_sets"}
+    runs = pd.concat([nothing, pd.DataFrame([row])])
+    assert "pbc" in analysis.effects(nothing, HALF, "closing").index
+    assert "pbc" not in analysis.effects(runs, HALF, "closing").index
+
+
+def test_equivalence_needs_the_90_percent_interval_inside_what_matters():
+    # three closings between -m and m, where the 90 % interval of the share is inside and the 95 %
+    # interval is not, and the other way round for a margin between both
+    runs = analysis.whole(invented({(HALF, "closing"): 0.15}, spread=0.25, seed=3))
+    row = analysis.primary_table(runs).loc[(HALF, "closing")]
+    matters = analysis.OUTCOMES["closing"].matters
+    assert row["share_high90"] < matters < row["share_high"]
+    assert analysis.claims(runs)[HALF, "closing"].irrelevant
 
 
 def test_without_an_effect_nothing_is_claimed_and_small_effects_are_excluded(nothing):
-    for claim in evidence.claims(nothing).values():
+    for claim in analysis.claims(nothing).values():
         assert not claim.says
-    assert evidence.claims(nothing)[HALF, "closing"].irrelevant
-    assert not evidence.default_changes(nothing)
-    table = evidence.control_table(nothing)
+    assert analysis.claims(nothing)[HALF, "closing"].irrelevant
+    assert not analysis.default_changes(nothing)
+    table = analysis.control_table(nothing)
     assert (table["control"] == "passed").all()
 
 
@@ -118,25 +130,25 @@ def test_without_an_effect_nothing_is_claimed_and_small_effects_are_excluded(not
 )
 def test_planted_effects_are_claimed_as_planned(effects, name, says, lacks):
     runs = invented({(HALF, measure): mean for measure, mean in effects.items()})
-    found = evidence.claims(evidence.whole(runs))
+    found = analysis.claims(analysis.whole(runs))
     assert found[HALF, name][:2] == (says, lacks)
     assert not found[DEEP, name].says
-    assert evidence.default_changes(runs) == (says == "gains" and not lacks)
+    assert analysis.default_changes(runs) == (says == "gains" and not lacks)
 
 
 def test_the_default_needs_accuracy():
     gain = {(HALF, "worst_diff"): 1.0, (HALF, "worst_own_diff"): 1.0, (HALF, "c_diff"): -1.0}
-    assert not evidence.default_changes(evidence.whole(invented(gain)))
+    assert not analysis.default_changes(analysis.whole(invented(gain)))
 
 
 def test_a_share_is_a_ratio_of_means(nothing):
-    outcome = evidence.OUTCOMES["closing"]
-    found = evidence.share(nothing, HALF, outcome)
+    outcome = analysis.OUTCOMES["closing"]
+    found = analysis.share(nothing, HALF, outcome)
     rows = nothing[nothing["dataset"].isin(REGISTERED["included"]) & nothing["se"].notna()]
     closing = rows[(rows["model"] == HALF) & (rows["measure"] == "closing")]["value"].mean()
     gap = rows[(rows["model"] == PLAIN) & (rows["measure"] == "gap")]["value"].mean()
     assert found.mean == pytest.approx(closing / gap)
-    row = evidence.primary_table(nothing).loc[(HALF, "closing")]
+    row = analysis.primary_table(nothing).loc[(HALF, "closing")]
     assert row["matters"] == pytest.approx(gap / 4)
     assert row["share_low"] < row["share_low90"] < row["share_high90"] < row["share_high"]
 
@@ -145,17 +157,17 @@ def test_a_plain_model_without_a_gap_has_no_share():
     runs = invented()
     gaps = (runs["measure"] == "gap") & (runs["model"] == PLAIN)
     runs.loc[gaps, "value"] = np.random.default_rng(0).normal(0, 1, gaps.sum())
-    table = evidence.primary_table(evidence.whole(runs))
+    table = analysis.primary_table(analysis.whole(runs))
     assert np.isnan(table.loc[(HALF, "closing"), "matters"])
-    assert not evidence.claims(runs)[HALF, "closing"].irrelevant
+    assert not analysis.claims(runs)[HALF, "closing"].irrelevant
 
 
 def test_the_stored_study_says_what_the_readme_says():
     readme = " ".join((Path(__file__).parents[2] / "README.md").read_text("utf-8").split())
-    runs = evidence.whole(drocox.load_runs("beyond"))
-    claims = evidence.claims(runs)
-    assert f"over {len(evidence.where_tested(HALF))} data sets" in readme
-    table = evidence.primary_table(runs)
+    runs = analysis.whole(drocox.load_runs("beyond"))
+    claims = analysis.claims(runs)
+    assert f"over {len(analysis.where_tested(HALF))} data sets" in readme
+    table = analysis.primary_table(runs)
     loss, half = table.loc[(DEEP, "worst")], table.loc[(HALF, "worst")]
     low, high = -loss["high"], -loss["low"]
     words = f"{-loss['mean']:.1f} points worse than the same network trained in the ordinary way"
@@ -166,4 +178,4 @@ def test_the_stored_study_says_what_the_readme_says():
     assert not claims[HALF, "worst"].says
     # "For both, a closing of the gap … by a quarter is excluded"
     assert claims[DEEP, "closing"].irrelevant and claims[HALF, "closing"].irrelevant
-    assert not evidence.default_changes(runs)
+    assert not analysis.default_changes(runs)

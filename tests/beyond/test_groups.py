@@ -10,7 +10,7 @@ from scipy import optimize
 
 import drocox
 from drocox import heldout
-from drocox.beyond import censoring, described, groups
+from drocox.beyond import censoring, group_models, group_search, groups
 
 pytestmark = pytest.mark.slow  # of the study beyond the paper; `make check` is for the package
 
@@ -47,7 +47,7 @@ def _without_derivatives(function, d):
 @pytest.mark.parametrize("family", list(groups.TOLD_FAMILIES))
 def test_groups_are_few_large_and_recognised_among_other_patients(patients, family):
     half = patients.subset(slice(0, 300))
-    found = described.found_groups(half, family)
+    found = group_search.found_groups(half, family)
     masks = np.array([group(patients) for group in found.values()])
     assert 1 < len(found) <= 5
     assert (masks[:, :300].mean(axis=1) >= 0.08).all()  # of leaves, 0.1 of those who grow the tree
@@ -61,7 +61,7 @@ def test_groups_of_each_attribute_overlap_and_small_ones_are_left_out(patients):
     rank = np.arange(600)
     codes = {"site": np.where(rank < 30, 2, rank % 2), "old": (rank % 3 == 0).astype(int)}
     data = drocox.SurvivalData("two", patients.X, patients.time, patients.event, codes)
-    told = described.found_groups(data, "attributes")
+    told = group_search.found_groups(data, "attributes")
     assert list(told) == ["site = 0", "site = 1", "old = 0", "old = 1"]
     assert (told["site = 1"](data) == (codes["site"] == 1)).all()
     assert (told["old = 1"](data.subset(rank[::-1])) == (codes["old"] == 1)[::-1]).all()
@@ -71,13 +71,13 @@ def test_groups_of_each_attribute_overlap_and_small_ones_are_left_out(patients):
 def test_small_intersections_are_left_out(patients):
     codes = np.where(np.arange(600) < 30, 0, np.arange(600) % 2 + 1)
     data = drocox.SurvivalData("three", patients.X, patients.time, patients.event, {"site": codes})
-    found = described.found_groups(data, "named")
+    found = group_search.found_groups(data, "named")
     assert set(found) == {"site = 1", "site = 2"}
     assert (found["site = 2"](data) == (codes == 2)).all()
 
 
 def test_the_worst_leaf_is_the_planted_minority(patients):
-    worst = next(iter(described.found_groups(patients, share=0.15).values()))
+    worst = next(iter(group_search.found_groups(patients, share=0.15).values()))
     assert patients.groups["minority"][worst(patients)].mean() > 0.6
 
 
@@ -88,9 +88,9 @@ def test_group_dro_is_the_minimum_of_the_literal_maximum(few):
     def value(theta):
         losses = literal.cox_losses(drawn.X @ theta, drawn.time, drawn.event)
         worst = max(losses[row].mean() for row in members)
-        return worst + described.EPSILON * _literal_loss(drawn, everybody, theta)
+        return worst + group_search.EPSILON * _literal_loss(drawn, everybody, theta)
 
-    coef = described.group_dro(*drawn, members)
+    coef = group_models.group_dro(*drawn, members)
     point, smallest = _without_derivatives(value, 2)
     assert value(coef) == pytest.approx(smallest, abs=1e-8)
     assert np.allclose(coef, point, atol=1e-4)
@@ -107,9 +107,9 @@ def test_regret_is_the_minimum_of_the_literal_maximum(few):
     def value(theta):
         pairs = zip(members, optima, strict=True)
         worst = max(_literal_loss(drawn, row, theta) - least for row, least in pairs)
-        return worst + described.EPSILON * _literal_loss(drawn, everybody, theta)
+        return worst + group_search.EPSILON * _literal_loss(drawn, everybody, theta)
 
-    coef = described.group_dro(*drawn, members, regret=True)
+    coef = group_models.group_dro(*drawn, members, regret=True)
     point, smallest = _without_derivatives(value, 2)
     assert value(coef) == pytest.approx(smallest, abs=1e-8)
     assert np.allclose(coef, point, atol=1e-4)
@@ -121,7 +121,7 @@ def test_the_loss_of_everybody_determines_what_groups_leave_open(few):
     drawn, _ = few
     side = drawn.X[:, 0] > 0
     X = np.column_stack([drawn.X[:, 1], side])
-    coef = described.group_dro(X, drawn.time, drawn.event, [side, ~side], regret=True)
+    coef = group_models.group_dro(X, drawn.time, drawn.event, [side, ~side], regret=True)
     rest = optimize.minimize_scalar(
         lambda level: literal.cox_losses(X @ [coef[0], level], drawn.time, drawn.event).sum()
     )
@@ -138,8 +138,8 @@ def test_own_effects_are_the_minimum_of_the_literal_sum(few):
         losses = literal.cox_losses(wide @ theta, drawn.time, drawn.event)
         return losses.sum() + 2 * (theta[2:] ** 2).sum()
 
-    coef = described.own_effects(*drawn, members[:2])
-    assert np.allclose(described.by_group(drawn.X, members[:2]), wide)
+    coef = group_models.own_effects(*drawn, members[:2])
+    assert np.allclose(group_models.by_group(drawn.X, members[:2]), wide)
     assert np.abs(optimize.approx_fprime(coef, value, 1e-6)).max() < 1e-3
     assert value(coef) <= optimize.minimize(value, coef, method="Powell").fun + 1e-8
 
@@ -147,15 +147,15 @@ def test_own_effects_are_the_minimum_of_the_literal_sum(few):
 def test_a_search_that_stops_early_is_refused(few, monkeypatch):
     drawn, members = few
     stay = optimize.OptimizeResult(x=np.ones(3))
-    monkeypatch.setattr(described.optimize, "minimize", lambda *_, **__: stay)
+    monkeypatch.setattr(group_search.optimize, "minimize", lambda *_, **__: stay)
     with pytest.raises(RuntimeError, match="has not converged"):
-        described.group_dro(*drawn, members)
+        group_models.group_dro(*drawn, members)
 
 
 @pytest.mark.parametrize("members", [np.ones((2, 49), bool), np.zeros((1, 50), bool)])
 def test_groups_need_members_with_events(few, members):
     with pytest.raises(ValueError, match="an event in each group"):
-        described.group_dro(*few[0], members)
+        group_models.group_dro(*few[0], members)
 
 
 def test_likelihood_of_a_group_and_its_jackknife(few):

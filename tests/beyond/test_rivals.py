@@ -12,8 +12,8 @@ from scipy import optimize
 
 from drocox import dual_constant, risk_sets
 from drocox.accuracy import concordance_index
-from drocox.beyond import methods, rivals
-from drocox.beyond.free import free_baseline
+from drocox.beyond import rival_methods, rivals
+from drocox.beyond.free_baseline import free_baseline
 from drocox.beyond.weighted_gap import weighted_gap
 from drocox.data import SurvivalData
 from drocox.heldout import HeldOut, default_horizon
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.slow  # of the study beyond the paper; `make check` is 
 
 def part_of(X, time, event, codes):
     frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(X.shape[1])])
-    return methods.Part(SurvivalData("few", frame, time, event, {"g": codes}), X, seed=0)
+    return rival_methods.Part(SurvivalData("few", frame, time, event, {"g": codes}), X, seed=0)
 
 
 def test_weighted_and_penalised_cox_minimise_what_they_say():
@@ -36,7 +36,7 @@ def test_weighted_and_penalised_cox_minimise_what_they_say():
     def weighted(theta):
         return weights @ literal.cox_losses(X @ theta, time, event)
 
-    found = methods.weighted_cox(X, risk_sets(time, event), weights)
+    found = rival_methods.weighted_cox(X, risk_sets(time, event), weights)
     best = optimize.minimize(weighted, np.zeros(2), method="BFGS")
     np.testing.assert_allclose(found, best.x, atol=1e-4)
     assert weighted(found) <= best.fun + 1e-10
@@ -46,7 +46,7 @@ def test_weighted_and_penalised_cox_minimise_what_they_say():
 
     part = part_of(X, time, event, np.arange(40) % 2)
     best = optimize.minimize(ridge, np.zeros(2), method="BFGS").x
-    np.testing.assert_allclose(methods.fit(part, "ridge Cox", 0.3, "g"), best, atol=1e-4)
+    np.testing.assert_allclose(rival_methods.fit(part, "ridge Cox", 0.3, "g"), best, atol=1e-4)
 
 
 def test_a_free_baseline_is_certified_and_no_other_solver_finds_less():
@@ -74,7 +74,7 @@ def test_a_free_baseline_is_certified_and_no_other_solver_finds_less():
 
 
 def test_every_patient_is_tested_once_a_repeat_and_never_trained_on():
-    folds = methods.prepared_folds("seer", False)[0]
+    folds = rival_methods.prepared_folds("seer", False)[0]
     tested = []
     for fold in folds:
         train, test = fold.train, fold.test
@@ -93,10 +93,10 @@ def test_every_patient_is_tested_once_a_repeat_and_never_trained_on():
 
 
 def test_a_shrunken_cox_model_has_the_ranks_of_cox_and_the_spread_of_dro_cox():
-    fold = methods.prepared_folds("seer", False)[0][0]
+    fold = rival_methods.prepared_folds("seer", False)[0][0]
     scores = {}
     for name in ("Cox", "shrunken Cox", "DRO-COX"):
-        scores[name] = fold.train.X @ methods.fit_tuned(fold, name, "race")[0]
+        scores[name] = fold.train.X @ rival_methods.fit_tuned(fold, name, "race")[0]
     assert np.corrcoef(scores["Cox"], scores["shrunken Cox"])[0, 1] == pytest.approx(1)
     assert scores["shrunken Cox"].std() == pytest.approx(scores["DRO-COX"].std())
 
@@ -111,65 +111,69 @@ def test_group_weights_weigh_events_of_the_groups():
 
     best = optimize.minimize(weighted, np.zeros(2), method="BFGS").x
     part = part_of(X, time, event, codes)
-    np.testing.assert_allclose(methods.fit(part, "group weights", 0.1, "g"), best, atol=1e-4)
+    np.testing.assert_allclose(rival_methods.fit(part, "group weights", 0.1, "g"), best, atol=1e-4)
 
 
 def test_interactions_give_the_second_group_effects_of_its_own():
     X, time, event = patients(n=200)
     codes = np.arange(200) % 2
     part = part_of(X, time, event, codes)
-    wide = part.features(methods.CROSSED, "g")
+    wide = part.features(rival_methods.CROSSED, "g")
     np.testing.assert_array_equal(wide[:, 2:4], X * codes[:, None])
     np.testing.assert_array_equal(wide[:, 4], codes)
     assert part.features("Cox", "g") is part.X
 
     def penalised(theta):
         mean = literal.cox_losses(wide @ theta, time, event).mean()
-        return mean + methods.SLIGHT / 2 * theta @ theta
+        return mean + rival_methods.SLIGHT / 2 * theta @ theta
 
     best = optimize.minimize(penalised, np.zeros(5), method="BFGS").x
-    np.testing.assert_allclose(methods.fit(part, methods.CROSSED, 1.0, "g"), best, atol=1e-3)
+    np.testing.assert_allclose(
+        rival_methods.fit(part, rival_methods.CROSSED, 1.0, "g"), best, atol=1e-3
+    )
 
 
 def test_cvar_beyond_the_share_of_events_is_fitted_as_cox():
     X, time, event = patients()
     part = part_of(X, time, event, np.arange(40) % 2)
-    cox = methods.fit(part, "Cox", 1.0, "g")
-    beyond = methods.fit(part, "CVaR", event.mean() + 0.01, "g")
+    cox = rival_methods.fit(part, "Cox", 1.0, "g")
+    beyond = rival_methods.fit(part, "CVaR", event.mean() + 0.01, "g")
     np.testing.assert_array_equal(beyond, cox)
     solved = minimise(X, part.risk, event.mean() + 0.01, rule="cvar").coef
     np.testing.assert_allclose(beyond, solved, atol=1e-6)
-    assert np.abs(methods.fit(part, "CVaR", 0.5 * event.mean(), "g") - cox).max() > 1e-3
+    assert np.abs(rival_methods.fit(part, "CVaR", 0.5 * event.mean(), "g") - cox).max() > 1e-3
 
 
 def test_attributes_share_only_fits_that_do_not_depend_on_them():
     X, time, event = patients()
     part = part_of(X, time, event, np.arange(40) % 2)
     part.data.groups["h"] = (np.arange(40) < 20).astype(int)
-    for method in ("DRO-COX", methods.CROSSED):
-        methods.fit(part, method, 0.5, "g")
-        methods.fit(part, method, 0.5, "h")
+    for method in ("DRO-COX", rival_methods.CROSSED):
+        rival_methods.fit(part, method, 0.5, "g")
+        rival_methods.fit(part, method, 0.5, "h")
     told = [key for key in part.fits if key[2] is not None]
     assert len(part.fits) == 3 and {key[2] for key in told} == {"g", "h"}
 
 
 def test_cox_is_stopped_where_its_validation_c_index_is_nearest_to_that_of_dro_cox():
-    inner = methods.prepared_folds("seer", False)[0][0].inner
+    inner = rival_methods.prepared_folds("seer", False)[0][0].inner
     train, val = inner
 
     def c_index(method, setting):
-        scores = val.X @ methods.fit(train, method, setting, "race")
+        scores = val.X @ rival_methods.fit(train, method, setting, "race")
         return concordance_index(scores, val.data.time, val.data.event)
 
-    wanted = c_index("DRO-COX", methods.tune(inner, "DRO-COX", "race"))
-    apart = [abs(c_index(methods.STOPPED, steps) - wanted) for steps in methods.FINE_STEPS]
-    steps = methods.tune(inner, methods.STOPPED, "race")
-    assert apart[methods.FINE_STEPS.index(steps)] == min(apart)
+    wanted = c_index("DRO-COX", rival_methods.tune(inner, "DRO-COX", "race"))
+    apart = [
+        abs(c_index(rival_methods.STOPPED, steps) - wanted) for steps in rival_methods.FINE_STEPS
+    ]
+    steps = rival_methods.tune(inner, rival_methods.STOPPED, "race")
+    assert apart[rival_methods.FINE_STEPS.index(steps)] == min(apart)
 
 
 def test_age_in_years_takes_the_place_of_a_cut():
-    plain = methods.prepared_folds("support", False)[0][0]
-    years = methods.prepared_folds("support", True)[0][0]
+    plain = rival_methods.prepared_folds("support", False)[0][0]
+    years = rival_methods.prepared_folds("support", True)[0][0]
     np.testing.assert_array_equal(plain.rows, years.rows)
     assert set(plain.train.data.X["age>65"]) == {0.0, 1.0}
     assert ((years.train.data.X["age>65"] > 65) == plain.train.data.X["age>65"]).all()
@@ -281,8 +285,8 @@ def test_the_stored_rivals_are_whole():
     pairs = {(name, a) for name, attributes in ATTRIBUTES.items() for a in attributes}
     assert {tuple(key) for key in runs[["dataset", "attribute"]].to_numpy()} == pairs
     for (dataset, _), rows in runs.groupby(["dataset", "attribute"]):
-        missing = set(methods.RIVALS) - set(rows["method"])
-        in_years = {name for name in methods.RIVALS if "age in years" in name}
+        missing = set(rival_methods.RIVALS) - set(rows["method"])
+        in_years = {name for name in rival_methods.RIVALS if "age in years" in name}
         assert missing == (in_years if dataset == "flc" else set())
     # one model for all attributes has one c-index
     gentle = runs[(runs["method"] == "DRO-COX, sharp 0.5") & (runs["dataset"] == "support")]

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
-from drocox.beyond import STUDIES, methods, protection, rivals, run
+from drocox.beyond import STUDIES, protection, rival_methods, rivals, run
 from drocox.paper import store
 from drocox.paper.sweep import verify_plan
 
@@ -60,14 +60,14 @@ def test_jobs_have_unique_names():
         assert len({job.name for job in jobs}) == len(jobs)
     assert [job.job for job in run.jobs_of("protection", ["seer"], [1])] == ["seer-1"]
     assert len(protection.jobs()) == 30
-    assert len(rivals.jobs()) == 3 * len(methods.RIVALS) - 2  # ages of FLC are in years
+    assert len(rivals.jobs()) == 3 * len(rival_methods.RIVALS) - 2  # ages of FLC are in years
 
 
 def test_the_sample_of_every_study_has_all_its_methods():
     runs = store.load_runs("beyond")
     for name in STUDIES:
         stored = runs[runs["study"] == name]
-        by = "method" if stored["method"].notna().any() else "kind"
+        by = "method" if stored["method"].notna().any() else "model"
         sample = stored[stored["job"].isin([job.job for job in run.plan(name).sample])]
         assert set(sample[by]) == set(stored[by]), name
 
