@@ -88,14 +88,19 @@ def test_a_pair_is_left_out_where_either_model_is_uncertified(nothing, model):
     assert "pbc" not in analysis.effects(runs, HALF, "closing").index
 
 
-def test_equivalence_needs_the_90_percent_interval_inside_what_matters():
-    # three closings between -m and m, where the 90 % interval of the share is inside and the 95 %
-    # interval is not, and the other way round for a margin between both
-    runs = analysis.whole(invented({(HALF, "closing"): 0.15}, spread=0.25, seed=3))
-    row = analysis.primary_table(runs).loc[(HALF, "closing")]
-    matters = analysis.OUTCOMES["closing"].matters
-    assert row["share_high90"] < matters < row["share_high"]
-    assert analysis.claims(runs)[HALF, "closing"].irrelevant
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize(("errors", "irrelevant"), [(1.88, True), (1.5, False)])
+def test_no_effect_that_matters_needs_the_90_percent_interval_within(sign, errors, irrelevant):
+    # a share of 10 % is `errors` standard errors below 25 %; t quantiles: 1.71 (90 %), 2.06 (95 %)
+    runs = analysis.whole(invented())
+    of_half = runs["model"].eq(HALF) & runs["measure"].eq("closing")
+    tested = of_half & runs["dataset"].isin(REGISTERED["included"])
+    drawn = np.random.default_rng(0).normal(size=27)
+    drawn = (drawn - drawn.mean()) / drawn.std(ddof=1)
+    error = (0.25 - 0.1) / errors
+    runs.loc[tested, "value"] = sign * (0.1 + np.sqrt(27) * error * drawn)
+    runs.loc[runs["model"].eq(PLAIN) & runs["measure"].eq("gap"), "value"] = 1.0
+    assert analysis.claims(runs)[HALF, "closing"].irrelevant == irrelevant
 
 
 def test_without_an_effect_nothing_is_claimed_and_small_effects_are_excluded(nothing):

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
-from drocox.beyond import STUDIES, protection, rival_methods, rivals, run
+from drocox.beyond import STUDIES, protection, retired, rival_methods, rivals, run
 from drocox.paper import store
 from drocox.paper.sweep import verify_plan
 
@@ -70,6 +70,18 @@ def test_the_sample_of_every_study_has_all_its_methods():
         by = "method" if stored["method"].notna().any() else "model"
         sample = stored[stored["job"].isin([job.job for job in run.plan(name).sample])]
         assert set(sample[by]) == set(stored[by]), name
+
+
+def test_a_retired_study_is_whole_and_apart_from_the_others():
+    record = store.load_provenance()["beyond"]
+    for name in retired.NAMES:
+        facts = record["retired"][f"beyond/retired/{name}"]
+        assert store.sha256(store.to_csv(retired.load(name))) == facts["sha256"]
+        assert len(retired.load(name)) == facts["rows"]
+    runs = store.load_runs("beyond")
+    assert list(runs["study"].unique()) == list(STUDIES) and len(runs) == record["rows"]
+    with pytest.raises(ValueError, match="retired study"):
+        retired.load("many")
 
 
 def test_ridge_cox_trained_again_gives_the_stored_rows():
