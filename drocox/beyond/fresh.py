@@ -1,0 +1,104 @@
+"""Data sets that no earlier study of the book had used, from other packages than SurvSet.
+
+METABRIC comes with ``survivors``, ACTG 175 with ``lifelines``. As for :mod:`drocox.beyond.survset`,
+nothing of the data is stored here: files are read from the installed package and checked by hash,
+and ``fresh.toml`` says of each who is followed, which columns are attributes, and which are left
+out because they lie after the start, know the outcome, name a place or say something twice. The
+encoding is that of :mod:`drocox.beyond.survset`.
+"""
+
+import hashlib
+import importlib.util
+import tomllib
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from drocox import _checks
+from drocox.beyond import survset
+from drocox.beyond.survset import DataSet
+
+TABLE = tomllib.loads(Path(__file__).with_name("fresh.toml").read_text("utf-8"))
+NAMES = sorted(TABLE)
+
+
+@cache
+def _path(name: str) -> Path:
+    """The file of a data set inside the installed package, checked by hash."""
+    facts = TABLE[name]
+    module, _, version = facts["package"].partition("==")
+    advice = f'run: pip install "{facts["package"]}"'
+    package = importlib.util.find_spec(module)
+    if package is None or package.origin is None:
+        raise ModuleNotFoundError(f"no package {module!r} with the data set {name!r}; {advice}")
+    path = Path(package.origin).parent / facts["file"]
+    if not path.exists():
+        raise RuntimeError(f"{path.name} is not in the installed {module}; {advice}")
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    if digest != facts["sha256"]:
+        raise RuntimeError(
+            f"{path.name} differs from the file of {module} {version} (sha256 {facts['sha256']}, "
+            f"found {digest}); {advice}"
+        )
+    return path
+
+
+def _table(name: str) -> pd.DataFrame:
+    """All rows with an outcome and all columns; codes as text."""
+    facts = TABLE[name]
+    texts = [*facts["factors"], facts["event"], facts["id"]]
+    table = pd.read_csv(
+        _path(name), sep=facts["separator"], skiprows=facts["rows"], dtype=dict.fromkeys(texts, str)
+    )
+    return table[table[[facts["time"], facts["event"]]].notna().all(axis=1)].reset_index(drop=True)
+
+
+def _covariates(name: str, table: pd.DataFrame, share_of_events: float) -> pd.DataFrame:
+    """Covariates that are used, before encoding: codes as text, missing values NaN."""
+    facts = TABLE[name]
+    outcome = {facts["id"], facts["time"], facts["event"]}
+    used = table[[column for column in table if column not in outcome.union(facts["drop"])]].copy()
+    for column in facts["factors"]:
+        levels = used[column]
+        numbers = pd.to_numeric(levels.dropna(), errors="coerce").notna()
+        if numbers.any() and not numbers.all():  # 3 beside 4ER+: names, not amounts
+            levels = "code " + levels
+        used[column] = survset._pool(levels, share_of_events)
+    known = used.notna().mean() >= 0.5
+    varies = used.nunique() > 1
+    return used.loc[:, known & varies]
+
+
+def _labels(levels: pd.Series, named: str) -> np.ndarray:
+    """1 for one level, 0 for the others, NaN where unknown."""
+    return (levels == named).astype(float).mask(levels.isna()).to_numpy()
+
+
+def load(name: str) -> DataSet:
+    """Load a data set by name, offline, in the order of its file.
+
+    It is only encoded: imputation and scaling follow the split into training and test patients.
+    """
+    _checks.one_of(name, "data set", NAMES)
+    facts = TABLE[name]
+    table = _table(name)
+    event = (table[facts["event"]] == facts["happened"]).to_numpy()
+    sex = race = None
+    if "sex" in facts:
+        sex = _labels(table[facts["sex"]], facts["female"])
+    if "race" in facts:
+        levels = table[facts["race"]]
+        race = _labels(levels, levels.value_counts().index[0])
+    covariates = _covariates(name, table, event.mean())
+    return DataSet(
+        name=name,
+        X=survset._encode(covariates),
+        time=table[facts["time"]].to_numpy(float),
+        event=event,
+        sex=sex,
+        age=table[facts["age"]].to_numpy(float),
+        race=race,
+        covariates=covariates,
+    )
