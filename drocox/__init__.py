@@ -25,7 +25,7 @@ _NAMES = {
     "cox_losses": "drocox.cox",
     "cross_fit": "drocox.tuning",
     "dro_risk": "drocox.dro",
-    "dual_constant": "drocox.dro",
+    "dual_constant": "drocox.dual",
     "evaluate": "drocox.evaluation",
     "load_dataset": "drocox.paper.datasets",
     "load_runs": "drocox.paper.store",

@@ -25,9 +25,6 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
-from sksurv.base import SurvivalAnalysisMixin
-from sksurv.functions import StepFunction
-from sksurv.util import Surv, check_array_survival
 
 from drocox import _checks, accuracy, kernels, training
 from drocox.cox import (
@@ -38,7 +35,9 @@ from drocox.cox import (
     split_cox_losses,
     stratum_of_each,
 )
-from drocox.dro import RULES, dual_constant, tail
+from drocox.curves import StepFunction
+from drocox.data import structured
+from drocox.dual import RULES, dual_constant, tail
 from drocox.solver import Solution, minimise
 
 LARGEST_FOR_ADAM = 1e10  # largest feature: Adam's steps have the size of the learning rate
@@ -73,7 +72,7 @@ class Sample:
     @property
     def y(self) -> np.ndarray:
         """Events and times as scikit-survival's structured array."""
-        return Surv.from_arrays(self.event, self.time)
+        return structured(self.event, self.time)
 
     @property
     def masses(self) -> np.ndarray:
@@ -102,20 +101,21 @@ class Sample:
 
 def outcomes_of(X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Times and events of ``y``, one for each row of ``X``."""
-    _refuse_other_designs(y)
-    try:
-        event, time = check_array_survival(X, y, allow_all_censored=True)
-    except ValueError as error:
-        remedy = "use sksurv.util.Surv.from_arrays(event, time), a time >= 0 for each row of X"
-        raise ValueError(f"y is invalid: {str(error).rstrip('.')}; {remedy}") from error
+    fields = getattr(getattr(y, "dtype", None), "names", None)
+    if fields is None or len(fields) < 2:
+        raise ValueError(
+            "y must be a structured array of events and times, as SurvivalData.y or "
+            "sksurv.util.Surv.from_arrays(event, time) makes it"
+        )
+    _refuse_other_designs(y, fields)
+    event, time = (y[field] for field in fields)
+    if len(y) != len(X):
+        raise ValueError(f"y has {len(y)} rows, X {len(X)}; pass one event and time for each row")
     return _checks.outcomes(time, event, ("time in y", "event in y"))
 
 
-def _refuse_other_designs(y) -> None:
+def _refuse_other_designs(y, fields: tuple[str, ...]) -> None:
     """Raise for delayed entry and competing risks, which ``y`` cannot represent."""
-    fields = getattr(getattr(y, "dtype", None), "names", None)
-    if fields is None:
-        return
     if len(fields) > 2:
         raise ValueError(
             f"y has {len(fields)} fields ({', '.join(fields)}), not event and time alone: for "
@@ -146,7 +146,7 @@ def random_half(event: np.ndarray, seed: int) -> np.ndarray:
 
 
 @dataclass(eq=False, repr=False)
-class DROCox(SurvivalAnalysisMixin, BaseEstimator):
+class DROCox(BaseEstimator):
     r"""Distributionally robust Cox model, linear or with one hidden layer.
 
     The scores :math:`f(x; \theta)` minimise the worst mean Cox loss over all distributions near
@@ -382,6 +382,11 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
             self._warn_of_no_action(sample)
         return self
 
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
+
     def _check_options(self) -> None:
         """Raise for options that are not available, or not together."""
         if self.solver == "convex" and self.hidden_units is not None:
@@ -476,7 +481,7 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
         self.acts_ = False
         for mass in sample.masses:
             if self.c_ is None:
-                q = tail(torch.from_numpy(losses), self.alpha, torch.from_numpy(mass)).numpy()
+                q = tail(losses, self.alpha, mass)
                 eta = losses[q > 0].min()  # the smallest loss in the tail
                 self.acts_ |= bool(self.alpha < np.average(sample.event, weights=mass))
             else:

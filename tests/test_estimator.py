@@ -16,13 +16,13 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
-from sksurv.functions import StepFunction
 from sksurv.linear_model import CoxPHSurvivalAnalysis
 from sksurv.metrics import as_integrated_brier_score_scorer
 from sksurv.util import Surv
 
 import drocox
 from drocox import training
+from drocox.curves import StepFunction
 from drocox.estimator import DROCox
 from drocox.paper.prepare import prepare
 

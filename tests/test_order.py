@@ -11,13 +11,16 @@ import drocox
 PACKAGE = Path(drocox.__file__).parent
 # A module imports from its own room and from those before it, inside of functions, too.
 ORDER = [
+    "compiled",
     "kernels",
     "terminal",
     "_checks",
+    "curves",
     "data",
     "risksets",
     "concordance",
     "cox",
+    "dual",
     "dro",
     "regularizers",
     "training",

@@ -152,24 +152,24 @@ def test_the_library_imports_what_it_requires_and_the_reproduction_what_paper_ad
     assert imports(style) <= requirements("torch", "paper") | with_kernel
 
 
-WITHOUT_TORCH = """
-import sys
+WITHOUT = """
+import importlib.util, sys
+absent = {absent}
 
 class Absent:
     def find_spec(self, name, path=None, target=None):
-        if name == "torch":
-            raise ModuleNotFoundError("No module named 'torch'", name="torch")
+        if name in absent:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
 
-import importlib.util
 found = importlib.util.find_spec
-importlib.util.find_spec = lambda name, *at: None if name == "torch" else found(name, *at)
+importlib.util.find_spec = lambda name, *at: None if name in absent else found(name, *at)
 sys.meta_path.insert(0, Absent())
 """
 
 
 @pytest.fixture
-def without_torch(installed, tmp_path):
-    """Run code where torch is not installed, in a folder with the file of an audit."""
+def without(installed, tmp_path):
+    """Run code where some packages are not installed, in a folder with the file of an audit."""
     rng = np.random.default_rng(0)
     n = 200
     score = rng.normal(size=n)
@@ -177,8 +177,9 @@ def without_torch(installed, tmp_path):
     columns = {"t": time, "e": rng.integers(0, 2, n), "g": rng.choice(["a", "b"], n), "s": score}
     pd.DataFrame(columns).to_csv(tmp_path / "patients.csv", index=False)
 
-    def run(code):
-        return fresh.run("-c", WITHOUT_TORCH + code, folder=tmp_path, PYTHONPATH=str(installed))
+    def run(code, *absent):
+        code = WITHOUT.format(absent=absent) + code
+        return fresh.run("-c", code, folder=tmp_path, PYTHONPATH=str(installed))
 
     return run
 
@@ -188,27 +189,33 @@ AUDIT = (
 )
 
 
-def test_scores_are_audited_without_torch(without_torch, tmp_path):
-    done = without_torch(f"{AUDIT} --score s'.split()))")
-    assert done.returncode == 0, done.stderr
-    assert (tmp_path / "patients-audit.html").exists()
+def test_scores_are_audited_the_same_without_compiler(without, tmp_path):
+    """As in a browser, where numba does not exist."""
+    code = f"{AUDIT} --score s'.split()))"
+    pages = []
+    for absent in (("torch", "sksurv"), ("torch", "sksurv", "numba")):
+        done = without(code, *absent)
+        assert done.returncode == 0, done.stderr
+        pages.append((tmp_path / "patients-audit.html").read_text(encoding="utf-8"))
+    assert pages[0] == pages[1]
 
 
-def test_models_of_other_libraries_are_cross_fitted_without_torch(without_torch):
-    done = without_torch(
+def test_models_of_other_libraries_are_cross_fitted_without_torch(without):
+    done = without(
         "import drocox, pandas\n"
         "from sksurv.linear_model import CoxPHSurvivalAnalysis\n"
         "df = pandas.read_csv('patients.csv')\n"
         "data = drocox.SurvivalData.from_frame(df, time='t', event='e', groups=['g'])\n"
         "found = drocox.cross_fit(data, CoxPHSurvivalAnalysis(alpha=0.1))\n"
-        "print(drocox.audit(data, **found).sentence)"
+        "print(drocox.audit(data, **found).sentence)",
+        "torch",
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("By g")
 
 
-def test_without_torch_a_name_says_what_to_install(without_torch):
-    names = ["DROCox", "cox_losses", "accuracy", "solver", "evaluate"]
+def test_without_torch_a_name_says_what_to_install(without):
+    names = ["DROCox", "cox_losses", "accuracy", "evaluate"]
     code = f"""
 import drocox
 for name in {names}:
@@ -218,11 +225,13 @@ for name in {names}:
         print(error)
 """
     advice = 'needs torch; run: pip install "drocox[torch]"'
-    assert without_torch(code).stdout.splitlines() == [f"drocox.{name} {advice}" for name in names]
+    assert without(code, "torch").stdout.splitlines() == [
+        f"drocox.{name} {advice}" for name in names
+    ]
 
 
-def test_without_torch_an_audit_without_scores_says_what_to_install(without_torch):
-    done = without_torch(f"{AUDIT}'.split()))")
+def test_without_torch_an_audit_without_scores_says_what_to_install(without):
+    done = without(f"{AUDIT}'.split()))", "torch")
     assert done.returncode == 2
     assert 'which needs torch; run: pip install "drocox[torch]"' in " ".join(done.stderr.split())
 
