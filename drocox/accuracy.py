@@ -18,11 +18,9 @@ to evaluate any number of models.
 """
 
 import numpy as np
-import torch
 
 from drocox import _checks, concordance
-from drocox.cox import cox_losses
-from drocox.curves import kaplan_meier
+from drocox.curves import kaplan_meier, log_risk_sums
 
 AUC_PERCENTILES = np.linspace(5, 81, 15)
 TRAIN = ("train_time", "train_event")
@@ -144,7 +142,14 @@ def log_partial_likelihood(scores, time, event=None, ties: str = "breslow") -> f
     float
     """
     scores, risk = concordance.scored(scores, time, event)
-    losses = cox_losses(torch.from_numpy(scores), risk, ties=ties)
+    if ties == "breslow":
+        losses = (log_risk_sums(scores, risk) - scores)[risk.order[risk.event]]
+    else:
+        import torch
+
+        from drocox.cox import cox_losses
+
+        losses = cox_losses(torch.from_numpy(scores), risk, ties=ties)
     return -float(losses.sum()) / int(risk.event.sum())
 
 

@@ -13,11 +13,10 @@ import warnings
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 from numbers import Integral, Real
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-import torch
 from scipy import stats
 from sklearn.base import BaseEstimator, _fit_context, clone
 from sklearn.exceptions import ConvergenceWarning
@@ -26,19 +25,15 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from drocox import _checks, accuracy, kernels, training
-from drocox.cox import (
-    RiskSets,
-    cox_losses,
-    log_baseline,
-    risk_sets,
-    split_cox_losses,
-    stratum_of_each,
-)
-from drocox.curves import StepFunction
+from drocox import _checks, accuracy, kernels
+from drocox.curves import StepFunction, log_baseline, log_risk_sums, stratum_of_each
 from drocox.data import structured
 from drocox.dual import RULES, dual_constant, tail
+from drocox.risksets import RiskSets, risk_sets
 from drocox.solver import Solution, minimise
+
+if TYPE_CHECKING:
+    import torch
 
 LARGEST_FOR_ADAM = 1e10  # largest feature: Adam's steps have the size of the learning rate
 FOLDS = 5  # of the cross-fitting for recalibration
@@ -92,12 +87,6 @@ class Sample:
             None if self.first is None else self.first[rows],
         )
 
-    def losses(self, scores: torch.Tensor) -> torch.Tensor:
-        """Cox losses, or split ones."""
-        if self.first is not None:
-            return split_cox_losses(scores, self.risk, first=self.first)
-        return cox_losses(scores, self.risk, weights=self.weights)
-
 
 def outcomes_of(X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Times and events of ``y``, one for each row of ``X``."""
@@ -109,6 +98,8 @@ def outcomes_of(X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         )
     _refuse_other_designs(y, fields)
     event, time = (y[field] for field in fields)
+    if event.dtype != bool:
+        raise TypeError(f"{fields[0]} in y, the first field, must be boolean; convert it")
     if len(y) != len(X):
         raise ValueError(f"y has {len(y)} rows, X {len(X)}; pass one event and time for each row")
     return _checks.outcomes(time, event, ("time in y", "event in y"))
@@ -347,9 +338,9 @@ class DROCox(BaseEstimator):
             order = np.arange(len(sample.X))
             ordered = sample
             solution = self._solve(sample, tol=self.tol, n_iter=self.n_iter)
-            self._model = training.ScoreStack(solution.coef[None], None, np.zeros(1))
+            self.coef_ = solution.coef
             self.n_iter_ = solution.n_iter
-            scores = self._finite_scores(sample)
+            scores = self._scores(sample.X)
             losses = solution.losses
         else:
             if (largest := np.abs(sample.X).max()) > LARGEST_FOR_ADAM:
@@ -359,23 +350,25 @@ class DROCox(BaseEstimator):
             ordered = sample.rows(order)
             if linear:
                 solution = self._solve(ordered)  # for its lower bound
-            self._model = self._train(ordered, seed)
+            model, scores, losses = self._train(ordered, seed)
             self.n_iter_ = self.n_iter
-            scores = self._finite_scores(ordered)
-            losses = ordered.losses(scores).numpy()
+            if linear:
+                self.coef_ = model.theta[0]
+            else:
+                self._network = model
 
         # its worst case, survival curves and certificate
         self.worst_case_weights_ = np.empty(len(order))
         self.worst_case_weights_[order] = self._keep_worst_case(losses, ordered)
         self.slope_ = cross_fitted_slope(self, sample) if self.recalibrate else 1.0
-        if self.split or self.recalibrate:  # the baseline needs Cox losses of the rescaled scores
-            losses = cox_losses(self.slope_ * scores, ordered.risk, weights=ordered.weights).numpy()
-        self._baseline = breslow_baseline(self.slope_ * scores.numpy(), losses, ordered)
+        log_sums = losses + scores  # for events, over their risk sets
+        if self.split or self.recalibrate:
+            log_sums = log_risk_sums(self.slope_ * scores, ordered.risk, ordered.weights)
+        self._baseline = breslow_baseline(log_sums, ordered)
         self.unique_times_ = ordered.times
         self.gap_: float | None = None
         self.separated_: bool | None = None
         if solution is not None:
-            self.coef_ = self._model.theta[0]
             self._standard_errors = solution.standard_errors
             self._keep_certificate(solution)
         if not self.acts_ and self.alpha < 1:
@@ -400,7 +393,7 @@ class DROCox(BaseEstimator):
 
     def _forget_earlier_fit(self) -> None:
         """Remove attributes of an earlier fit that this one may not set."""
-        for name in ("coef_", "first_"):
+        for name in ("coef_", "_network", "first_"):
             if hasattr(self, name):
                 delattr(self, name)
 
@@ -445,8 +438,15 @@ class DROCox(BaseEstimator):
             sample.X, sample.risk, self.alpha, rule=self.rule, penalty=self.penalty, **options
         )
 
-    def _train(self, sample: Sample, seed: int) -> training.ScoreStack:
-        """The model after training by Adam; networks are centred on the training patients."""
+    def _train(self, sample: Sample, seed: int) -> tuple[Any, np.ndarray, np.ndarray]:
+        """The model after training by Adam, its scores and its losses.
+
+        Networks are centred on the training patients.
+        """
+        try:
+            from drocox import cox, training
+        except ModuleNotFoundError as error:
+            raise _checks.missing("a network or solver='adam' needs torch", "torch") from error
         adversary = training.Tail(self.alpha) if self.c_ is None else training.Ball(self.c_)
         weights = None if self.split or (sample.weights == 1).all() else sample.weights
         risk = training.RiskObjective(
@@ -464,15 +464,19 @@ class DROCox(BaseEstimator):
                 verbose=self.verbose,
                 penalty=self.penalty,
             )
-            if self.hidden_units is None:
-                return model
-            centre = np.average(model.scores(sample.X), axis=1, weights=sample.weights)
-            return replace(model, offset=centre)
+            if self.hidden_units is not None:
+                centre = np.average(model.scores(sample.X), axis=1, weights=sample.weights)
+                model = replace(model, offset=centre)
+            scores = _finite(training.torch.from_numpy(model.scores(sample.X)[0]))
+        if self.split:
+            losses = cox.split_cox_losses(scores, sample.risk, first=sample.first)
+        else:
+            losses = cox.cox_losses(scores, sample.risk, weights=sample.weights)
+        return model, scores.numpy(), losses.numpy()
 
-    def _finite_scores(self, sample: Sample) -> torch.Tensor:
-        """The scores of training patients."""
-        with np.errstate(over="ignore", invalid="ignore"):  # _finite reports it
-            return _finite(torch.from_numpy(self._model.scores(sample.X)[0]))
+    def _scores(self, X: np.ndarray) -> np.ndarray:
+        """Scores of checked features."""
+        return X @ self.coef_ if self.hidden_units is None else self._network.scores(X)[0]
 
     def _keep_worst_case(self, losses: np.ndarray, sample: Sample) -> np.ndarray:
         """Set ``loss_``, ``eta_`` and ``acts_`` of the trained model; return its worst case."""
@@ -555,7 +559,7 @@ class DROCox(BaseEstimator):
         """
         check_is_fitted(self, "unique_times_")
         X = validate_data(self, X, reset=False, dtype=None, ensure_all_finite=False)
-        return self._model.scores(_checks.numbers(X, "X"))[0]
+        return self._scores(_checks.numbers(X, "X"))
 
     def score(self, X, y: np.ndarray, strata=None) -> float:
         """Harrell's concordance index of the predictions.
@@ -641,9 +645,9 @@ class DROCox(BaseEstimator):
         return np.array([StepFunction(self._baseline.grid, row) for row in values], dtype=object)
 
 
-def _finite(scores: torch.Tensor) -> torch.Tensor:
+def _finite(scores: "torch.Tensor") -> "torch.Tensor":
     """The scores; an error if training diverged."""
-    if not torch.isfinite(scores).all():
+    if not scores.isfinite().all():
         raise ValueError("training diverged; use a StandardScaler or lower learning_rate")
     return scores
 
@@ -684,13 +688,11 @@ class Baseline:
             return np.exp(hazards, out=hazards)
 
 
-def breslow_baseline(scores: np.ndarray, losses: np.ndarray, sample: Sample) -> Baseline:
-    """Breslow's baseline hazard, from the scores and Cox losses of the training patients."""
+def breslow_baseline(log_sums: np.ndarray, sample: Sample) -> Baseline:
+    """Breslow's baseline hazard, from log sums of hazards in the events' risk sets."""
     times = sample.times
     grid = times if times[0] == 0 else np.append(0.0, times)
-    log_sums = torch.from_numpy(losses + scores)  # for events, over their risk sets
-    hazards = log_baseline(log_sums, sample.risk, torch.from_numpy(grid), sample.weights)
-    return Baseline(grid, hazards.numpy())
+    return Baseline(grid, log_baseline(log_sums, sample.risk, grid, sample.weights))
 
 
 # --- Coefficients and their standard errors -------------------------------------------------------
