@@ -168,12 +168,11 @@ class DROCox(BaseEstimator):
     Parameters
     ----------
     alpha : float in (0, 1]
-        Smallest share of the patients to protect as a group; 1 is the ordinary Cox model. Where
-        fewer patients than a share ``alpha`` have events, the model is nearly Cox (``acts_``): the
-        worst case contains all events, since censored patients have loss 0. Half of the share of
-        events or less makes it act. On 27 data sets that was not seen to help the group that Cox
-        ranks worst or to close gaps, and smaller shares cost accuracy (see the book's chapter on
-        many data sets), so compare with a Cox model that has a ``penalty``, on patients left out.
+        Smallest share of the patients to protect as a group. The default, 1, is the ordinary Cox
+        model; ``rule`` and ``split`` need a smaller one. Where fewer patients than a share
+        ``alpha`` have events, the model is nearly Cox (``acts_``): the worst case contains all
+        events, since censored patients have loss 0. Compare a robust model with a Cox model that
+        has a ``penalty``, on patients left out: the book's chapter on many data sets says why.
         No relation to ``alpha`` of scikit-survival's
         ``CoxPHSurvivalAnalysis``, the weight of a ridge penalty: that is ``penalty`` here, per
         patient instead of in all, so that ``CoxPHSurvivalAnalysis(alpha=a, ties="breslow")`` is
@@ -266,7 +265,7 @@ class DROCox(BaseEstimator):
     """
 
     # parameters of the constructor, kept as they are; fit checks them
-    alpha: float = 0.5
+    alpha: float = 1.0
     rule: str = "sharp"
     split: bool = False
     hidden_units: int | None = None
@@ -382,6 +381,12 @@ class DROCox(BaseEstimator):
 
     def _check_options(self) -> None:
         """Raise for options that are not available, or not together."""
+        if self.alpha == 1 and (self.split or self.rule != "sharp"):
+            option = "split=True" if self.split else f"rule={self.rule!r}"
+            raise ValueError(
+                f"{option} needs an alpha below 1, the share of the patients to protect; alpha=1, "
+                f"the default, is the ordinary Cox model: pass alpha, or leave {option} out"
+            )
         if self.solver == "convex" and self.hidden_units is not None:
             raise ValueError("solver='convex' is for linear models; set hidden_units=None")
         if self.ties != "breslow":
@@ -476,7 +481,7 @@ class DROCox(BaseEstimator):
 
     def _scores(self, X: np.ndarray) -> np.ndarray:
         """Scores of checked features."""
-        return X @ self.coef_ if self.hidden_units is None else self._network.scores(X)[0]
+        return X @ self.coef_ if hasattr(self, "coef_") else self._network.scores(X)[0]
 
     def _keep_worst_case(self, losses: np.ndarray, sample: Sample) -> np.ndarray:
         """Set ``loss_``, ``eta_`` and ``acts_`` of the trained model; return its worst case."""
@@ -517,13 +522,12 @@ class DROCox(BaseEstimator):
         warnings.warn(f"{problem}; {remedy}", ConvergenceWarning, stacklevel=4)
 
     def _warn_of_no_action(self, sample: Sample) -> None:
-        """Warn that the model is nearly Cox, and say which alpha would change that."""
+        """Warn that the model is nearly Cox, and say why."""
         share = np.average(sample.event, weights=sample.weights)
-        meant = "" if self.rule in ("sharp", "cvar") else " with rule='sharp'"
         warnings.warn(
-            f"alpha={self.alpha:g} hardly acts: the worst case contains all events with nearly "
-            f"equal weights, so this is nearly a Cox model; with events in {100 * share:.0f} % of "
-            f"the patients choose alpha={share / 2:.2g} or less{meant}, or alpha=1 for a Cox model",
+            f"alpha={self.alpha:g} hardly acts: {100 * share:.0f} % of the patients have events, "
+            "and the worst case contains all of them with nearly equal weights, so that this is "
+            "nearly a Cox model (alpha=1)",
             UserWarning,
             stacklevel=4,
         )
@@ -570,13 +574,16 @@ class DROCox(BaseEstimator):
         y : structured array of shape (n,)
             Events and times.
         strata : array of shape (n,), optional
-            Stratum of each patient: only pairs within a stratum are compared.
+            Stratum of each patient: only pairs within a stratum are compared. Needed if the model
+            was fitted with strata.
 
         Returns
         -------
         float
         """
         scores = self.predict(X)
+        if self.strata_ is not None and strata is None:
+            raise ValueError("the training patients have strata; pass strata= for those of X")
         time, event = outcomes_of(scores, y)
         return accuracy.concordance_index(scores, time, event, strata=strata)
 

@@ -46,7 +46,7 @@ class Judge:
     @cached_property
     def _cells(self) -> tuple[np.ndarray, int]:
         """Codes of the intersections, and their number."""
-        return pairs.cells(self.part.group_matrix, len(self.part))
+        return pairs.cells(np.column_stack(list(self._codes.values())), len(self.part))
 
     @cached_property
     def _auc(self) -> accuracy.CumulativeAUC:

@@ -34,7 +34,9 @@ def centred(scores, train_scores) -> np.ndarray:
 
 def _hazards(hazards) -> np.ndarray:
     hazards = _checks.numbers(hazards, "hazards", 1)
-    if (hazards < 0).any() or not np.isfinite(hazards.sum()):
+    with np.errstate(over="ignore"):
+        total = hazards.sum()
+    if (hazards < 0).any() or not np.isfinite(total):
         raise ValueError("hazards holds negative values or overflows; pass exp(scores), centred")
     return hazards
 

@@ -251,7 +251,7 @@ def choose_alpha(
     models = []
     for alpha in grid:
         if model is None:
-            models.append(DROCox(alpha=alpha, rule=rule))
+            models.append(DROCox(alpha=alpha, rule=rule) if alpha < 1 else DROCox())
         else:
             models.append(clone(model).set_params(alpha=alpha))
     c_index = []
