@@ -5,8 +5,8 @@ an estimator for your own data. The reproduction is in ``drocox.paper``; its fou
 (``load_dataset``, ``load_runs``, ``tables``, ``figures``) are available here, too. The studies of
 part V are in ``drocox.beyond``; ``exercises``, ``bookstyle`` and ``explorables`` serve the book.
 
-Names are imported when they are first used, so ``import drocox`` itself is fast. Losses, metrics,
-solver and estimator need torch, which the extra ``drocox[torch]`` installs; the audit does not.
+Names are imported when they are first used, so ``import drocox`` itself is fast. Losses with
+gradients, networks and the reproduction need torch, which the extra ``drocox[torch]`` installs.
 """
 
 from importlib import import_module
@@ -25,7 +25,7 @@ _NAMES = {
     "cox_losses": "drocox.cox",
     "cross_fit": "drocox.tuning",
     "dro_risk": "drocox.dro",
-    "dual_constant": "drocox.dro",
+    "dual_constant": "drocox.dual",
     "evaluate": "drocox.evaluation",
     "load_dataset": "drocox.paper.datasets",
     "load_runs": "drocox.paper.store",
@@ -59,8 +59,9 @@ def __getattr__(name: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name != "torch":
             raise
-        needed = f'drocox.{name} needs torch; run: pip install "drocox[torch]"'
-        raise ModuleNotFoundError(needed) from None
+        from drocox import _checks
+
+        raise _checks.missing(f"drocox.{name} needs torch", "torch") from None
     globals()[name] = thing
     return thing
 

@@ -145,6 +145,11 @@ def weights(values, n: int) -> np.ndarray:
     return out
 
 
+def missing(what: str, extra: str) -> ModuleNotFoundError:
+    """The error for something that an extra of this package installs."""
+    return ModuleNotFoundError(f'{what}; run: pip install "drocox[{extra}]"')
+
+
 def labels(values, name: str, n: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the distinct labels of ``n`` patients, sorted, and each patient's code 0, 1, ..."""
     import pandas as pd

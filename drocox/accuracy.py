@@ -18,12 +18,9 @@ to evaluate any number of models.
 """
 
 import numpy as np
-import torch
-from sksurv.nonparametric import CensoringDistributionEstimator, SurvivalFunctionEstimator
-from sksurv.util import Surv
 
 from drocox import _checks, concordance
-from drocox.cox import cox_losses
+from drocox.curves import kaplan_meier, log_risk_sums
 
 AUC_PERCENTILES = np.linspace(5, 81, 15)
 TRAIN = ("train_time", "train_event")
@@ -89,10 +86,9 @@ class CumulativeAUC:
                 f"time holds events at or beyond the last of train_time ({last:g}), "
                 "where G is not known; censor them before that time"
             )
-        train = Surv.from_arrays(train_event, train_time)
-        test = Surv.from_arrays(event, time)
-        weights = CensoringDistributionEstimator().fit(train).predict_ipcw(test)  # 0 if censored
-        alive = SurvivalFunctionEstimator().fit(test).predict_proba(times)
+        G = kaplan_meier(train_time, train_event, censoring=True)
+        weights = np.divide(event, G(time), out=np.zeros(len(time)), where=event)
+        alive = kaplan_meier(time, event)(times)
         self.falls = -np.diff(alive, prepend=1.0) / (1.0 - alive[-1])
         self.cases = weights[:, None] * (time[:, None] <= times)
         self.controls = (time[:, None] > times).astype(float)
@@ -146,7 +142,14 @@ def log_partial_likelihood(scores, time, event=None, ties: str = "breslow") -> f
     float
     """
     scores, risk = concordance.scored(scores, time, event)
-    losses = cox_losses(torch.from_numpy(scores), risk, ties=ties)
+    if ties == "breslow":
+        losses = (log_risk_sums(scores, risk) - scores)[risk.order[risk.event]]
+    else:
+        import torch
+
+        from drocox.cox import cox_losses
+
+        losses = cox_losses(torch.from_numpy(scores), risk, ties=ties)
     return -float(losses.sum()) / int(risk.event.sum())
 
 
@@ -212,9 +215,9 @@ class BrierScore:
                 f"time goes beyond the last of train_time ({last:g}), where G is not known; "
                 "end the test follow-up there"
             )
-        censoring = CensoringDistributionEstimator().fit(Surv.from_arrays(train_event, train_time))
-        G_time = censoring.predict_proba(time)[:, None]
-        G_times = censoring.predict_proba(times)
+        G = kaplan_meier(train_time, train_event, censoring=True)
+        G_time = G(time)[:, None]
+        G_times = G(times)
         alive = time[:, None] > times
         self.times = times
         self.died = (~alive & event[:, None]) / np.where(G_time > 0, G_time, np.inf)

@@ -28,9 +28,9 @@ from dataclasses import dataclass, fields
 from itertools import pairwise
 
 import numpy as np
-from numba import njit
 
 from drocox import _checks
+from drocox.compiled import njit
 from drocox.risksets import RiskSets, as_risk_sets, risk_sets
 
 TOLERANCE = 1e-8  # scores this close are tied in Harrell's index, as in scikit-survival

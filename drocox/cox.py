@@ -19,6 +19,7 @@ import numpy as np
 import torch
 
 from drocox import _checks, kernels
+from drocox.curves import stratum_of_each
 from drocox.risksets import RiskSets, as_risk_sets, risk_sets
 
 __all__ = [
@@ -26,10 +27,8 @@ __all__ = [
     "as_risk_sets",
     "breslow_survival",
     "cox_losses",
-    "log_baseline",
     "risk_sets",
     "split_cox_losses",
-    "stratum_of_each",
     "unchecked_losses",
 ]
 TIES = ("breslow", "efron", "order")
@@ -282,7 +281,7 @@ def breslow_survival(train_scores, time, event, scores, times, *, strata=None) -
     stratum = stratum_of_each(strata, risk.labels, scores.shape[-1])
     exact = train_scores.double()
     log_sum = unchecked_losses(exact, risk) + exact  # of the risk set, where there is an event
-    baseline = log_baseline(log_sum, risk, times)
+    baseline = _log_baseline(log_sum, risk, times)
     if baseline.shape[-2] > 1:
         baseline = baseline[..., torch.from_numpy(stratum), :]
     log_hazard = scores.double()[..., :, None] + baseline
@@ -290,47 +289,18 @@ def breslow_survival(train_scores, time, event, scores, times, *, strata=None) -
     return torch.exp(-torch.exp(log_hazard)).to(kept)
 
 
-def log_baseline(log_sum: torch.Tensor, risk: RiskSets, times, weights=None) -> torch.Tensor:
-    """Logarithm of Breslow's cumulative baseline hazard, shape (..., strata, len(times)).
-
-    ``log_sum`` (..., n) is that of the hazards in each event's risk set.
-    """
+def _log_baseline(log_sum: torch.Tensor, risk: RiskSets, times) -> torch.Tensor:
+    """:func:`drocox.curves.log_baseline` of a stack (..., n): (..., strata, len(times))."""
     baselines = []
     for low, high in pairwise(risk.bounds):
         at = low + np.flatnonzero(risk.event[0, low:high])[::-1]  # earliest event first
-        if weights is not None:
-            at = at[weights[risk.order[0][at]] > 0]
-        died = torch.from_numpy(risk.order[0][at])
-        steps = -log_sum[..., died]
-        if weights is not None:
-            steps = steps + torch.from_numpy(weights)[died].log()
+        steps = -log_sum[..., torch.from_numpy(risk.order[0][at])]
         if len(at):
             steps = _running_log_sum(steps)
         before = torch.full_like(log_sum[..., :1], -torch.inf)
         happened = torch.searchsorted(torch.from_numpy(risk.time[0][at]), times, right=True)
         baselines.append(torch.cat([before, steps], -1)[..., happened])
     return torch.stack(baselines, -2)
-
-
-def stratum_of_each(strata, labels: np.ndarray | None, m: int) -> np.ndarray:
-    """Position of each patient's stratum in the training ``labels``; 0 without strata."""
-    if labels is None:
-        if strata is not None:
-            raise ValueError(
-                "strata: the training patients have none; leave it out, or fit with it"
-            )
-        return np.zeros(m, int)
-    if strata is None:
-        raise ValueError("the training patients have strata; pass strata= for those to predict")
-    own_labels, codes = _checks.labels(strata, "strata", m)
-    position = {label: k for k, label in enumerate(labels.tolist())}
-    unknown = [label for label in own_labels.tolist() if label not in position]
-    if unknown:
-        raise ValueError(
-            f"strata holds {unknown[0]!r}, a stratum without training patients and so without a "
-            f"baseline; use labels of the training strata"
-        )
-    return np.array([position[label] for label in own_labels.tolist()])[codes]
 
 
 def _running_log_sum(x: torch.Tensor) -> torch.Tensor:

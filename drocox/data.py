@@ -244,9 +244,7 @@ class SurvivalData:
     @property
     def y(self) -> np.ndarray:
         """Outcomes as the structured array (event, time) that scikit-survival uses."""
-        from sksurv.util import Surv  # here, because it takes seconds to import scikit-learn
-
-        return Surv.from_arrays(self.event, self.time)
+        return structured(self.event, self.time)
 
     @property
     def sha256(self) -> str:
@@ -263,6 +261,14 @@ class SurvivalData:
         groups = ", ".join(map(str, self.groups)) or "none"
         size = f"{len(self):,} patients, {self.event.sum():,} events, {self.X.shape[1]} features"
         return f"SurvivalData({self.name!r}: {size}, groups: {groups})"
+
+
+def structured(event: np.ndarray, time: np.ndarray) -> np.ndarray:
+    """Outcomes as the structured array (event, time) that scikit-survival uses."""
+    y = np.empty(len(time), dtype=[("event", bool), ("time", float)])
+    y["event"] = event
+    y["time"] = time
+    return y
 
 
 def scaled_features(train: SurvivalData, *others: SurvivalData) -> list[np.ndarray]:

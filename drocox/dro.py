@@ -23,42 +23,8 @@ With case weights the empirical distribution is :math:`p_i = w_i / \sum_j w_j` i
 import numpy as np
 import torch
 
-from drocox import _checks, kernels
-
-CONSTANTS = ("paper", "definition", "sharp")
-RULES = (*CONSTANTS, "cvar")
-
-
-def dual_constant(alpha: float, *, rule: str = "sharp") -> float:
-    r"""Constant :math:`c` of the dual that protects groups of probability at least ``alpha``.
-
-    Parameters
-    ----------
-    alpha : float in (0, 1]
-        Smallest probability of a group to protect.
-    rule : {"sharp", "paper", "definition"}
-        ``"sharp"`` is :math:`1/\sqrt\alpha`, from the radius :math:`1/\alpha - 1` that suffices for
-        such a group; ``"paper"`` :math:`\sqrt{2(1/\alpha-1)^2+1}`, as printed in Proposition 3;
-        ``"definition"`` :math:`\sqrt{(1/\alpha-1)^2+1}`, what Definition 1 gives with the radius of
-        Proposition 2. The rule "cvar" of :func:`dro_risk` has no such constant.
-
-    Returns
-    -------
-    float
-
-    Examples
-    --------
-    >>> dual_constant(0.25), round(dual_constant(0.5, rule="paper"), 6)
-    (2.0, 1.732051)
-    """
-    alpha = _checks.number_in(alpha, "alpha", 0, 1)
-    if rule == "cvar":
-        raise ValueError("rule 'cvar' has no constant; call dro_risk(losses, alpha, rule='cvar')")
-    _checks.one_of(rule, "rule", CONSTANTS)
-    if rule == "sharp":
-        return float(1 / np.sqrt(alpha))
-    times = 2.0 if rule == "paper" else 1.0
-    return float(np.hypot(1, np.sqrt(times) * (1 / alpha - 1)))
+from drocox import _checks, dual, kernels
+from drocox.dual import RULES, dual_constant
 
 
 def _solve(losses: torch.Tensor, c, weights: torch.Tensor) -> list[torch.Tensor]:
@@ -114,22 +80,9 @@ def _search(above: torch.Tensor, mass: torch.Tensor, square: torch.Tensor) -> to
 
 
 def tail(losses: torch.Tensor, alpha: float, weights: torch.Tensor) -> torch.Tensor:
-    """Worst case of the rule "cvar": mass/alpha on the largest losses; input is not checked.
-
-    Losses tied at the edge of the tail share the remaining mass, so the order of patients does not
-    matter.
-    """
-    with torch.no_grad():
-        mass = (weights / weights.sum()).expand(losses.shape)
-        ordered, order = losses.sort(dim=-1, descending=True)
-        reached = mass.gather(-1, order).cumsum(-1) >= alpha * (1 - 1e-12)
-        # the first patient at which the tail has mass alpha; the last one if rounding prevents it
-        edge = torch.where(reached.any(-1), reached.double().argmax(-1), losses.shape[-1] - 1)
-        threshold = ordered.gather(-1, edge[..., None])
-        above = mass * (losses > threshold) / alpha
-        tied = mass * (losses == threshold)
-        left = 1 - above.sum(-1, keepdim=True)
-        return above + left * tied / tied.sum(-1, keepdim=True)
+    """:func:`drocox.dual.tail` of losses (..., n), in their dtype and on their device."""
+    exact = losses.detach().to("cpu", torch.float64).numpy()
+    return torch.from_numpy(dual.tail(exact, alpha, weights.cpu().numpy())).to(losses)
 
 
 def optimal_eta(losses, c: float) -> torch.Tensor:

@@ -13,11 +13,10 @@ import warnings
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 from numbers import Integral, Real
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-import torch
 from scipy import stats
 from sklearn.base import BaseEstimator, _fit_context, clone
 from sklearn.exceptions import ConvergenceWarning
@@ -25,21 +24,16 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
-from sksurv.base import SurvivalAnalysisMixin
-from sksurv.functions import StepFunction
-from sksurv.util import Surv, check_array_survival
 
-from drocox import _checks, accuracy, kernels, training
-from drocox.cox import (
-    RiskSets,
-    cox_losses,
-    log_baseline,
-    risk_sets,
-    split_cox_losses,
-    stratum_of_each,
-)
-from drocox.dro import RULES, dual_constant, tail
+from drocox import _checks, accuracy, kernels
+from drocox.curves import StepFunction, log_baseline, log_risk_sums, stratum_of_each
+from drocox.data import structured
+from drocox.dual import RULES, dual_constant, tail
+from drocox.risksets import RiskSets, risk_sets
 from drocox.solver import Solution, minimise
+
+if TYPE_CHECKING:
+    import torch
 
 LARGEST_FOR_ADAM = 1e10  # largest feature: Adam's steps have the size of the learning rate
 FOLDS = 5  # of the cross-fitting for recalibration
@@ -73,7 +67,7 @@ class Sample:
     @property
     def y(self) -> np.ndarray:
         """Events and times as scikit-survival's structured array."""
-        return Surv.from_arrays(self.event, self.time)
+        return structured(self.event, self.time)
 
     @property
     def masses(self) -> np.ndarray:
@@ -93,29 +87,26 @@ class Sample:
             None if self.first is None else self.first[rows],
         )
 
-    def losses(self, scores: torch.Tensor) -> torch.Tensor:
-        """Cox losses, or split ones."""
-        if self.first is not None:
-            return split_cox_losses(scores, self.risk, first=self.first)
-        return cox_losses(scores, self.risk, weights=self.weights)
-
 
 def outcomes_of(X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Times and events of ``y``, one for each row of ``X``."""
-    _refuse_other_designs(y)
-    try:
-        event, time = check_array_survival(X, y, allow_all_censored=True)
-    except ValueError as error:
-        remedy = "use sksurv.util.Surv.from_arrays(event, time), a time >= 0 for each row of X"
-        raise ValueError(f"y is invalid: {str(error).rstrip('.')}; {remedy}") from error
+    fields = getattr(getattr(y, "dtype", None), "names", None)
+    if fields is None or len(fields) < 2:
+        raise ValueError(
+            "y must be a structured array of events and times, as SurvivalData.y or "
+            "sksurv.util.Surv.from_arrays(event, time) makes it"
+        )
+    _refuse_other_designs(y, fields)
+    event, time = (y[field] for field in fields)
+    if event.dtype != bool:
+        raise TypeError(f"{fields[0]} in y, the first field, must be boolean; convert it")
+    if len(y) != len(X):
+        raise ValueError(f"y has {len(y)} rows, X {len(X)}; pass one event and time for each row")
     return _checks.outcomes(time, event, ("time in y", "event in y"))
 
 
-def _refuse_other_designs(y) -> None:
+def _refuse_other_designs(y, fields: tuple[str, ...]) -> None:
     """Raise for delayed entry and competing risks, which ``y`` cannot represent."""
-    fields = getattr(getattr(y, "dtype", None), "names", None)
-    if fields is None:
-        return
     if len(fields) > 2:
         raise ValueError(
             f"y has {len(fields)} fields ({', '.join(fields)}), not event and time alone: for "
@@ -146,7 +137,7 @@ def random_half(event: np.ndarray, seed: int) -> np.ndarray:
 
 
 @dataclass(eq=False, repr=False)
-class DROCox(SurvivalAnalysisMixin, BaseEstimator):
+class DROCox(BaseEstimator):
     r"""Distributionally robust Cox model, linear or with one hidden layer.
 
     The scores :math:`f(x; \theta)` minimise the worst mean Cox loss over all distributions near
@@ -177,12 +168,11 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
     Parameters
     ----------
     alpha : float in (0, 1]
-        Smallest share of the patients to protect as a group; 1 is the ordinary Cox model. Where
-        fewer patients than a share ``alpha`` have events, the model is nearly Cox (``acts_``): the
-        worst case contains all events, since censored patients have loss 0. Half of the share of
-        events or less makes it act. On 27 data sets that was not seen to help the group that Cox
-        ranks worst or to close gaps, and smaller shares cost accuracy (see the book's chapter on
-        many data sets), so compare with a Cox model that has a ``penalty``, on patients left out.
+        Smallest share of the patients to protect as a group. The default, 1, is the ordinary Cox
+        model; ``rule`` and ``split`` need a smaller one. Where fewer patients than a share
+        ``alpha`` have events, the model is nearly Cox (``acts_``): the worst case contains all
+        events, since censored patients have loss 0. Compare a robust model with a Cox model that
+        has a ``penalty``, on patients left out: the book's chapter on many data sets says why.
         No relation to ``alpha`` of scikit-survival's
         ``CoxPHSurvivalAnalysis``, the weight of a ridge penalty: that is ``penalty`` here, per
         patient instead of in all, so that ``CoxPHSurvivalAnalysis(alpha=a, ties="breslow")`` is
@@ -275,7 +265,7 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
     """
 
     # parameters of the constructor, kept as they are; fit checks them
-    alpha: float = 0.5
+    alpha: float = 1.0
     rule: str = "sharp"
     split: bool = False
     hidden_units: int | None = None
@@ -347,9 +337,9 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
             order = np.arange(len(sample.X))
             ordered = sample
             solution = self._solve(sample, tol=self.tol, n_iter=self.n_iter)
-            self._model = training.ScoreStack(solution.coef[None], None, np.zeros(1))
+            self.coef_ = solution.coef
             self.n_iter_ = solution.n_iter
-            scores = self._finite_scores(sample)
+            scores = self._scores(sample.X)
             losses = solution.losses
         else:
             if (largest := np.abs(sample.X).max()) > LARGEST_FOR_ADAM:
@@ -359,31 +349,44 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
             ordered = sample.rows(order)
             if linear:
                 solution = self._solve(ordered)  # for its lower bound
-            self._model = self._train(ordered, seed)
+            model, scores, losses = self._train(ordered, seed)
             self.n_iter_ = self.n_iter
-            scores = self._finite_scores(ordered)
-            losses = ordered.losses(scores).numpy()
+            if linear:
+                self.coef_ = model.theta[0]
+            else:
+                self._network = model
 
         # its worst case, survival curves and certificate
         self.worst_case_weights_ = np.empty(len(order))
         self.worst_case_weights_[order] = self._keep_worst_case(losses, ordered)
         self.slope_ = cross_fitted_slope(self, sample) if self.recalibrate else 1.0
-        if self.split or self.recalibrate:  # the baseline needs Cox losses of the rescaled scores
-            losses = cox_losses(self.slope_ * scores, ordered.risk, weights=ordered.weights).numpy()
-        self._baseline = breslow_baseline(self.slope_ * scores.numpy(), losses, ordered)
+        log_sums = losses + scores  # for events, over their risk sets
+        if self.split or self.recalibrate:
+            log_sums = log_risk_sums(self.slope_ * scores, ordered.risk, ordered.weights)
+        self._baseline = breslow_baseline(log_sums, ordered)
         self.unique_times_ = ordered.times
         self.gap_: float | None = None
         self.separated_: bool | None = None
         if solution is not None:
-            self.coef_ = self._model.theta[0]
             self._standard_errors = solution.standard_errors
             self._keep_certificate(solution)
         if not self.acts_ and self.alpha < 1:
             self._warn_of_no_action(sample)
         return self
 
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
+
     def _check_options(self) -> None:
         """Raise for options that are not available, or not together."""
+        if self.alpha == 1 and (self.split or self.rule != "sharp"):
+            option = "split=True" if self.split else f"rule={self.rule!r}"
+            raise ValueError(
+                f"{option} needs an alpha below 1, the share of the patients to protect; alpha=1, "
+                f"the default, is the ordinary Cox model: pass alpha, or leave {option} out"
+            )
         if self.solver == "convex" and self.hidden_units is not None:
             raise ValueError("solver='convex' is for linear models; set hidden_units=None")
         if self.ties != "breslow":
@@ -395,7 +398,7 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
 
     def _forget_earlier_fit(self) -> None:
         """Remove attributes of an earlier fit that this one may not set."""
-        for name in ("coef_", "first_"):
+        for name in ("coef_", "_network", "first_"):
             if hasattr(self, name):
                 delattr(self, name)
 
@@ -440,8 +443,15 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
             sample.X, sample.risk, self.alpha, rule=self.rule, penalty=self.penalty, **options
         )
 
-    def _train(self, sample: Sample, seed: int) -> training.ScoreStack:
-        """The model after training by Adam; networks are centred on the training patients."""
+    def _train(self, sample: Sample, seed: int) -> tuple[Any, np.ndarray, np.ndarray]:
+        """The model after training by Adam, its scores and its losses.
+
+        Networks are centred on the training patients.
+        """
+        try:
+            from drocox import cox, training
+        except ModuleNotFoundError as error:
+            raise _checks.missing("a network or solver='adam' needs torch", "torch") from error
         adversary = training.Tail(self.alpha) if self.c_ is None else training.Ball(self.c_)
         weights = None if self.split or (sample.weights == 1).all() else sample.weights
         risk = training.RiskObjective(
@@ -459,15 +469,19 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
                 verbose=self.verbose,
                 penalty=self.penalty,
             )
-            if self.hidden_units is None:
-                return model
-            centre = np.average(model.scores(sample.X), axis=1, weights=sample.weights)
-            return replace(model, offset=centre)
+            if self.hidden_units is not None:
+                centre = np.average(model.scores(sample.X), axis=1, weights=sample.weights)
+                model = replace(model, offset=centre)
+            scores = _finite(training.torch.from_numpy(model.scores(sample.X)[0]))
+        if self.split:
+            losses = cox.split_cox_losses(scores, sample.risk, first=sample.first)
+        else:
+            losses = cox.cox_losses(scores, sample.risk, weights=sample.weights)
+        return model, scores.numpy(), losses.numpy()
 
-    def _finite_scores(self, sample: Sample) -> torch.Tensor:
-        """The scores of training patients."""
-        with np.errstate(over="ignore", invalid="ignore"):  # _finite reports it
-            return _finite(torch.from_numpy(self._model.scores(sample.X)[0]))
+    def _scores(self, X: np.ndarray) -> np.ndarray:
+        """Scores of checked features."""
+        return X @ self.coef_ if hasattr(self, "coef_") else self._network.scores(X)[0]
 
     def _keep_worst_case(self, losses: np.ndarray, sample: Sample) -> np.ndarray:
         """Set ``loss_``, ``eta_`` and ``acts_`` of the trained model; return its worst case."""
@@ -476,7 +490,7 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
         self.acts_ = False
         for mass in sample.masses:
             if self.c_ is None:
-                q = tail(torch.from_numpy(losses), self.alpha, torch.from_numpy(mass)).numpy()
+                q = tail(losses, self.alpha, mass)
                 eta = losses[q > 0].min()  # the smallest loss in the tail
                 self.acts_ |= bool(self.alpha < np.average(sample.event, weights=mass))
             else:
@@ -508,13 +522,12 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
         warnings.warn(f"{problem}; {remedy}", ConvergenceWarning, stacklevel=4)
 
     def _warn_of_no_action(self, sample: Sample) -> None:
-        """Warn that the model is nearly Cox, and say which alpha would change that."""
+        """Warn that the model is nearly Cox, and say why."""
         share = np.average(sample.event, weights=sample.weights)
-        meant = "" if self.rule in ("sharp", "cvar") else " with rule='sharp'"
         warnings.warn(
-            f"alpha={self.alpha:g} hardly acts: the worst case contains all events with nearly "
-            f"equal weights, so this is nearly a Cox model; with events in {100 * share:.0f} % of "
-            f"the patients choose alpha={share / 2:.2g} or less{meant}, or alpha=1 for a Cox model",
+            f"alpha={self.alpha:g} hardly acts: {100 * share:.0f} % of the patients have events, "
+            "and the worst case contains all of them with nearly equal weights, so that this is "
+            "nearly a Cox model (alpha=1)",
             UserWarning,
             stacklevel=4,
         )
@@ -550,7 +563,7 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
         """
         check_is_fitted(self, "unique_times_")
         X = validate_data(self, X, reset=False, dtype=None, ensure_all_finite=False)
-        return self._model.scores(_checks.numbers(X, "X"))[0]
+        return self._scores(_checks.numbers(X, "X"))
 
     def score(self, X, y: np.ndarray, strata=None) -> float:
         """Harrell's concordance index of the predictions.
@@ -561,13 +574,16 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
         y : structured array of shape (n,)
             Events and times.
         strata : array of shape (n,), optional
-            Stratum of each patient: only pairs within a stratum are compared.
+            Stratum of each patient: only pairs within a stratum are compared. Needed if the model
+            was fitted with strata.
 
         Returns
         -------
         float
         """
         scores = self.predict(X)
+        if self.strata_ is not None and strata is None:
+            raise ValueError("the training patients have strata; pass strata= for those of X")
         time, event = outcomes_of(scores, y)
         return accuracy.concordance_index(scores, time, event, strata=strata)
 
@@ -636,9 +652,9 @@ class DROCox(SurvivalAnalysisMixin, BaseEstimator):
         return np.array([StepFunction(self._baseline.grid, row) for row in values], dtype=object)
 
 
-def _finite(scores: torch.Tensor) -> torch.Tensor:
+def _finite(scores: "torch.Tensor") -> "torch.Tensor":
     """The scores; an error if training diverged."""
-    if not torch.isfinite(scores).all():
+    if not scores.isfinite().all():
         raise ValueError("training diverged; use a StandardScaler or lower learning_rate")
     return scores
 
@@ -679,13 +695,11 @@ class Baseline:
             return np.exp(hazards, out=hazards)
 
 
-def breslow_baseline(scores: np.ndarray, losses: np.ndarray, sample: Sample) -> Baseline:
-    """Breslow's baseline hazard, from the scores and Cox losses of the training patients."""
+def breslow_baseline(log_sums: np.ndarray, sample: Sample) -> Baseline:
+    """Breslow's baseline hazard, from log sums of hazards in the events' risk sets."""
     times = sample.times
     grid = times if times[0] == 0 else np.append(0.0, times)
-    log_sums = torch.from_numpy(losses + scores)  # for events, over their risk sets
-    hazards = log_baseline(log_sums, sample.risk, torch.from_numpy(grid), sample.weights)
-    return Baseline(grid, hazards.numpy())
+    return Baseline(grid, log_baseline(log_sums, sample.risk, grid, sample.weights))
 
 
 # --- Coefficients and their standard errors -------------------------------------------------------

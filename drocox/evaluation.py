@@ -7,11 +7,11 @@ everything that does not depend on the model: time grids, censoring, pairs of pa
 from functools import cached_property
 
 import numpy as np
-import torch
 
-from drocox import _checks, accuracy, concordance, fairness, regularizers
-from drocox.cox import breslow_survival, risk_sets
+from drocox import _checks, accuracy, concordance, fairness, pairs
+from drocox.curves import log_baseline, log_risk_sums
 from drocox.data import SurvivalData, scaled_features
+from drocox.risksets import risk_sets
 
 EVALUATED = ("c_index", "auc", "lpl", "ibs", "f_i", "f_g", "f_cap", "f_a", "ci_percent")
 
@@ -32,21 +32,21 @@ class Judge:
         self.outcomes = (train.time, train.event, part.time, part.event)
         self.ties = ties
         self.order = order
-        self.pairs = regularizers.all_pairs(X, keep=keep)
+        self.pairs = pairs.all_pairs(X, keep=keep)
         self.times = accuracy.brier_times(train.time, part.time)
         self.risk = risk_sets(part.time, part.event)
         self.train_risk = risk_sets(train.time, train.event)
 
     @cached_property
-    def _members(self) -> dict[str | None, torch.Tensor]:
-        """Group membership by attribute; under the key None, that of the intersections."""
+    def _codes(self) -> dict[str, np.ndarray]:
+        """Codes of the groups by attribute."""
         n = len(self.part)
-        members: dict[str | None, torch.Tensor] = {}
-        for name, values in self.part.groups.items():
-            members[name] = regularizers.membership(_checks.codes(values, name, n))
-        cell, size = regularizers.cells(self.part.group_matrix, n)
-        members[None] = regularizers.membership(cell, size)
-        return members
+        return {name: _checks.codes(codes, name, n) for name, codes in self.part.groups.items()}
+
+    @cached_property
+    def _cells(self) -> tuple[np.ndarray, int]:
+        """Codes of the intersections, and their number."""
+        return pairs.cells(np.column_stack(list(self._codes.values())), len(self.part))
 
     @cached_property
     def _auc(self) -> accuracy.CumulativeAUC:
@@ -82,20 +82,22 @@ class Judge:
         """F_I, F_cap and, for each attribute, F_G; all infinite where hazards overflow."""
         keys = [f"f_i{suffix}", f"f_cap{suffix}", *(f"f_g{suffix}_{name}" for name in names)]
         with np.errstate(over="ignore"):
-            hazards = np.exp(scores)
-            huge = not np.isfinite(hazards.sum())
+            h = np.exp(scores)
+            huge = not np.isfinite(h.sum())
         if huge:
             return dict.fromkeys(keys, np.inf)
-        h = torch.from_numpy(hazards)
         values = [
             fairness.individual(h, self.pairs),
-            float(regularizers.log_range(h, self._members[None])),
-            *(float(regularizers.group_gap(h, self._members[name])) for name in names),
+            fairness.log_range(h, *self._cells),
+            *(fairness.group_gap(h, self._codes[name]) for name in names),
         ]
         return dict(zip(keys, values, strict=True))
 
     def _curves(self, baseline_scores, scores) -> np.ndarray:
-        return breslow_survival(baseline_scores, self.train_risk, None, scores, self.times).numpy()
+        log_sums = log_risk_sums(baseline_scores, self.train_risk)
+        (baseline,) = log_baseline(log_sums, self.train_risk, self.times)
+        with np.errstate(over="ignore"):
+            return np.exp(-np.exp(np.add.outer(scores, baseline)))
 
     def accuracy(self, train_scores, scores, published_baseline=None) -> dict[str, float]:
         """AUC, log partial likelihood and integrated Brier score, by name.

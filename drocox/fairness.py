@@ -12,10 +12,9 @@ B.1) is the largest difference between two groups' concordance fractions.
 """
 
 import numpy as np
-import torch
 
-from drocox import _checks, concordance, regularizers
-from drocox.regularizers import GAMMA, Pairs
+from drocox import _checks, concordance
+from drocox.pairs import GAMMA, Pairs, all_pairs, cells, hinge_means
 
 
 def centred(scores, train_scores) -> np.ndarray:
@@ -33,8 +32,30 @@ def centred(scores, train_scores) -> np.ndarray:
     return _checks.numbers(scores, "scores") - _checks.numbers(train_scores, "train_scores").mean()
 
 
-def _tensor(hazards) -> torch.Tensor:
-    return torch.from_numpy(_checks.numbers(hazards, "hazards", 1))
+def _hazards(hazards) -> np.ndarray:
+    hazards = _checks.numbers(hazards, "hazards", 1)
+    with np.errstate(over="ignore"):
+        total = hazards.sum()
+    if (hazards < 0).any() or not np.isfinite(total):
+        raise ValueError("hazards holds negative values or overflows; pass exp(scores), centred")
+    return hazards
+
+
+def _means(hazards: np.ndarray, codes: np.ndarray, size: int, smoothing: bool) -> np.ndarray:
+    """Mean hazard of each group, smoothed as (sum + 1/2)/(count + 1) or unsmoothed."""
+    extra = 1.0 if smoothing else 0.0
+    sums = np.bincount(codes, hazards, size)
+    return (sums + extra / 2) / (np.bincount(codes, minlength=size) + extra)
+
+
+def group_gap(hazards: np.ndarray, codes: np.ndarray, smoothing: bool = True) -> float:
+    """Largest distance of a group mean to the mean of all; input is not checked."""
+    return float(np.abs(_means(hazards, codes, 0, smoothing) - hazards.mean()).max())
+
+
+def log_range(hazards: np.ndarray, cell: np.ndarray, size: int, smoothing: bool = True) -> float:
+    """Largest log ratio of the means of two cells, of ``size`` in all; input is not checked."""
+    return float(np.ptp(np.log(_means(hazards, cell, size, smoothing))))
 
 
 def individual(hazards, X, gamma: float = GAMMA) -> float:
@@ -61,8 +82,14 @@ def individual(hazards, X, gamma: float = GAMMA) -> float:
     """
     if isinstance(X, Pairs) and gamma not in (GAMMA, X.gamma):
         raise ValueError(f"gamma is {gamma:g}, but the pairs have {X.gamma:g}; leave gamma out")
-    pairs = X if isinstance(X, Pairs) else regularizers.all_pairs(X, gamma, keep=False)
-    return float(regularizers.hinge_penalty(_tensor(hazards), pairs))
+    pairs = X if isinstance(X, Pairs) else all_pairs(X, gamma, keep=False)
+    hazards = _hazards(hazards)
+    if len(hazards) != pairs.n:
+        raise ValueError(
+            f"lengths differ: hazards has {len(hazards)}, X has {pairs.n}; "
+            "pass one hazard per patient"
+        )
+    return float(hinge_means(hazards[None], pairs)[0])
 
 
 def group(hazards, codes, smoothing: bool = True) -> float:
@@ -79,7 +106,8 @@ def group(hazards, codes, smoothing: bool = True) -> float:
     -------
     float
     """
-    return float(regularizers.group_keya(_tensor(hazards), codes, smoothing))
+    hazards = _hazards(hazards)
+    return group_gap(hazards, _checks.codes(codes, "codes", len(hazards)), smoothing)
 
 
 def intersectional(hazards, codes_2d, smoothing: bool = True) -> float:
@@ -98,7 +126,11 @@ def intersectional(hazards, codes_2d, smoothing: bool = True) -> float:
     -------
     float
     """
-    return float(regularizers.intersectional_keya(_tensor(hazards), codes_2d, smoothing))
+    hazards = _hazards(hazards)
+    cell, size = cells(codes_2d, len(hazards))
+    if not smoothing and (np.bincount(cell, hazards, size) == 0).any():
+        raise ValueError("hazards sum to 0 in a cell of codes_2d; use smoothing=True or merge it")
+    return log_range(hazards, cell, size, smoothing)
 
 
 def concordance_fractions(

@@ -8,7 +8,8 @@ installation.
 """
 
 import numpy as np
-from numba import njit
+
+from drocox.compiled import njit
 
 SAFE_SPREAD = 600.0  # exp(-600) does not underflow: scores this close need one common shift
 

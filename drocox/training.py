@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from tqdm import tqdm
 
-from drocox import kernels
+from drocox import dual, kernels
 from drocox.cox import RiskSets, unchecked_losses
 from drocox.dro import chi_square_risk, tail
 from drocox.regularizers import Pairs, hinge_gradient
@@ -59,7 +59,7 @@ class Tail:
 
     def worst_cases(self, losses: np.ndarray, mass: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Risk (models,) and worst case (models, n) under the case weights ``mass`` (n,)."""
-        worst = tail(torch.from_numpy(losses), self.alpha, torch.from_numpy(mass)).numpy()
+        worst = dual.tail(losses, self.alpha, mass)
         return (worst * losses).sum(axis=1), worst
 
     def risk(self, losses: torch.Tensor, mass: torch.Tensor) -> torch.Tensor:

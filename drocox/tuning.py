@@ -10,7 +10,6 @@ training part of :math:`n_1` patients,
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 
 import numpy as np
 import pandas as pd
@@ -20,9 +19,6 @@ from tqdm import tqdm
 
 from drocox import _checks
 from drocox.data import SurvivalData, scaled_features
-
-# Modules that import torch are imported inside functions: models of other libraries are
-# cross-fitted without it, and tables of stored results need only :func:`choose`.
 
 NOT_ADVISED = "Tuning α on fairness is not advised."
 KEPT = 0.95  # eligible candidates have at least this share of the plain model's c-index
@@ -167,9 +163,7 @@ def cross_fit(data: SurvivalData, model=None, *, folds: int = 5, seed: int = 0, 
 
 
 def _is_drocox(model) -> bool:
-    """Whether a model is a :class:`drocox.DROCox`; all others do without torch."""
-    if find_spec("torch") is None:
-        return False
+    """Whether a model is a :class:`drocox.DROCox`."""
     from drocox import DROCox
 
     return isinstance(model, DROCox)
@@ -257,7 +251,7 @@ def choose_alpha(
     models = []
     for alpha in grid:
         if model is None:
-            models.append(DROCox(alpha=alpha, rule=rule))
+            models.append(DROCox(alpha=alpha, rule=rule) if alpha < 1 else DROCox())
         else:
             models.append(clone(model).set_params(alpha=alpha))
     c_index = []

@@ -7,6 +7,7 @@ import literal
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse
 import torch
 from lifelines import CoxPHFitter
 from lifelines.datasets import load_rossi
@@ -77,11 +78,11 @@ def test_penalty_is_the_ridge_of_scikit_survival_per_patient(strength):
 
 @pytest.mark.parametrize("split", [False, True])
 def test_adam_and_the_certified_solver_have_one_penalised_minimum(split):
-    best = DROCox(penalty=0.2, split=split).fit(SCALED, Y)
-    adam = DROCox(penalty=0.2, split=split, solver="adam", n_iter=2000).fit(SCALED, Y)
+    best = DROCox(0.5, penalty=0.2, split=split).fit(SCALED, Y)
+    adam = DROCox(0.5, penalty=0.2, split=split, solver="adam", n_iter=2000).fit(SCALED, Y)
     np.testing.assert_allclose(adam.coef_, best.coef_, atol=1e-4)
     assert adam.gap_ <= 1e-6
-    free = DROCox(split=split).fit(SCALED, Y)
+    free = DROCox(0.5, split=split).fit(SCALED, Y)
     assert np.linalg.norm(best.coef_) < 0.97 * np.linalg.norm(free.coef_)
     assert best.loss_ > free.loss_  # the risk alone, without the penalty
 
@@ -90,8 +91,8 @@ def test_a_penalty_gives_wide_and_separated_data_a_minimum():
     rng = np.random.default_rng(2)
     wide = rng.normal(size=(60, 100))
     with pytest.warns(ConvergenceWarning, match="or set a penalty"):
-        assert DROCox().fit(wide, Y[:60]).separated_
-    model = DROCox(penalty=0.1).fit(wide, Y[:60])
+        assert DROCox(0.5).fit(wide, Y[:60]).separated_
+    model = DROCox(0.5, penalty=0.1).fit(wide, Y[:60])
     assert not model.separated_ and model.gap_ <= 1e-6
 
 
@@ -170,22 +171,25 @@ def test_risk_and_curves_with_strata(kind):
 
 
 def test_score_with_strata_compares_within_them():
-    model = DROCox().fit(INSIDE, Y, strata=STRATA)
+    model = DROCox(0.5).fit(INSIDE, Y, strata=STRATA)
     scores = model.predict(INSIDE)
     expected = accuracy.concordance_index(scores, TIME, EVENT, strata=STRATA)
-    assert model.score(INSIDE, Y, strata=STRATA) == expected != model.score(INSIDE, Y)
+    assert model.score(INSIDE, Y, strata=STRATA) == expected
+    assert expected != accuracy.concordance_index(scores, TIME, EVENT)
+    with pytest.raises(ValueError, match="have strata; pass strata="):
+        model.score(INSIDE, Y)
 
 
 def test_strata_that_do_not_fit_are_refused():
-    model = DROCox().fit(INSIDE, Y, strata=STRATA)
+    model = DROCox(0.5).fit(INSIDE, Y, strata=STRATA)
     with pytest.raises(ValueError, match="have strata; pass strata="):
         model.predict_survival_function(INSIDE)
     with pytest.raises(ValueError, match="strata holds 'new', a stratum without training"):
         model.predict_cumulative_hazard_function(INSIDE[:2], strata=["new", "not"])
     with pytest.raises(ValueError, match=r"strata must hold one .* per patient"):
-        DROCox().fit(INSIDE, Y, strata=STRATA[1:])
+        DROCox(0.5).fit(INSIDE, Y, strata=STRATA[1:])
     with pytest.raises(ValueError, match="the training patients have none; leave it out"):
-        DROCox().fit(INSIDE, Y).predict_survival_function(INSIDE, strata=STRATA)
+        DROCox(0.5).fit(INSIDE, Y).predict_survival_function(INSIDE, strata=STRATA)
 
 
 # Recalibration ------------------------------------------------------------------------------
@@ -305,7 +309,7 @@ def test_recalibration_with_every_kind_of_model_and_too_few_events():
         assert model.slope_ >= 0
     few = Surv.from_arrays(np.arange(len(X)) < 4, TIME)
     with pytest.raises(ValueError, match="recalibrate=True needs 5 events"):
-        DROCox(recalibrate=True, penalty=0.1).fit(X, few)
+        DROCox(0.5, recalibrate=True, penalty=0.1).fit(X, few)
 
 
 # Survival at given times --------------------------------------------------------------------
@@ -323,7 +327,7 @@ def test_times_give_the_values_of_the_functions():
         with pytest.raises(ValueError, match="times must lie between 0"):
             predict(X[:2], times=[-1.0])
         with pytest.raises(NotFittedError):
-            getattr(DROCox(), name)(X, times=times)
+            getattr(DROCox(0.5), name)(X, times=times)
 
 
 def test_curves_at_given_times_need_memory_for_one_array():
@@ -376,10 +380,10 @@ def test_summary_of_cox_regression_equals_lifelines(weighted):
 
 
 def test_standard_errors_are_given_only_for_cox_regression():
-    for kind in ({"alpha": 0.5}, {"alpha": 1, "penalty": 0.1}, {"alpha": 1, "split": True}):
+    for kind in ({"alpha": 0.5}, {"alpha": 1, "penalty": 0.1}, {"alpha": 0.9, "split": True}):
         assert list(DROCox(**kind).fit(X, Y).summary_) == ["coefficient", "hazard_ratio"]
-    assert DROCox().fit(X.to_numpy(), Y).summary_.index.tolist() == [f"x{k}" for k in range(7)]
-    network = DROCox(hidden_units=2, n_iter=1).fit(X, Y)
+    assert DROCox(0.5).fit(X.to_numpy(), Y).summary_.index.tolist() == [f"x{k}" for k in range(7)]
+    network = DROCox(0.5, hidden_units=2, n_iter=1).fit(X, Y)
     with pytest.raises(AttributeError, match="summary_ is for linear models"):
         _ = network.summary_
     constant = DROCox(alpha=1).fit(X.assign(one=1.0), Y).summary_
@@ -388,3 +392,27 @@ def test_standard_errors_are_given_only_for_cox_regression():
     np.testing.assert_allclose(constant["standard_error"][:-1], plain, rtol=1e-8)
     twice = DROCox(alpha=1).fit(X.assign(again=X["age"]), Y).summary_
     assert twice["standard_error"].isna().all()
+
+
+# What an option must not lose -----------------------------------------------------------------
+
+
+def test_the_gap_counts_the_penalty():
+    """A penalised model that is not optimal says so."""
+    with pytest.warns(ConvergenceWarning, match="may exceed its minimum"):
+        hasty = DROCox(0.2, penalty=1.0, n_iter=1).fit(SCALED, Y)
+    best = DROCox(0.2, penalty=1.0).fit(SCALED, Y)
+    value = [m.loss_ + 0.5 * float(m.coef_ @ m.coef_) for m in (hasty, best)]
+    assert best.gap_ < 1e-9
+    assert hasty.gap_ >= (value[0] - value[1]) / value[0] > 1e-6
+
+
+def test_rows_of_weight_0_are_no_patients():
+    weights = np.where(np.arange(len(Y)) < 10, 1.0, 0.0)  # some of them have events
+    with pytest.raises(ValueError, match="far less than one of 10 patients"):
+        DROCox(5e-5).fit(X, Y, sample_weight=weights)
+
+
+def test_sparse_features_are_refused_as_such():
+    with pytest.raises(TypeError, match=r"(?i)sparse.*toarray"):
+        DROCox().fit(scipy.sparse.csr_matrix(SCALED), Y)

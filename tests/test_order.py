@@ -11,14 +11,18 @@ import drocox
 PACKAGE = Path(drocox.__file__).parent
 # A module imports from its own room and from those before it, inside of functions, too.
 ORDER = [
+    "compiled",
     "kernels",
     "terminal",
     "_checks",
     "data",
     "risksets",
+    "curves",
     "concordance",
     "cox",
+    "dual",
     "dro",
+    "pairs",
     "regularizers",
     "training",
     "accuracy",

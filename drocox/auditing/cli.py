@@ -8,7 +8,6 @@ import shlex
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -159,11 +158,6 @@ def _audit(args) -> None:
 def _kind(args) -> str:
     """The kind of predictions in the file, if there are any; others that do not fit are refused."""
     given = [name for name in PREDICTIONS if getattr(args, name)]
-    if not given and find_spec("torch") is None:
-        args.usage(
-            "without --score, --survival or --risk models are fitted here, which needs torch; "
-            'run: pip install "drocox[torch]"'
-        )
     if len(given) > 1:
         both = " and ".join(f"--{name}" for name in given)
         args.usage(f"{both} are both given; name columns of one kind of predictions")

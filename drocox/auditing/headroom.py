@@ -9,17 +9,16 @@ is none; above 0 its features say more about it than the model does. It is for t
 other patients like these, as all intervals of an audit are.
 """
 
-import warnings
 from collections.abc import Sequence
 from itertools import combinations
 
 import numpy as np
 import pandas as pd
-from sksurv.linear_model import CoxnetSurvivalAnalysis
-from sksurv.util import Surv
 
 from drocox.data import SurvivalData
 from drocox.heldout import Estimate, HeldOut
+from drocox.risksets import risk_sets
+from drocox.solver import ridge_path
 
 FOLDS = 5
 FEWEST_EVENTS = 20  # of a group, for a model of its own
@@ -27,7 +26,6 @@ MOST_PATIENTS = 4000  # of a larger group every second or third is used, in the 
 MOST_FEATURES = 50  # of more, as many principal components are used
 LARGEST = 5.0  # standard deviations of a feature from its mean
 PENALTIES = np.geomspace(1.0, 1e-3, 6)  # for standardised features, the strongest first
-NEARLY_RIDGE = 1e-3  # share of the absolute values in Coxnet's penalty, which may not be 0
 
 
 def usable_features(data: SurvivalData, predictions: Sequence) -> bool:
@@ -123,14 +121,6 @@ def _prepared(X: np.ndarray) -> np.ndarray:
 
 def _path(Z: np.ndarray, time: np.ndarray, event: np.ndarray) -> np.ndarray:
     """Coefficients for each penalty, a column each; 0 where there is nothing to fit."""
-    coef = np.zeros((Z.shape[1], len(PENALTIES)))
     if not Z.any() or not event.any():
-        return coef
-    model = CoxnetSurvivalAnalysis(alphas=PENALTIES, l1_ratio=NEARLY_RIDGE)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of steps that were not enough: any scores will do
-        model.fit(Z, Surv.from_arrays(event, time))
-    found = model.coef_
-    coef[:, : found.shape[1]] = found
-    coef[:, found.shape[1] :] = found[:, -1:]  # where the path ends early
-    return coef
+        return np.zeros((Z.shape[1], len(PENALTIES)))
+    return ridge_path(Z, risk_sets(time, event), PENALTIES)

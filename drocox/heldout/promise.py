@@ -46,9 +46,9 @@ since :math:`|K''| \le b^2 / (6 \sqrt 3)`, except for the kink where scores are 
 """
 
 import numpy as np
-from numba import njit
 from scipy import special
 
+from drocox.compiled import njit
 from drocox.concordance import TOLERANCE
 from drocox.heldout.censoring import Censoring
 from drocox.heldout.horizon import points_below, weight_of_controls

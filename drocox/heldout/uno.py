@@ -27,8 +27,8 @@ lower ranks reads, at most :math:`\log_2 n` entries::
 """
 
 import numpy as np
-from numba import njit
 
+from drocox.compiled import njit
 from drocox.concordance import TOLERANCE
 from drocox.heldout.censoring import Censoring
 

@@ -24,10 +24,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from numba import njit
 
 from drocox import kernels
-from drocox.cox import RiskSets
+from drocox.compiled import njit
+from drocox.risksets import RiskSets
 
 # A column is constant if its standard deviation is not above the rounding of its entries and their
 # mean, a few units in the last place of the largest entry.

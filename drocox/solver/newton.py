@@ -48,9 +48,9 @@ import numpy as np
 from scipy.linalg import lapack
 
 from drocox import _checks, kernels
-from drocox.cox import RiskSets
-from drocox.dro import RULES
-from drocox.solver.coordinates import whitened
+from drocox.dual import RULES
+from drocox.risksets import RiskSets
+from drocox.solver.coordinates import Coordinates, whitened
 from drocox.solver.objective import SMALL_MOVE, Losses, Problem, Smoothed, Weighted
 
 # The starting point: the optimum of a sample, for problems WORTH_A_SAMPLE times larger than it.
@@ -58,6 +58,10 @@ SAMPLE = 4_000
 WORTH_A_SAMPLE = 10
 SAMPLE_TOLERANCE = 1e-4  # gap at which the sample's optimum is accurate enough
 SAMPLE_STEPS = 50
+
+# Each model of a path of penalties: for scores, not for coefficients that are reported.
+PATH_TOLERANCE = 1e-6
+PATH_STEPS = 50
 
 # Smoothing mu, in units of loss over the largest q_i / p_i that the adversary may choose.
 FIRST_SMOOTHING = 0.1
@@ -275,6 +279,22 @@ def minimise(
         losses=losses,
         standard_errors=_standard_errors(progress) if likelihood else None,
     )
+
+
+def ridge_path(X: np.ndarray, risk: RiskSets, penalties) -> np.ndarray:
+    """Coefficients (d, k) of Cox models with k ridge penalties, each started at the one before.
+
+    For features of similar scales, which are not whitened; input is not checked.
+    """
+    d = X.shape[1]
+    coordinates = Coordinates(X[risk.order[0]], np.eye(d))
+    coef = np.zeros((d, len(penalties)))
+    point = np.zeros(d)
+    for k, penalty in enumerate(penalties):
+        problem = Problem(coordinates, risk, np.ones(len(X)), None, 1.0, "sharp", penalty)
+        point = _solve(problem, point, PATH_TOLERANCE, PATH_STEPS).best.point
+        coef[:, k] = point
+    return coef
 
 
 def _standard_errors(progress: _Progress) -> np.ndarray:

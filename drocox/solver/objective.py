@@ -1,6 +1,6 @@
 r"""The risk of a linear model at a point: value, gradient, Hessian and the certificate.
 
-Patients are in the order of their :class:`~drocox.cox.RiskSets`, features are those of
+Patients are in the order of their :class:`~drocox.risksets.RiskSets`, features are those of
 :mod:`drocox.solver.coordinates`, and a point :math:`u` stands for coefficients :math:`\theta = Bu`.
 For weights :math:`q` of an adversary
 
@@ -22,12 +22,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import torch
-from numba import njit
 
 from drocox import kernels
-from drocox.cox import RiskSets
-from drocox.dro import dual_constant, tail
+from drocox.compiled import njit
+from drocox.dual import dual_constant, tail
+from drocox.risksets import RiskSets
 from drocox.solver.coordinates import BLOCK, Coordinates
 
 Part = slice | np.ndarray  # all patients, or the mask of one half of a split
@@ -210,7 +209,7 @@ class Problem:
     def worst_case(self, losses: np.ndarray, mass: np.ndarray) -> WorstCase:
         """The worst case in one half, without smoothing."""
         if self.tail:
-            q = tail(torch.from_numpy(losses), self.alpha, torch.from_numpy(mass)).numpy()
+            q = tail(losses, self.alpha, mass)
             return WorstCase(np.nan, q @ losses, q)
         if self.c == 1:  # a ball of one point
             return WorstCase(-np.inf, mass @ losses, mass)

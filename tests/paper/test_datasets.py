@@ -67,13 +67,13 @@ def test_another_file_is_refused_with_the_package_to_install(monkeypatch):
     datasets._read.cache_clear()
     facts = datasets.SOURCES["seer"]
     monkeypatch.setitem(facts, "sha256", "0" * 64)
-    with pytest.raises(RuntimeError, match=r"pip install survivors==1\.8\.0"):
+    with pytest.raises(RuntimeError, match=r"which brings survivors==1\.8\.0"):
         load_dataset("seer")
     monkeypatch.setitem(facts, "file", "survivors/none.csv")
     with pytest.raises(RuntimeError, match="found no file"):
         load_dataset("seer")
     monkeypatch.setitem(facts, "file", "no_such_module/x")
-    with pytest.raises(ModuleNotFoundError, match=r"pip install survivors==1\.8\.0"):
+    with pytest.raises(ModuleNotFoundError, match=r"which brings survivors==1\.8\.0"):
         load_dataset("seer")
 
 

@@ -1,0 +1,116 @@
+r"""Survival curves: step functions, Kaplan and Meier's estimate, and the curve of the censoring.
+
+With :math:`d_u` events among :math:`N_u` patients at risk at time u, and :math:`c_u` censored,
+
+.. math:: \hat S(t) = \prod_{u \le t} \Big(1 - \frac{d_u}{N_u}\Big), \qquad
+          G(t) = \prod_{u \le t} \Big(1 - \frac{c_u}{N_u - d_u}\Big) .
+
+Events of a time leave before the patients censored at it. An event at :math:`Y_i` has the
+inverse-probability-of-censoring weight :math:`1 / G(Y_i)`: it represents similar patients who were
+censored earlier. Both curves are scikit-survival's. Breslow's curves of a model are computed from
+logarithms of the sums of hazards in the risk sets; :mod:`drocox.cox` has the formulas.
+"""
+
+from itertools import pairwise
+
+import numpy as np
+
+from drocox import _checks
+from drocox.risksets import RiskSets
+
+
+class StepFunction:
+    """A function that jumps to ``y[k]`` at ``x[k]``, as scikit-survival's models return them.
+
+    Attributes
+    ----------
+    x, y : arrays of shape (k,)
+        Increasing places of the jumps, and the values from there on.
+    domain : tuple of float
+        Smallest and largest argument.
+    """
+
+    def __init__(self, x: np.ndarray, y: np.ndarray, domain: tuple[float, float] | None = None):
+        self.x = x
+        self.y = y
+        self.domain = (float(x[0]), float(x[-1])) if domain is None else domain
+
+    def __call__(self, x):
+        """Value at a number, or values at an array of numbers."""
+        low, high = self.domain
+        x = np.asarray(x, dtype=float)
+        if not ((x >= low) & (x <= high)).all():
+            raise ValueError(f"x must lie in [{low:g}, {high:g}], where the function is defined")
+        return self.y[np.searchsorted(self.x, x, side="right") - 1]
+
+    def __eq__(self, other) -> bool:
+        same = isinstance(other, StepFunction) and self.domain == other.domain
+        return same and np.array_equal(self.x, other.x) and np.array_equal(self.y, other.y)
+
+    def __repr__(self) -> str:
+        low, high = self.domain
+        return f"StepFunction({len(self.x)} steps from {low:g} to {high:g})"
+
+
+def kaplan_meier(time: np.ndarray, event: np.ndarray, censoring: bool = False) -> StepFunction:
+    """The curve of survival, or that of the ``censoring``; constant after the last time."""
+    times, rank = np.unique(time, return_inverse=True)
+    everybody = np.bincount(rank)
+    events = np.bincount(rank, event)
+    at_risk = np.cumsum(everybody[::-1])[::-1]
+    lost = events
+    if censoring:
+        lost = everybody - events
+        at_risk = np.maximum(at_risk - events, 1)  # 1: nobody is left, and nobody lost
+    alive = np.cumprod(1 - lost / at_risk)
+    return StepFunction(np.append(-np.inf, times), np.append(1.0, alive), (-np.inf, np.inf))
+
+
+def log_risk_sums(scores: np.ndarray, risk: RiskSets, weights: np.ndarray | None = None):
+    """Logarithm of the sum of the hazards in each patient's risk set, (n,)."""
+    order = risk.order[0]
+    x = scores[order]
+    if weights is not None:
+        with np.errstate(divide="ignore"):  # a weight of 0 adds nothing
+            x = x + np.log(weights[order])
+    sums = [np.logaddexp.accumulate(x[low:high]) for low, high in pairwise(risk.bounds)]
+    out = np.empty(len(x))
+    out[order] = np.concatenate(sums)[risk.stop[0] - 1]
+    return out
+
+
+def log_baseline(log_sums, risk: RiskSets, times, weights: np.ndarray | None = None) -> np.ndarray:
+    """Logarithm of Breslow's cumulative baseline hazard, shape (strata, len(times))."""
+    baselines = []
+    for low, high in pairwise(risk.bounds):
+        at = low + np.flatnonzero(risk.event[0, low:high])[::-1]  # earliest event first
+        died = risk.order[0][at]
+        if weights is not None:
+            at, died = at[weights[died] > 0], died[weights[died] > 0]
+        steps = -log_sums[died]
+        if weights is not None:
+            steps += np.log(weights[died])
+        happened = np.searchsorted(risk.time[0][at], times, side="right")
+        baselines.append(np.append(-np.inf, np.logaddexp.accumulate(steps))[happened])
+    return np.array(baselines)
+
+
+def stratum_of_each(strata, labels: np.ndarray | None, m: int) -> np.ndarray:
+    """Position of each patient's stratum in the training ``labels``; 0 without strata."""
+    if labels is None:
+        if strata is not None:
+            raise ValueError(
+                "strata: the training patients have none; leave it out, or fit with it"
+            )
+        return np.zeros(m, int)
+    if strata is None:
+        raise ValueError("the training patients have strata; pass strata= for those to predict")
+    own_labels, codes = _checks.labels(strata, "strata", m)
+    position = {label: k for k, label in enumerate(labels.tolist())}
+    unknown = [label for label in own_labels.tolist() if label not in position]
+    if unknown:
+        raise ValueError(
+            f"strata holds {unknown[0]!r}, a stratum without training patients and so without a "
+            f"baseline; use labels of the training strata"
+        )
+    return np.array([position[label] for label in own_labels.tolist()])[codes]
