@@ -88,7 +88,7 @@ def test_group_dro_is_the_minimum_of_the_literal_maximum(few):
     def value(theta):
         losses = literal.cox_losses(drawn.X @ theta, drawn.time, drawn.event)
         worst = max(losses[row].mean() for row in members)
-        return worst + group_search.EPSILON * _literal_loss(drawn, everybody, theta)
+        return worst + group_models.EPSILON * _literal_loss(drawn, everybody, theta)
 
     coef = group_models.group_dro(*drawn, members)
     point, smallest = _without_derivatives(value, 2)
@@ -107,7 +107,7 @@ def test_regret_is_the_minimum_of_the_literal_maximum(few):
     def value(theta):
         pairs = zip(members, optima, strict=True)
         worst = max(_literal_loss(drawn, row, theta) - least for row, least in pairs)
-        return worst + group_search.EPSILON * _literal_loss(drawn, everybody, theta)
+        return worst + group_models.EPSILON * _literal_loss(drawn, everybody, theta)
 
     coef = group_models.group_dro(*drawn, members, regret=True)
     point, smallest = _without_derivatives(value, 2)
@@ -147,7 +147,7 @@ def test_own_effects_are_the_minimum_of_the_literal_sum(few):
 def test_a_search_that_stops_early_is_refused(few, monkeypatch):
     drawn, members = few
     stay = optimize.OptimizeResult(x=np.ones(3))
-    monkeypatch.setattr(group_search.optimize, "minimize", lambda *_, **__: stay)
+    monkeypatch.setattr(group_models.optimize, "minimize", lambda *_, **__: stay)
     with pytest.raises(RuntimeError, match="has not converged"):
         group_models.group_dro(*drawn, members)
 
