@@ -58,7 +58,7 @@ def _median_of_all(time, event):
     return np.median(time)
 
 
-@median_survival.mistake("the dead alone: the others are at risk until they leave")
+@median_survival.mistake("only the dead are counted: the others are at risk until they leave")
 def _median_of_the_dead(time, event):
     return np.median(time[event])
 
@@ -82,6 +82,7 @@ def _log_rank() -> Question:
     mistakes = {
         "this is the root of the statistic": np.sqrt(square / variance),
         "this is observed minus expected; now compare it with its spread": gaps.sum(),
+        "the difference is squared, but not yet divided by its variance": square,
         "divided by expected numbers; here it is the variance of the difference": (
             square / share.sum() + square / (1 - share).sum()
         ),
@@ -106,6 +107,7 @@ def _six() -> Question:
     mistakes = {
         "the sign: a loss is minus the log of a probability": -right,
         "that is the other sign of theta": losses_of_six(-scores),
+        "this is for theta = -1; asked is minus the logarithm of 2": losses_of_six(-X),
         "a patient belongs to the own risk set": losses_of_six(scores, later),
         "the censored have no event to explain": losses_of_six(scores, event=True),
         "the risk sets shrink: patients who have left are not at risk": losses_of_six(
@@ -163,6 +165,18 @@ def _gradient_of_the_mean_loss(scores, time, event):
 def _gradient_without_ties(scores, time, event):
     at_risk = ((time > time[:, None]) | np.eye(len(time), dtype=bool)) * np.exp(scores)
     return event @ (at_risk / at_risk.sum(axis=1, keepdims=True)) - event
+
+
+@gradient.mistake("patients who have died or left are no longer at risk")
+def _gradient_with_everybody_at_risk(scores, time, event):
+    return event.sum() * np.exp(scores) / np.exp(scores).sum() - event
+
+
+@gradient.mistake("the censored are at risk, too, until they leave")
+def _gradient_of_the_dead(scores, time, event):
+    result = np.zeros(len(scores))
+    result[event] = gradient(scores[event], time[event], event[event])
+    return result
 
 
 @gradient.mistake("other patients' events count as well")

@@ -48,10 +48,11 @@ since :math:`|K''| \le b^2 / (6 \sqrt 3)`, except for the kink where scores are 
 import numpy as np
 from scipy import special
 
+from drocox import accuracy
 from drocox.compiled import njit
 from drocox.concordance import TOLERANCE
 from drocox.heldout.censoring import Censoring
-from drocox.heldout.horizon import points_below, weight_of_controls
+from drocox.heldout.horizon import weight_of_controls
 from drocox.heldout.slope import calibration_slope
 
 EXACT = 1000  # patients up to which all pairs are summed one by one
@@ -289,8 +290,8 @@ def implied_auc_terms(
 
     def below(weight: np.ndarray) -> np.ndarray:
         """Weight of the others with a lower score, half of it if tied, and of all others."""
-        lower, all_of_them = points_below(scores, scores, weight)
-        return np.column_stack([lower - weight / 2, all_of_them - weight])
+        lower = accuracy.weight_below(scores, weight)
+        return np.column_stack([lower - weight / 2, weight.sum() - weight])
 
     def above(weight: np.ndarray) -> np.ndarray:
         lower, every = below(weight).T
