@@ -656,11 +656,7 @@ ADVICE = {
         "hazard",
         "or numbers of events: write their logarithms into the column.",
     ),
-    "lifetime": (
-        "--score",
-        "lifetime",
-        "look like times to the event: add --later",
-    ),
+    "lifetime": ("--score", "lifetime", "look like times to the event: add --later"),
     "points": (
         "--score",
         "points",

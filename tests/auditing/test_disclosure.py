@@ -351,15 +351,14 @@ def test_a_difference_from_what_is_expected_is_hidden_with_its_auc():
 
 
 def test_decisions_need_enough_events_before_the_horizon():
-    """All events of the flagged come later but for two, which shares would tell."""
+    """Two of the flagged in each cell have an event before it, as shares would tell."""
     data, scores = simulated(0, n=800, effects=(0.8, 0.5, 0))
     risk = np.where(np.arange(800) % 2, 0.6, 0.1)
-    late = np.where(data.event & (risk > 0.5), 5 + data.time, data.time)
-    late[np.flatnonzero(data.event & (risk > 0.5))[:2]] = 0.1
-    late[~data.event] += 5
-    found = drocox.audit(
-        replace(data, time=late), risk=risk, horizon=4.0, threshold=0.2, smallest=1
-    )
-    assert found.table["ppv"].notna().sum() > 1
-    with pytest.raises(ValueError, match=r"threshold 0\.2 flags, or leaves, fewer than 3"):
-        drocox.audit(replace(data, time=late), risk=risk, horizon=4.0, threshold=0.2, smallest=3)
+    deaths = data.event & (risk > 0.5)
+    late = np.where(deaths | ~data.event, 5 + data.time, data.time)
+    for cell in range(4):
+        late[np.flatnonzero(deaths & (data.group_matrix @ [2, 1] == cell))[:2]] = 0.1
+    given = {"risk": risk, "horizon": 4.0, "threshold": 0.2}
+    for smallest, shown in ((2, 9), (3, 1)):
+        found = drocox.audit(replace(data, time=late), **given, smallest=smallest)
+        assert found.table["ppv"].notna().sum() == shown
