@@ -352,7 +352,7 @@ def test_a_difference_from_what_is_expected_is_hidden_with_its_auc():
 
 def test_decisions_need_enough_events_before_the_horizon():
     """Two of the flagged in each cell have an event before it, as shares would tell."""
-    data, scores = simulated(0, n=800, effects=(0.8, 0.5, 0))
+    data, _ = simulated(0, n=800, effects=(0.8, 0.5, 0))
     risk = np.where(np.arange(800) % 2, 0.6, 0.1)
     deaths = data.event & (risk > 0.5)
     late = np.where(deaths | ~data.event, 5 + data.time, data.time)
