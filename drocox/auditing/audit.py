@@ -726,8 +726,8 @@ def audit(
     if usable_features(data, given or [scores, risk, survival]):
         options["more"]["headroom"] = Headroom(data.X)
     if not models:
-        given = {"risk": risk, "survival": survival, "expected": expected}
-        return _audit(data, scores, **given, **options)
+        of_one = {"risk": risk, "survival": survival, "expected": expected}
+        return _audit(data, scores, **of_one, **options)
     found = Audits({name: _audit(data, **(options | one)) for name, one in models.items()})
     _ = found.paired  # which refuses models that cannot be compared
     return found
