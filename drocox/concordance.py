@@ -24,6 +24,7 @@ are whole and half numbers, equal to those of a loop over the pairs. With strata
 hazards need not be comparable, only pairs within a stratum are counted.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from itertools import pairwise
 
@@ -84,12 +85,7 @@ def scored(scores, time, event=None, *, strata=None) -> tuple[np.ndarray, RiskSe
 def count(scores, time, event=None, *, strata=None) -> Counts:
     """Count the pairs of one model, for the c-index and for CI; arguments as in :func:`scored`."""
     scores, risk = scored(scores, time, event, strata=strata)
-    ordered = scores[risk.order[0]]
-    by_stratum = []
-    for begin, end in pairwise(risk.bounds):
-        stratum = slice(begin, end)
-        line = line_up(ordered[stratum], risk.stop[0, stratum], risk.event[0, stratum])
-        by_stratum.append(_count_within(line))
+    by_stratum = [_count_within(line) for _, line in _lines(scores, risk)]
     place = np.argsort(risk.order[0])
     columns = [field.name for field in fields(Counts)]
     whole = {
@@ -97,6 +93,29 @@ def count(scores, time, event=None, *, strata=None) -> Counts:
         for name in columns
     }
     return Counts(**whole)
+
+
+def weighted_index(scores, time, event, weights, *, strata=None) -> float:
+    """Harrell's c-index where weights are counts of patients: a pair has the product of its two."""
+    scores, risk = scored(scores, time, event, strata=strata)
+    weights = _checks.weights(weights, len(scores))
+    points = pairs = 0.0
+    for patients, line in _lines(scores, risk):
+        weight = weights[patients[line.patient]]
+        of_event = weight * line.died
+        (halves,) = sums_below(line, line.limits, weight, asks=line.died)
+        points += of_event @ halves / 2
+        pairs += of_event @ np.append(0.0, np.cumsum(weight))[line.begin]
+    if not pairs > 0:
+        raise ValueError("time, event and weights hold no comparable pair; pass more patients")
+    return float(points / pairs)
+
+
+def _lines(scores: np.ndarray, risk: RiskSets) -> Iterator[tuple[np.ndarray, "Line"]]:
+    """The patients of each stratum, latest first, and their line."""
+    for begin, end in pairwise(risk.bounds):
+        patients = risk.order[0, begin:end]
+        yield patients, line_up(scores[patients], risk.stop[0, begin:end], risk.event[0, begin:end])
 
 
 @dataclass(frozen=True)
