@@ -31,7 +31,7 @@ class _Parser(argparse.ArgumentParser):
     """A parser with error messages of at most 80 columns and no repeated options."""
 
     def __init__(self, *args, **kwargs):
-        super().__init__(*args, **kwargs)
+        super().__init__(*args, allow_abbrev=False, **kwargs)
         self.register("action", None, _Once)
 
     def error(self, message: str) -> NoReturn:
