@@ -26,7 +26,7 @@ AUC_PERCENTILES = np.linspace(5, 81, 15)
 TRAIN = ("train_time", "train_event")
 
 
-def concordance_index(scores, time, event, *, strata=None) -> float:
+def concordance_index(scores, time, event, *, strata=None, weights=None) -> float:
     r"""Harrell's concordance index: the share of comparable pairs with :math:`f_i > f_j`.
 
     A pair is comparable if ``i`` has an event and ``j`` is observed longer, or is censored at the
@@ -40,11 +40,15 @@ def concordance_index(scores, time, event, *, strata=None) -> float:
         Observed times and event indicators.
     strata : array of shape (n,), optional
         Stratum of each patient: only pairs within a stratum are comparable.
+    weights : array of shape (n,), optional
+        How many patients each row stands for: a pair counts as often as the product of its two.
 
     Returns
     -------
     float
     """
+    if weights is not None:
+        return concordance.weighted_index(scores, time, event, weights, strata=strata)
     return concordance.count(scores, time, event, strata=strata).index()
 
 

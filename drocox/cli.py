@@ -89,7 +89,7 @@ def main(argv: list[str] | None = None) -> int:
         return 141  # the exit status after SIGPIPE
     except (StoreError, ValueError, TypeError, ModuleNotFoundError, OSError) as error:
         # a missing package has a name, unlike our own ModuleNotFoundError
-        advice = '; run: pip install "drocox[paper]"' if getattr(error, "name", None) else ""
+        advice = f"; {_checks.install('paper')}" if getattr(error, "name", None) else ""
         print(fill(f"drocox: {error}{advice}"), file=sys.stderr)
         return 2
     finally:
