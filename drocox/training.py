@@ -364,7 +364,7 @@ def fit_stack(
     n_iter: int = N_ITER,
     centre: bool = False,
     verbose: bool = False,
-    penalty: float = 0.0,
+    penalty: float | np.ndarray = 0.0,
 ) -> ScoreStack:
     r"""Train a stack of models by full-batch steps of Adam.
 
@@ -373,7 +373,7 @@ def fit_stack(
     ``learning_rates`` one number per model. ``centre`` subtracts the mean training score inside the
     model, which fixes the constant that the Cox loss does not determine. ``penalty`` is weight
     decay: it adds :math:`\frac\lambda2 \lVert w \rVert^2`, with the weights :math:`w` of both
-    layers but not the biases, to every model's objective.
+    layers but not the biases, to every model's objective; one number, or one for each model.
     """
     X = np.ascontiguousarray(X, dtype=float)
     theta = np.array(theta, dtype=float, ndmin=2)
@@ -381,7 +381,7 @@ def fit_stack(
     network = _Network(X, len(theta), hidden)
     first = np.zeros_like(theta)
     second = np.zeros_like(theta)
-    decay = penalty * network.weight_mask()
+    decay = np.reshape(penalty, (-1, 1)) * network.weight_mask()
     # By hand: torch.optim.Adam has one learning rate per parameter group, so a stack of nine models
     # would be nine groups: 1.0 ms a step instead of 0.02 (linear) to 0.07 (networks), and results
     # that differ in the last digit.
@@ -392,7 +392,7 @@ def fit_stack(
             used = scores - scores.mean(-1, keepdim=True) if centre else scores
             objective(used).sum().backward()
         grad = network.gradient(theta, scores.grad.numpy())
-        if penalty:
+        if decay.any():
             grad += decay * theta
         first += (1 - b1) * (grad - first)
         second += (1 - b2) * (grad * grad - second)
