@@ -387,11 +387,7 @@ def fit_stack(
     # that differ in the last digit.
     b1, b2, eps = 0.9, 0.999, 1e-8  # Adam's usual constants
     for step in tqdm(range(1, n_iter + 1), disable=not verbose, desc="training", leave=False):
-        with torch.enable_grad():  # also where the caller has switched gradients off
-            scores = torch.from_numpy(network.scores(theta)).requires_grad_()
-            used = scores - scores.mean(-1, keepdim=True) if centre else scores
-            objective(used).sum().backward()
-        grad = network.gradient(theta, scores.grad.numpy())
+        grad = network.gradient(theta, _upstream(objective, network.scores(theta), centre))
         if decay.any():
             grad += decay * theta
         first += (1 - b1) * (grad - first)
@@ -400,3 +396,20 @@ def fit_stack(
         theta -= rate / (1 - b1**step) * first / scale
     offset = network.scores(theta).mean(-1) if centre else np.zeros(len(theta))
     return ScoreStack(theta, hidden, offset)
+
+
+def _upstream(objective: Objective, scores: np.ndarray, centre: bool) -> np.ndarray:
+    """Gradient of the objectives with respect to the scores, before they are centred."""
+    leaf = torch.from_numpy(scores)
+    if isinstance(objective, RiskObjective) and objective.ties != "efron":
+        with torch.no_grad():  # the same digits as below, without the overhead of a graph
+            used = leaf - leaf.mean(-1, keepdim=True) if centre else leaf
+            _, gradient = objective._evaluate(used)
+            if centre:
+                gradient = gradient + -gradient.sum(-1, keepdim=True) / gradient.shape[1]
+        return gradient.numpy()
+    with torch.enable_grad():  # also where the caller has switched gradients off
+        leaf.requires_grad_()
+        used = leaf - leaf.mean(-1, keepdim=True) if centre else leaf
+        objective(used).sum().backward()
+    return leaf.grad.numpy()

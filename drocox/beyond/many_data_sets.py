@@ -31,7 +31,7 @@ import numpy as np
 import pandas as pd
 
 from drocox.beyond import datasets
-from drocox.beyond.by_adam import MAIN, PLAIN_18, STARTS
+from drocox.beyond.by_adam import BRIDGE, DRO, MAIN, PENALISED, PLAIN_3, PLAIN_18, STARTS
 from drocox.beyond.datasets import BESIDE, FRESH, REGISTERED, TESTED, Patients
 from drocox.beyond.halves import SPLITS, STORED, Learned, deal, learn
 from drocox.beyond.outcomes import (
@@ -47,9 +47,12 @@ from drocox.beyond.outcomes import (
     scored,
     standard_error,
 )
+from drocox.paper.sweep import HELD
 
 PERMUTED = "permuted closing"
 DECIMALS = 7
+SEVERAL = (PLAIN_3, *MAIN)  # networks with several starts
+SAME_OBJECTIVE = {PENALISED: PLAIN_18, BRIDGE: DRO}  # for the spread over starts
 OF_ONE = ("c", "worst", "gap")  # outcomes of one model that are stored
 COLUMNS = ["model", "choice", "against", "against_choice", "start", "dealt", "half"]
 COLUMNS += ["measure", "attribute", "value", "se", "draw", "moved"]
@@ -176,4 +179,52 @@ def rows(name: str, split: int, starts: Sequence[int] = STARTS) -> pd.DataFrame:
     )
     out.insert(0, "name", name)
     out.insert(1, "split", split)
+    return out
+
+
+# Verification ------------------------------------------------------------------------------------
+
+
+def again(name: str, split: int) -> pd.DataFrame:
+    """The rows of a job, with networks of the first start only."""
+    return rows(name, split, starts=(0,))
+
+
+def part(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows that the first start gives: none of means over starts, nor of later ones.
+
+    Rows of certified models count as stable.
+    """
+    over_starts = rows[["model", "against"]].isin([*SEVERAL, THREE]).any(axis=1)
+    later = rows["start"] > 0
+    return rows[~later & ~(over_starts & rows["half"].isna())].fillna({"moved": 0.0})
+
+
+def means(stored: pd.DataFrame, rows: pd.DataFrame) -> list[str]:
+    """Mean outcomes of unstable models at the first start that are too far from the stored ones.
+
+    Of each data set and arm, with the three-fold error of a difference that the spread over starts
+    gives: the data set's own, or the root mean square over the tested ones if that is larger; of
+    arms with one start that of the same objective.
+    """
+    arm = ["name", "model", "choice", "dealt", "measure", "attribute"]
+    of_one = stored[stored["half"].notna() & stored["measure"].isin(OF_ONE) & stored["start"].ge(0)]
+    at_starts = of_one[of_one["model"].isin(SEVERAL)].groupby([*arm, "start"])["value"].mean()
+    own = at_starts.groupby(arm).std()
+    tested = own[own.index.get_level_values("name").isin(TESTED)]
+    usual = (tested**2).groupby(arm[1:]).mean() ** 0.5
+    first = [
+        one[one["half"].notna() & one["measure"].isin(OF_ONE) & one["start"].eq(0)].groupby(arm)
+        for one in (stored, rows)
+    ]
+    far = first[1]["value"].mean() - first[0]["value"].mean()
+    moved = np.maximum(*(one["moved"].max() for one in first))
+    out = []
+    for (name, model, choice, _, *outcome), difference in far[moved > HELD].items():
+        objective = model.removeprefix("linear ")
+        about = (SAME_OBJECTIVE.get(objective, objective), choice, 0.0, *outcome)
+        allowed = 3 * np.sqrt(2) * max(own.get((name, *about), 0.0), usual.get(about, 0.0))
+        if not abs(difference) <= allowed:
+            which = f"{name}: {model}, {choice}, {' '.join(outcome).strip()}"
+            out.append(f"mean of {which}: {difference:.2g} apart, {allowed:.2g} allowed")
     return out
