@@ -145,9 +145,14 @@ def weights(values, n: int) -> np.ndarray:
     return out
 
 
+def install(extra: str) -> str:
+    """What to do where something is missing that an extra of this package installs."""
+    return f'run: pip install "drocox[{extra}]"'
+
+
 def missing(what: str, extra: str) -> ModuleNotFoundError:
     """The error for something that an extra of this package installs."""
-    return ModuleNotFoundError(f'{what}; run: pip install "drocox[{extra}]"')
+    return ModuleNotFoundError(f"{what}; {install(extra)}")
 
 
 def labels(values, name: str, n: int) -> tuple[np.ndarray, np.ndarray]:

@@ -20,13 +20,13 @@ to evaluate any number of models.
 import numpy as np
 
 from drocox import _checks, concordance
-from drocox.curves import kaplan_meier, log_risk_sums
+from drocox.curves import censoring_weights, kaplan_meier, log_risk_sums
 
 AUC_PERCENTILES = np.linspace(5, 81, 15)
 TRAIN = ("train_time", "train_event")
 
 
-def concordance_index(scores, time, event, *, strata=None) -> float:
+def concordance_index(scores, time, event, *, strata=None, weights=None) -> float:
     r"""Harrell's concordance index: the share of comparable pairs with :math:`f_i > f_j`.
 
     A pair is comparable if ``i`` has an event and ``j`` is observed longer, or is censored at the
@@ -40,12 +40,31 @@ def concordance_index(scores, time, event, *, strata=None) -> float:
         Observed times and event indicators.
     strata : array of shape (n,), optional
         Stratum of each patient: only pairs within a stratum are comparable.
+    weights : array of shape (n,), optional
+        How many patients each row stands for: a pair counts as often as the product of its two.
 
     Returns
     -------
     float
     """
+    if weights is not None:
+        return concordance.weighted_index(scores, time, event, weights, strata=strata)
     return concordance.count(scores, time, event, strata=strata).index()
+
+
+def weight_below(scores: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Total weight of the patients with a lower score than each, half of it if tied.
+
+    This is what a case scores against controls: the ROC curve, step by step. As in scikit-survival,
+    a step ends where the distance to the next score exceeds 1e-8. ``weight`` has shape (n,), or
+    (n, K) for K kinds of weights; each patient's own counts one half.
+    """
+    order = np.argsort(scores, kind="stable")
+    apart = np.diff(scores[order], prepend=-np.inf) > concordance.TOLERANCE
+    of_step = np.add.reduceat(weight[order], np.flatnonzero(apart))
+    below = np.empty(weight.shape)
+    below[order] = (np.cumsum(of_step, axis=0) - of_step / 2)[np.cumsum(apart) - 1]
+    return below
 
 
 class CumulativeAUC:
@@ -86,8 +105,7 @@ class CumulativeAUC:
                 f"time holds events at or beyond the last of train_time ({last:g}), "
                 "where G is not known; censor them before that time"
             )
-        G = kaplan_meier(train_time, train_event, censoring=True)
-        weights = np.divide(event, G(time), out=np.zeros(len(time)), where=event)
+        weights = event * censoring_weights(train_time, train_event, time)
         alive = kaplan_meier(time, event)(times)
         self.falls = -np.diff(alive, prepend=1.0) / (1.0 - alive[-1])
         self.cases = weights[:, None] * (time[:, None] <= times)
@@ -97,14 +115,8 @@ class CumulativeAUC:
         """Mean AUC of scores (n,), higher for earlier events."""
         scores = _checks.numbers(scores, "scores", 1)
         _checks.same_length(scores=scores, time=self.cases[:, 0])
-        order = np.argsort(-scores, kind="stable")
-        # A step of the ROC curve: scores whose distances to the next are within the tolerance.
-        steps = np.flatnonzero(-np.diff(scores[order], prepend=np.inf) > concordance.TOLERANCE)
-        cases = np.add.reduceat(self.cases[order], steps)
-        controls = np.add.reduceat(self.controls[order], steps)
-        # Each control is beaten by the cases of the steps before, and ties with its own step's.
-        won = (controls * (np.cumsum(cases, axis=0) - cases / 2)).sum(axis=0)
-        auc = won / (cases.sum(axis=0) * controls.sum(axis=0))
+        won = (self.cases * weight_below(scores, self.controls)).sum(axis=0)
+        auc = won / (self.cases.sum(axis=0) * self.controls.sum(axis=0))
         return float(auc @ self.falls)
 
 
@@ -179,6 +191,11 @@ def brier_times(train_time, time) -> np.ndarray:
     return np.linspace(start, stop, 50, endpoint=False)
 
 
+def squared_errors(survival: np.ndarray, cases: np.ndarray, controls: np.ndarray) -> np.ndarray:
+    """What each patient adds to a Brier score; weights of cases and controls are 0 for others."""
+    return survival**2 * cases + (1 - survival) ** 2 * controls
+
+
 class BrierScore:
     r"""Integrated Brier score, :math:`\int \mathrm{BS}(t)\, dt / (t_K - t_1)`; lower is better.
 
@@ -215,24 +232,22 @@ class BrierScore:
                 f"time goes beyond the last of train_time ({last:g}), where G is not known; "
                 "end the test follow-up there"
             )
-        G = kaplan_meier(train_time, train_event, censoring=True)
-        G_time = G(time)[:, None]
-        G_times = G(times)
+        weights = event * censoring_weights(train_time, train_event, time)
         alive = time[:, None] > times
         self.times = times
-        self.died = (~alive & event[:, None]) / np.where(G_time > 0, G_time, np.inf)
-        self.alive = alive / np.where(G_times > 0, G_times, np.inf)
+        self.cases = weights[:, None] * ~alive
+        self.controls = alive * censoring_weights(train_time, train_event, times)
 
     def __call__(self, survival) -> float:
         """Integrated Brier score of predicted survival probabilities (n, K) at the times."""
         survival = _checks.numbers(survival, "survival", 2)
-        if survival.shape != self.died.shape:
-            rows, columns = self.died.shape
+        if survival.shape != self.cases.shape:
+            rows, columns = self.cases.shape
             wanted = f"one row per test patient ({rows}) and one column for each time ({columns})"
             raise ValueError(f"survival has shape {survival.shape}; pass {wanted}")
         if survival.min() < 0 or survival.max() > 1:
             raise ValueError("survival must lie in [0, 1]; pass probabilities, not scores")
-        score = (survival**2 * self.died + (1 - survival) ** 2 * self.alive).mean(axis=0)
+        score = squared_errors(survival, self.cases, self.controls).mean(axis=0)
         return float(np.trapezoid(score, self.times) / (self.times[-1] - self.times[0]))
 
 

@@ -31,7 +31,7 @@ class _Parser(argparse.ArgumentParser):
     """A parser with error messages of at most 80 columns and no repeated options."""
 
     def __init__(self, *args, **kwargs):
-        super().__init__(*args, **kwargs)
+        super().__init__(*args, allow_abbrev=False, **kwargs)
         self.register("action", None, _Once)
 
     def error(self, message: str) -> NoReturn:
@@ -89,7 +89,7 @@ def main(argv: list[str] | None = None) -> int:
         return 141  # the exit status after SIGPIPE
     except (StoreError, ValueError, TypeError, ModuleNotFoundError, OSError) as error:
         # a missing package has a name, unlike our own ModuleNotFoundError
-        advice = '; run: pip install "drocox[paper]"' if getattr(error, "name", None) else ""
+        advice = f"; {_checks.install('paper')}" if getattr(error, "name", None) else ""
         print(fill(f"drocox: {error}{advice}"), file=sys.stderr)
         return 2
     finally:

@@ -15,7 +15,7 @@ two events at one time            not compared                  one point if the
 tied scores                       at most 1e-8 apart            equal
 ================================  ============================  ==================================
 
-Patients enter a Fenwick tree (drawn in :mod:`drocox.heldout.uno`) over the ranks of their scores in
+Patients enter a Fenwick tree (drawn at the end of this module) over the ranks of their scores in
 the order of their times; the number of patients in the tree with a lower score is then a sum of
 :math:`\log_2 n` entries, so all pairs are counted in :math:`O(n \log n)`. A pass from the latest
 patient gives each event its pairs with patients observed longer, another from the earliest gives
@@ -24,6 +24,7 @@ are whole and half numbers, equal to those of a loop over the pairs. With strata
 hazards need not be comparable, only pairs within a stratum are counted.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from itertools import pairwise
 
@@ -84,12 +85,7 @@ def scored(scores, time, event=None, *, strata=None) -> tuple[np.ndarray, RiskSe
 def count(scores, time, event=None, *, strata=None) -> Counts:
     """Count the pairs of one model, for the c-index and for CI; arguments as in :func:`scored`."""
     scores, risk = scored(scores, time, event, strata=strata)
-    ordered = scores[risk.order[0]]
-    by_stratum = []
-    for begin, end in pairwise(risk.bounds):
-        stratum = slice(begin, end)
-        line = _line_up(ordered[stratum], risk.stop[0, stratum], risk.event[0, stratum])
-        by_stratum.append(_count_within(line))
+    by_stratum = [_count_within(line) for _, line in _lines(scores, risk)]
     place = np.argsort(risk.order[0])
     columns = [field.name for field in fields(Counts)]
     whole = {
@@ -99,8 +95,31 @@ def count(scores, time, event=None, *, strata=None) -> Counts:
     return Counts(**whole)
 
 
+def weighted_index(scores, time, event, weights, *, strata=None) -> float:
+    """Harrell's c-index where weights are counts of patients: a pair has the product of its two."""
+    scores, risk = scored(scores, time, event, strata=strata)
+    weights = _checks.weights(weights, len(scores))
+    points = pairs = 0.0
+    for patients, line in _lines(scores, risk):
+        weight = weights[patients[line.patient]]
+        of_event = weight * line.died
+        (halves,) = sums_below(line, line.limits, weight, asks=line.died)
+        points += of_event @ halves / 2
+        pairs += of_event @ np.append(0.0, np.cumsum(weight))[line.begin]
+    if not pairs > 0:
+        raise ValueError("time, event and weights hold no comparable pair; pass more patients")
+    return float(points / pairs)
+
+
+def _lines(scores: np.ndarray, risk: RiskSets) -> Iterator[tuple[np.ndarray, "Line"]]:
+    """The patients of each stratum, latest first, and their line."""
+    for begin, end in pairwise(risk.bounds):
+        patients = risk.order[0, begin:end]
+        yield patients, line_up(scores[patients], risk.stop[0, begin:end], risk.event[0, begin:end])
+
+
 @dataclass(frozen=True)
-class _Line:
+class Line:
     """Patients of one stratum in a line: latest first, at one time the censored before the events.
 
     ::
@@ -129,11 +148,21 @@ class _Line:
     begin: np.ndarray  # first position of the block, and one past its last
     end: np.ndarray
 
+    @property
+    def limits(self) -> np.ndarray:
+        """The ranks between which scores are tied within the tolerance, shape (2, n)."""
+        return np.stack([self.low, self.high])
 
-def _line_up(scores: np.ndarray, stop: np.ndarray, event: np.ndarray) -> _Line:
-    """The line of patients given latest first, with the ``stop`` of their risk sets."""
+
+def line_up(scores: np.ndarray, stop: np.ndarray, event: np.ndarray) -> Line:
+    """The line of patients with numbers ``stop`` that grow from the latest time to the earliest."""
     value, rank = np.unique(scores, return_inverse=True)
-    low = _first_tied(value)
+    low = np.searchsorted(value, value - TOLERANCE)  # but for rounding
+    with np.errstate(over="ignore"):
+        while (tied := (low > 0) & (value - value[low - 1] <= TOLERANCE)).any():
+            low -= tied
+        while (apart := value - value[low] > TOLERANCE).any():
+            low += apart
     high = np.searchsorted(low, np.arange(len(value)), side="right")  # ties go both ways
     # one number that sorts by time, then the censored before the events, then by score
     place = (2 * stop + event) * len(value) + rank
@@ -141,7 +170,7 @@ def _line_up(scores: np.ndarray, stop: np.ndarray, event: np.ndarray) -> _Line:
     place = place[patient]
     block: np.ndarray = place // len(value)
     rank = place % len(value)
-    return _Line(
+    return Line(
         ranks=len(value),
         patient=patient,
         place=place,
@@ -154,7 +183,7 @@ def _line_up(scores: np.ndarray, stop: np.ndarray, event: np.ndarray) -> _Line:
     )
 
 
-def _count_within(line: _Line) -> Counts:
+def _count_within(line: Line) -> Counts:
     """Counts of one line, in the order in which its patients were given."""
     halves, harrell_halves, harrell_pairs = _between_blocks(line)
     more_halves, more_pairs = _at_one_time(line)
@@ -167,29 +196,25 @@ def _count_within(line: _Line) -> Counts:
     )
 
 
-def _between_blocks(line: _Line) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _between_blocks(line: Line) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Half points (exact ties, ties within the tolerance) and pairs of different blocks.
 
     If an event meets L patients with a lower score and E with an equal one, it gets 2 L + E half
     points: the number of scores below its rank plus the number up to it. A patient with M events to
     the right gets 2 (higher) + (equal) half points, hence 2 M minus the same sum.
     """
-    n = len(line.rank)
-    begins = np.flatnonzero(line.begin == np.arange(n))
-    ends = line.end[begins]
-    everybody = np.ones(n, dtype=bool)
     limits = np.stack([line.rank, line.rank + 1, line.low, line.high])
     events = np.append(0, np.cumsum(line.died))  # to the left of each position
     events_right = events[-1] - events[line.end]
-    with_later = _sums_below(line.rank, limits, begins, ends, line.died, everybody)
-    below = _sums_below(line.rank, limits, begins[::-1], ends[::-1], everybody, line.died)
+    with_later = sums_below(line, limits, np.ones(len(line.rank)), asks=line.died)
+    below = sums_below(line, limits, line.died, back=True)
     with_earlier = 2 * events_right - below
     halves, harrell_halves = with_later + with_earlier
     pairs = np.where(line.died, line.begin, 0) + events_right
     return halves, harrell_halves, pairs
 
 
-def _at_one_time(line: _Line) -> tuple[np.ndarray, np.ndarray]:
+def _at_one_time(line: Line) -> tuple[np.ndarray, np.ndarray]:
     """Half points and pairs that Algorithm B.1 adds for pairs at one time.
 
     An event and a patient censored at its time already have 0, 1 or 2 half points from different
@@ -209,32 +234,49 @@ def _at_one_time(line: _Line) -> tuple[np.ndarray, np.ndarray]:
     return halves, other_events
 
 
-@njit(cache=True)
-def _first_tied(value):
-    """For each of the ascending values, the rank of the lowest value within the tolerance.
+def sums_below(
+    line: Line,
+    limits: np.ndarray,
+    amounts: np.ndarray,
+    *,
+    asks: np.ndarray | None = None,
+    back: bool = False,
+    by_time: bool = False,
+) -> np.ndarray:
+    """Total amount with a rank below the limits, of the patients of earlier blocks in the line.
 
-    Rounded differences keep the order of the values, so all values in between are tied as well, and
-    the rank never decreases.
+    ``limits`` (2 k, n) come in pairs, which are added: (k, n) is returned, for the patients marked
+    ``asks`` or for everybody. ``back`` starts from the other end; ``by_time`` joins the blocks of
+    one time.
     """
-    low = np.empty(len(value), np.int64)
-    first = 0
-    for r in range(len(value)):
-        while value[r] - value[first] > TOLERANCE:
-            first += 1
-        low[r] = first
-    return low
+    if asks is None:
+        asks = np.ones(len(line.rank), dtype=bool)
+    block = line.place // (2 * line.ranks if by_time else line.ranks)
+    begins = np.flatnonzero(np.diff(block, prepend=block[0] - 1))
+    ends = np.append(begins[1:], len(block))
+    if back:
+        begins, ends = begins[::-1].copy(), ends[::-1].copy()
+    return _walk(line.rank, line.ranks, limits, begins, ends, asks, amounts.astype(float))
 
 
 @njit(cache=True)
-def _sums_below(rank, limits, begins, ends, asks, enters):
-    """Numbers of earlier entries with a lower rank, block by block, by a Fenwick tree.
+def _walk(rank, ranks, limits, begins, ends, asks, amounts):
+    """Block by block, the patients who ask read the tree, then the amounts enter it.
 
-    In each block the patients marked ``asks`` read the tree, then those marked ``enters`` are
-    added. Returned, with shape (2, n), are the counts of ranks below the first two of the four
-    ``limits``, added, and below the last two, added.
+    ``tree[k]`` of the Fenwick tree is the sum over the ranks ``k - (k & -k), ..., k - 1``, so that
+    an amount changes, and a sum over the lower ranks reads, at most log2 of n entries::
+
+        rank       0     1     2     3     4     5     6     7
+                 ├───────────────── tree[8] ─────────────────────┤
+                 ├────── tree[4] ────────┤
+                 ├─ tree[2] ─┤           ├─ tree[6] ─┤
+                 ├ t[1]┤     ├ t[3]┤     ├ t[5]┤     ├ t[7]┤
+
+        sum over ranks 0 to 6 = tree[7] + tree[6] + tree[4]
+        a patient at rank 4 enters tree[5], tree[6], tree[8]
     """
-    tree = np.zeros(rank.max() + 2, np.int64)  # tree[k] counts ranks k - (k & -k), ..., k - 1
-    below = np.zeros((2, len(rank)), np.int64)
+    tree = np.zeros(ranks + 1)
+    below = np.zeros((len(limits) // 2, len(rank)))
     for block in range(len(begins)):
         for q in range(begins[block], ends[block]):
             if asks[q]:
@@ -244,9 +286,9 @@ def _sums_below(rank, limits, begins, ends, asks, enters):
                         below[limit // 2, q] += tree[k]
                         k -= k & -k
         for q in range(begins[block], ends[block]):
-            if enters[q]:
+            if amounts[q] != 0.0:
                 k = rank[q] + 1
-                while k < len(tree):
-                    tree[k] += 1
+                while k <= ranks:
+                    tree[k] += amounts[q]
                     k += k & -k
     return below

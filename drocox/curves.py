@@ -12,6 +12,7 @@ logarithms of the sums of hazards in the risk sets; :mod:`drocox.cox` has the fo
 """
 
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
@@ -52,18 +53,40 @@ class StepFunction:
         return f"StepFunction({len(self.x)} steps from {low:g} to {high:g})"
 
 
-def kaplan_meier(time: np.ndarray, event: np.ndarray, censoring: bool = False) -> StepFunction:
-    """The curve of survival, or that of the ``censoring``; constant after the last time."""
-    times, rank = np.unique(time, return_inverse=True)
+class Counts(NamedTuple):
+    """Patients by their distinct times, which increase."""
+
+    time: np.ndarray  # (k,)
+    rank: np.ndarray  # (n,), of each patient's time among the distinct ones
+    events: np.ndarray  # (k,), at each time; so are
+    censored: np.ndarray  # those whose observation ends, and
+    at_risk: np.ndarray  # those observed up to it
+
+
+def by_time(time: np.ndarray, event: np.ndarray) -> Counts:
+    """Count the events, the censored and the patients at risk at each distinct time."""
+    distinct, rank = np.unique(time, return_inverse=True)
     everybody = np.bincount(rank)
     events = np.bincount(rank, event)
     at_risk = np.cumsum(everybody[::-1])[::-1]
-    lost = events
+    return Counts(distinct, rank, events, everybody - events, at_risk)
+
+
+def kaplan_meier(time: np.ndarray, event: np.ndarray, censoring: bool = False) -> StepFunction:
+    """The curve of survival, or that of the ``censoring``; constant after the last time."""
+    counts = by_time(time, event)
+    lost, at_risk = counts.events, counts.at_risk
     if censoring:
-        lost = everybody - events
-        at_risk = np.maximum(at_risk - events, 1)  # 1: nobody is left, and nobody lost
+        lost = counts.censored
+        at_risk = np.maximum(at_risk - counts.events, 1)  # 1: nobody is left, and nobody lost
     alive = np.cumprod(1 - lost / at_risk)
-    return StepFunction(np.append(-np.inf, times), np.append(1.0, alive), (-np.inf, np.inf))
+    return StepFunction(np.append(-np.inf, counts.time), np.append(1.0, alive), (-np.inf, np.inf))
+
+
+def censoring_weights(time: np.ndarray, event: np.ndarray, at: np.ndarray) -> np.ndarray:
+    """Inverse-probability-of-censoring weights 1 / G at the times ``at``; 0 where G is 0."""
+    G = kaplan_meier(time, event, censoring=True)(at)
+    return np.divide(1.0, G, out=np.zeros(np.shape(G)), where=G > 0)
 
 
 def log_risk_sums(scores: np.ndarray, risk: RiskSets, weights: np.ndarray | None = None):

@@ -565,7 +565,7 @@ class DROCox(BaseEstimator):
         X = validate_data(self, X, reset=False, dtype=None, ensure_all_finite=False)
         return self._scores(_checks.numbers(X, "X"))
 
-    def score(self, X, y: np.ndarray, strata=None) -> float:
+    def score(self, X, y: np.ndarray, strata=None, sample_weight=None) -> float:
         """Harrell's concordance index of the predictions.
 
         Parameters
@@ -576,6 +576,8 @@ class DROCox(BaseEstimator):
         strata : array of shape (n,), optional
             Stratum of each patient: only pairs within a stratum are compared. Needed if the model
             was fitted with strata.
+        sample_weight : array of shape (n,), optional
+            How many patients each row stands for, as in ``fit``.
 
         Returns
         -------
@@ -585,7 +587,8 @@ class DROCox(BaseEstimator):
         if self.strata_ is not None and strata is None:
             raise ValueError("the training patients have strata; pass strata= for those of X")
         time, event = outcomes_of(scores, y)
-        return accuracy.concordance_index(scores, time, event, strata=strata)
+        counted = {"strata": strata, "weights": sample_weight}
+        return accuracy.concordance_index(scores, time, event, **counted)
 
     def predict_survival_function(
         self, X, return_array: bool = False, *, times=None, strata=None

@@ -21,37 +21,6 @@ NO_STRATA = np.zeros((1, 1), int)
 
 
 @njit(cache=True)
-def in_time_order(time, event, stratum, order):
-    """Outcomes in the given order (rows, n), sorted by stratum, with the limits of risk sets.
-
-    ``time`` and ``event`` (rows, n), ``stratum`` (n,). Returns the times and events, one past the
-    last position with the same time and stratum, and the first position of the same stratum.
-    """
-    rows, n = order.shape
-    ordered_time = np.empty((rows, n))
-    ordered_event = np.empty((rows, n), np.bool_)
-    stop = np.empty((rows, n), np.int64)
-    begin = np.empty((rows, n), np.int64)
-    for m in range(rows):
-        first = 0
-        for i in range(n):
-            patient = order[m, i]
-            ordered_time[m, i] = time[m, patient]
-            ordered_event[m, i] = event[m, patient]
-            if i > 0 and stratum[patient] != stratum[order[m, i - 1]]:
-                first = i
-            begin[m, i] = first
-        end = n
-        for i in range(n - 1, -1, -1):
-            if i < n - 1 and (
-                ordered_time[m, i] != ordered_time[m, i + 1] or begin[m, i + 1] == i + 1
-            ):
-                end = i + 1
-            stop[m, i] = end
-    return ordered_time, ordered_event, stop, begin
-
-
-@njit(cache=True)
 def _scan(values, stop, enters, meets, begin, back):
     """Running sums over blocks of equal times: a block's values enter, then its patients read.
 

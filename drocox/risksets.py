@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from drocox import _checks, kernels
+from drocox import _checks
 
 if TYPE_CHECKING:
     import torch
@@ -82,8 +82,22 @@ def risk_sets(time, event, *, strata=None) -> RiskSets:
         order = np.lexsort((-time, np.broadcast_to(stratum, time.shape)), axis=-1)
     else:
         order = np.argsort(-time, axis=-1, kind="stable")
-    time, event, stop, begin = kernels.in_time_order(time, event, stratum, order)
+    time, event, stop, begin = in_time_order(time, event, stratum, order)
     return RiskSets(order, stop, event, time, begin, labels)
+
+
+def in_time_order(time, event, stratum, order) -> tuple[np.ndarray, ...]:
+    """Times and events (rows, n) in an order that sorts ``stratum`` (n,), with stop and begin."""
+    time = np.take_along_axis(time, order, axis=1)
+    event = np.take_along_axis(event, order, axis=1)
+    position = np.arange(order.shape[1])
+    of_stratum = np.diff(stratum[order], prepend=-1) != 0  # whether a stratum begins here,
+    of_time = of_stratum | (np.diff(time, prepend=np.inf) != 0)  # or a time
+    begin = np.maximum.accumulate(np.where(of_stratum, position, 0), axis=1)
+    last = np.roll(of_time, -1, axis=1)
+    stop = np.where(last, position + 1, len(position))[:, ::-1]
+    stop = np.minimum.accumulate(stop, axis=1)[:, ::-1].copy()
+    return time, event, stop, begin
 
 
 def as_risk_sets(time, event) -> RiskSets:

@@ -94,7 +94,6 @@ def test_version_and_help_with_an_example(capsys, monkeypatch):
         (["sweep", "--repeats", "11"], "--repeats: invalid choice: 11 (choose from 1, 2, 3"),
         (["sweep", "--jobs", "0"], "--jobs is 0; choose 1 or more"),
         (["sweep", "--jobs", "many"], "argument --jobs: invalid int value: 'many'"),
-        (["sweep", "--jobs", "2", "--scheduler", "tcp://host:1"], "at once: drop --jobs"),
         (["sweep", "--protocol", "published"], "as_published, corrected, forensic"),
         (["verify", "--work", "here"], "drop --work"),
         (["verify", "--jobs", "0"], "--jobs is 0; choose 1 or more"),
@@ -199,13 +198,9 @@ def test_sweep_passes_its_arguments_on(capsys, monkeypatch, tmp_path):
     monkeypatch.setattr(sweep, "sweep", lambda *args, **how: got.append((args, how)) or 7)
     argv = "--protocol Corrected --dataset SEER flc --method dro-cox cox --repeats 1 10"
     parts = {"datasets": ["seer", "flc"], "methods": ["DRO-COX", "Cox"], "repeats": [1, 10]}
-    for workers, how in (
-        (["--jobs", "3"], {"jobs": 3, "scheduler": None}),
-        (["--scheduler", "tcp://x"], {"jobs": -1, "scheduler": "tcp://x"}),
-    ):
-        out = printed(capsys, "sweep", *argv.split(), *workers, "--out", str(tmp_path))
-        assert got.pop() == (("corrected",), {**parts, **how, "out": tmp_path, "dry_run": False})
-        assert "trained: 7 models" in out
+    out = printed(capsys, "sweep", *argv.split(), "--jobs", "3", "--out", str(tmp_path))
+    assert got.pop() == (("corrected",), {**parts, "jobs": 3, "out": tmp_path, "dry_run": False})
+    assert "trained: 7 models" in out
     assert "missing: 7 models" in printed(capsys, "sweep", "--dry-run")
     assert got.pop()[1]["dry_run"]
 

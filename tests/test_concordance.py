@@ -156,6 +156,22 @@ def test_strata_may_lack_events_but_not_labels():
         concordance.count(scores, risk_sets(time, event), strata=strata)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_whole_weights_of_the_c_index_are_repeated_rows(seed):
+    rng = np.random.default_rng(seed)
+    scores, time = rng.integers(0, 9, 40), rng.integers(1, 12, 40)
+    event, strata = rng.random(40) < 0.6, rng.integers(0, 1 + seed % 2, 40)
+    counts = rng.integers(0, 4, 40)
+    repeated = np.repeat(np.arange(40), counts)
+    expected = accuracy.concordance_index(
+        scores[repeated], time[repeated], event[repeated], strata=strata[repeated]
+    )
+    got = accuracy.concordance_index(scores, time, event, strata=strata, weights=counts)
+    assert got == pytest.approx(expected, rel=1e-14)
+    with pytest.raises(ValueError, match="weights hold no comparable pair"):
+        accuracy.concordance_index(scores, time, event, weights=np.arange(40) == 3)
+
+
 # Many patients ------------------------------------------------------------------------------
 
 

@@ -10,14 +10,19 @@ import pytest
 import torch
 from lifelines.datasets import load_rossi
 from scipy.optimize import minimize
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 from sksurv.linear_model import CoxPHSurvivalAnalysis
-from sksurv.metrics import as_integrated_brier_score_scorer
+from sksurv.metrics import (
+    as_concordance_index_ipcw_scorer,
+    as_cumulative_dynamic_auc_scorer,
+    as_integrated_brier_score_scorer,
+)
 from sksurv.util import Surv
 
 import drocox
@@ -34,7 +39,7 @@ def rossi() -> tuple[pd.DataFrame, np.ndarray]:
     return (X - X.mean()) / X.std(ddof=0), Surv.from_arrays(frame.arrest == 1, frame.week)
 
 
-# at the default alpha, since a quarter have events; tests/test_estimator_acts.py is about it
+# a quarter have events, and some alphas are large; tests/test_estimator_acts.py is about it
 pytestmark = pytest.mark.filterwarnings("ignore:alpha=.* hardly acts")
 X, Y = rossi()
 TIME, EVENT = Y["time"], Y["event"]
@@ -373,9 +378,33 @@ def test_works_in_a_pipeline_and_a_grid_search():
     assert curve(30) == pytest.approx(single.predict_survival_function(X[:1])[0](30))
 
 
-def test_works_with_the_scorers_of_scikit_survival():
-    scored = as_integrated_brier_score_scorer(DROCox(alpha=1, n_iter=30), times=[10, 20, 30])
-    assert -0.2 < scored.fit(X, Y).score(X, Y) < 0
+def test_a_grid_search_passes_weights_on_to_fit_and_score():
+    weight = np.random.default_rng(0).integers(1, 4, len(X))
+    with config_context(enable_metadata_routing=True):
+        model = DROCox().set_fit_request(sample_weight=True).set_score_request(sample_weight=True)
+        search = GridSearchCV(model, {"penalty": [0.0, 0.1]}, cv=2, error_score="raise")
+        search.fit(X, Y, sample_weight=weight)
+    repeated = [np.repeat(rows, weight[rows]) for rows in next(iter(KFold(2).split(X)))]
+    train, test = (X.iloc[rows] for rows in repeated)
+    expected = DROCox().fit(train, Y[repeated[0]]).score(test, Y[repeated[1]])
+    assert search.cv_results_["split0_test_score"][0] == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    "wrapper",
+    [
+        as_concordance_index_ipcw_scorer,
+        as_cumulative_dynamic_auc_scorer,
+        as_integrated_brier_score_scorer,
+    ],
+)
+def test_works_with_the_scorers_of_scikit_survival(wrapper):
+    """They give a model of ours what they give scikit-survival's own."""
+    how = {"tau": 30} if wrapper is as_concordance_index_ipcw_scorer else {"times": [10, 20, 30]}
+    ours, theirs = (
+        wrapper(model, **how).fit(X, Y).score(X, Y) for model in (DROCox(), CoxPHSurvivalAnalysis())
+    )
+    assert ours == pytest.approx(theirs, abs=1e-6)
 
 
 @kinds([{"split": True}, {"hidden_units": 2}])

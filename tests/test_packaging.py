@@ -147,7 +147,7 @@ def test_the_library_imports_what_it_requires_and_the_reproduction_what_paper_ad
     library = imports({path for room in rooms for path in room.glob("*.py")} - set(style))
     paper = imports((ROOT / "drocox" / "paper").glob("*.py"))
     assert library - requirements() == requirements("torch") - requirements() == {"torch"}
-    assert paper <= requirements("torch", "paper") | {"dask"}  # dask: on request, --scheduler
+    assert paper <= requirements("torch", "paper")
     assert {"joblib", "threadpoolctl", "yaml"} <= paper - library
     with_kernel = {"IPython", "matplotlib_inline", "myst_nb"}  # all come with myst-nb
     assert imports(style) <= requirements("torch", "paper") | with_kernel

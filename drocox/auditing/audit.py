@@ -13,7 +13,7 @@ that nobody named.
 import json
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from html import escape
 from itertools import chain
@@ -81,7 +81,7 @@ AT_HORIZON_NOTE = (
 )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Audit:
     """What :func:`audit` found; ``print`` shows it in 80 columns.
 
@@ -126,12 +126,12 @@ class Audit:
     slices: pd.DataFrame
     notes: tuple[str, ...]
     horizon: float
-    _predictions: Predictions = field(repr=False)
-    _groupings: list[Grouping] = field(repr=False)
-    _hidden: Hidden = field(repr=False)
+    _predictions: Predictions
+    _groupings: list[Grouping]
+    _hidden: Hidden
     familywise: bool = True
     smallest: int = 0
-    _hanging: tuple[str, ...] = field(default=(), repr=False)
+    _hanging: tuple[str, ...] = ()
 
     @property
     def ci(self) -> pd.DataFrame:
@@ -158,6 +158,11 @@ class Audit:
     def threshold(self) -> float | None:
         """The risk from which patients are flagged, if decisions are judged."""
         return self._predictions.patients.threshold
+
+    def __repr__(self) -> str:
+        patients, events = self.table.loc[0, ["patients", "events"]]
+        by = ", ".join(one.attribute for one in self._groupings if one.compared)
+        return f"Audit({self.name!r}: {patients:,} patients, {events:,} events, by {by})"
 
     def __str__(self) -> str:
         lines = [textwrap.fill(line, 80) for line in self.sentence.splitlines()]
@@ -257,12 +262,15 @@ class Audit:
             ``predicted`` and ``observed``, which has a 95 % interval (``low``, ``high``); empty
             where no risks were predicted. Attributes with many groups are left out, and groups of
             which a part has too few patients, events or patients without an event to be shown:
-            observed risks would tell their numbers.
+            observed risks would tell their numbers. With ``smallest`` and a threshold there are
+            none, since beside decisions they could tell who lies between.
         """
         patients = self._predictions.patients
         curves = [pd.DataFrame(columns=CURVE_COLUMNS)]
+        if patients.risk is None or (self.smallest and self.threshold is not None):
+            return curves[0]
         for grouping in self._groupings:
-            if patients.risk is None or not grouping.compared or grouping.attribute in self._many:
+            if not grouping.compared or grouping.attribute in self._many:
                 continue
             for group in grouping.groups(patients):
                 too_small = len(group.alone.time) < 2 * bins
@@ -323,7 +331,9 @@ class Audit:
         if self._predictions.patients.risk is None:
             raise ValueError("no risks to draw; pass survival= with times=, or scores with train=")
         if curves.empty:
-            raise ValueError("no group is large enough to be drawn in parts; lower bins")
+            raise ValueError(
+                "no group can be drawn in parts: lower bins, or leave out threshold with smallest"
+            )
         import matplotlib.pyplot as plt
 
         figure = plt.figure()
@@ -390,6 +400,9 @@ class Audits(Mapping):
 
     def __init__(self, audits: Mapping[str, Audit]):
         self._audits = dict(audits)
+
+    def __repr__(self) -> str:
+        return f"Audits({', '.join(map(repr, self))}: {next(iter(self.values()))!r})"
 
     def __getitem__(self, name: str) -> Audit:
         return self._audits[name]
@@ -552,6 +565,7 @@ def audit(
     data: SurvivalData,
     scores=None,
     *,
+    risk=None,
     survival=None,
     times=None,
     expected=None,
@@ -619,7 +633,10 @@ def audit(
         Log-hazards by a model that has not seen these patients; higher for earlier events. Scores
         on another scale are ranked, and a note says what they look like. Two or more models of
         the same patients are judged side by side: pass a DataFrame with a column for each model,
-        or a mapping of names to arrays, or to what :func:`drocox.cross_fit` returned.
+        or a mapping of names to arrays, or to what :func:`drocox.cross_fit` returned. A Series,
+        here and below, must have the index of ``data.X``.
+    risk : array of shape (n,), optional
+        Risks of an event up to ``horizon``; or a mapping of names to those of several models.
     survival : array of shape (n,) or (n, k), or n functions of time, optional
         Probabilities of surviving, for a model of any kind; or a mapping of names to those of
         several models.
@@ -703,13 +720,14 @@ def audit(
     options = {"times": times, "horizon": horizon, "folds": folds, "train": train}
     options |= {"smallest": smallest, "familywise": familywise, "threshold": threshold}
     options["more"] = own_measures(measures)
-    models = _by_model(scores, survival, expected)
-    given = [one.get(k) for one in models.values() for k in ("scores", "survival")]
+    models = _by_model(scores, risk, survival, expected)
+    given = [one.get(k) for one in models.values() for k in ("scores", "risk", "survival")]
     check_data(data)
-    if usable_features(data, given or [scores, survival]):
+    if usable_features(data, given or [scores, risk, survival]):
         options["more"]["headroom"] = Headroom(data.X)
     if not models:
-        return _audit(data, scores, survival=survival, expected=expected, **options)
+        of_one = {"risk": risk, "survival": survival, "expected": expected}
+        return _audit(data, scores, **of_one, **options)
     found = Audits({name: _audit(data, **(options | one)) for name, one in models.items()})
     _ = found.paired  # which refuses models that cannot be compared
     return found
@@ -779,11 +797,12 @@ def _audit(
     )
 
 
-def _by_model(scores, survival, expected) -> dict[str, dict]:
+def _by_model(scores, risk, survival, expected) -> dict[str, dict]:
     """Arguments of each model, where those of several are given; else nothing."""
-    given = {"scores": scores, "survival": survival, "expected": expected}
-    if isinstance(scores, pd.DataFrame):
-        given["scores"] = dict(scores.items())
+    given = {"scores": scores, "risk": risk, "survival": survival, "expected": expected}
+    for argument in ("scores", "risk"):
+        if isinstance(given[argument], pd.DataFrame):
+            given[argument] = dict(given[argument].items())
     given = {argument: value for argument, value in given.items() if value is not None}
     several = {argument: one for argument, one in given.items() if isinstance(one, Mapping)}
     if not several:

@@ -50,6 +50,11 @@ def add_audit(command: Callable) -> None:
         "gentle DRO-COX, fitted here by cross-fitting)",
     )
     add(
+        "--later",
+        action="store_true",
+        help="higher scores mean later events, as with predicted times",
+    )
+    add(
         "--survival",
         action="append",
         metavar="COLUMN",
@@ -171,6 +176,8 @@ def _kind(args) -> str:
             args.usage("--threshold needs risks; name them with --risk or --survival, not --score")
     if args.fold and not kind:
         args.usage("--fold goes with --score, --survival or --risk")
+    if args.later and kind != "score":
+        args.usage("--later says what scores mean; it goes with --score")
     names = getattr(args, kind) if kind else []
     if len(set(names)) < len(names):
         args.usage(f"--{kind} names a column twice; name two models")
@@ -288,16 +295,16 @@ def _audit_given(df, data: "SurvivalData", args, kind: str) -> Mapping[str, "Aud
     by_model: dict[str, Any] = {}
     for name in _predicted(args, kind):
         if kind == "score":
-            by_model[name] = columns.number_column(df, name, "--score", outcomes).to_numpy()
+            scores = columns.number_column(df, name, "--score", outcomes).to_numpy()
+            by_model[name] = -scores if args.later else scores
             continue
-        probability = columns.probability_column(df, name, outcomes, f"--{kind}")
-        by_model[name] = 1 - probability if kind == "risk" else probability
+        by_model[name] = columns.probability_column(df, name, outcomes, f"--{kind}")
     options = _audit_options(args)
     if args.fold:
         options["folds"] = df[args.fold].to_numpy()
-    if kind != "score":
+    if kind == "survival":
         options["times"] = args.horizon
-    argument = "scores" if kind == "score" else "survival"
+    argument = "scores" if kind == "score" else kind
     if len(by_model) > 1:
         options[argument] = by_model
         return _of_columns(audit(data, **options))

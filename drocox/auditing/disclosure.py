@@ -22,11 +22,6 @@ from drocox.auditing.groupings import Grouping
 from drocox.heldout import HeldOut
 
 ROUNDING = 1e-6  # of the solutions of linear programs
-# methods of HeldOut that tell of the events up to the horizon
-AT_HORIZON = {
-    *("risk_observed", "risk_predicted", "risk_ratio", "auc", "auc_promised", "auc_minus_promised"),
-    *("brier", "sensitivity", "specificity", "ppv", "net_benefit"),
-}
 
 
 class Hidden(NamedTuple):
@@ -35,9 +30,13 @@ class Hidden(NamedTuple):
     groups: frozenset[tuple[str, str]] = frozenset()
     at_horizon: frozenset[tuple[str, str]] = frozenset()  # too few events up to then
 
-    def of(self, method: str) -> frozenset[tuple[str, str]]:
-        """The groups for which a method of ``HeldOut`` is not shown."""
-        return self.at_horizon if method in AT_HORIZON else self.groups
+    def of(self, whole_follow_up: bool) -> frozenset[tuple[str, str]]:
+        """The groups for which a measure is not shown.
+
+        Any measure may tell the number of events up to the horizon, unless it is known to be of the
+        ``whole_follow_up``.
+        """
+        return self.groups if whole_follow_up else self.at_horizon
 
     def codes_of(self, grouping: Grouping) -> list[int]:
         """The codes of the groups of a grouping that are not shown."""
@@ -142,7 +141,7 @@ def small_decisions(patients: HeldOut, groupings: list[Grouping], smallest: int)
     """
     codes = np.column_stack([grouping.codes for grouping in groupings])
     cell = np.unique(codes, axis=0, return_inverse=True)[1].ravel()
-    flagged = np.asarray(patients.risk) >= patients.threshold
+    flagged = patients.flags
     early = patients.event & (patients.time <= patients.until)
     cells = cell.max() + 1
     for part in (flagged, ~flagged):

@@ -220,7 +220,7 @@ def _estimates(
         return {}
     out = {}
     for group in measurable:
-        if (grouping.attribute, group.label) in hidden.of(getattr(method, "__name__", "")):
+        if (grouping.attribute, group.label) in hidden.of(_whole_follow_up(measure, method)):
             continue
         if measure.at_horizon and not _enough_at_horizon(group.alone):
             continue
@@ -228,6 +228,11 @@ def _estimates(
             continue
         out[group.label] = method(everybody, group.members)
     return out
+
+
+def _whole_follow_up(measure: Measure, method: Callable) -> bool:
+    """Whether a measure tells nothing of the events up to the horizon alone."""
+    return measure.whole_follow_up and method is not HeldOut.risk_ratio
 
 
 def _enough_at_horizon(group: HeldOut) -> bool:

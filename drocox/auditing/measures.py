@@ -64,6 +64,7 @@ class Measure(NamedTuple):
     digits: int = 2  # after the point
     between_models: bool = True  # whether two models are compared in it
     at_horizon: bool = False  # needs patients with an event by the horizon, and others after it
+    whole_follow_up: bool = False  # tells nothing of the events up to the horizon alone
     by_exact_times: bool = False  # unknown where many events have the same time
     compared: bool = True  # between groups
     versus: str = ""  # instead of other groups, if the measure is a difference itself
@@ -88,6 +89,7 @@ MEASURES = {
         pairs_on_page=True,
         explained="Of the pairs of a group's own patients whose order of events is known, the "
         "share that the model orders rightly (ties count half); 0.5 is chance.",
+        whole_follow_up=True,
     ),
     "c_promised": Measure(
         "Promised c-index",
@@ -99,6 +101,7 @@ MEASURES = {
         interval=False,
         explained="The c-index that a group should have if its predictions were right, all scores "
         "multiplied by one factor that fits everybody; it is low where patients are alike.",
+        whole_follow_up=True,
     ),
     "c_minus_promised": Measure(
         "c-index minus promised",
@@ -109,6 +112,7 @@ MEASURES = {
         between_models=False,
         versus="promised",
         on_page=False,
+        whole_follow_up=True,
     ),
     "headroom": Measure(
         "Headroom",
@@ -123,15 +127,27 @@ MEASURES = {
         "cross-fitting, minus that of this model, over the same patients, 4,000 at most; above 0, "
         "another model ranks the group better. At 0 one that is not linear, or knows more, still "
         "may.",
+        whole_follow_up=True,
     ),
-    "concordance": Measure("Concordance", "ranking", LOGIT, unit=100, on_page=False),
-    "uno_c": Measure("Uno's c", "ranking", LOGIT, unit=100, by_exact_times=True, on_page=False),
+    "concordance": Measure(
+        "Concordance", "ranking", LOGIT, unit=100, on_page=False, whole_follow_up=True
+    ),
+    "uno_c": Measure(
+        "Uno's c",
+        "ranking",
+        LOGIT,
+        unit=100,
+        by_exact_times=True,
+        on_page=False,
+        whole_follow_up=True,
+    ),
     "calibration": Measure(
         "Observed / expected",
         "risks or expected events",
         LOG,
         pairs_on_page=True,
         explained="Events by those that the model expects; above 1 it expects too few.",
+        whole_follow_up=True,
     ),
     "slope": Measure(
         "Slope",
@@ -141,6 +157,7 @@ MEASURES = {
         pairs_on_page=True,
         explained="1 if differences between patients are as large as predicted, below 1 if they "
         "are smaller.",
+        whole_follow_up=True,
     ),
     "risk_observed": Measure(
         "Observed risk", "nothing", LOGIT, unit=100, between_models=False, compared=False
@@ -168,9 +185,13 @@ MEASURES = {
         on_page=False,
     ),
     "brier": Measure("Brier score", "risks", LOG, digits=3, at_horizon=True),
-    "mean_risk": Measure("Mean risk", "log-hazards", LOG, compared=False, on_page=False),
+    "mean_risk": Measure(
+        "Mean risk", "log-hazards", LOG, compared=False, on_page=False, whole_follow_up=True
+    ),
     # decisions at a threshold of the risk, which have a table of their own on the page
-    "flagged": Measure("Flagged", "threshold", LOGIT, unit=100, digits=3, on_page=False),
+    "flagged": Measure(
+        "Flagged", "threshold", LOGIT, unit=100, digits=3, on_page=False, whole_follow_up=True
+    ),
     "sensitivity": _at_threshold("Sensitivity"),
     "specificity": _at_threshold("Specificity"),
     "ppv": _at_threshold("PPV"),

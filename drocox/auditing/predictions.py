@@ -122,6 +122,7 @@ def predictions(
     data: SurvivalData,
     scores=None,
     *,
+    risk=None,
     survival=None,
     times=None,
     expected=None,
@@ -132,6 +133,11 @@ def predictions(
 ) -> Predictions:
     """Check what was predicted, given as to :func:`drocox.audit`, and add what happened."""
     check_data(data)
+    given = {"scores": scores, "risk": risk, "survival": survival}
+    for name, values in (given | {"expected": expected, "folds": folds}).items():
+        _refuse_other_index(values, data, name)
+    if risk is not None:
+        survival = _complement(risk, survival, horizon)
     _check_call(scores, survival, times, expected, train)
     n = len(data)
     labels, fold = _checked_folds(folds, n)
@@ -194,6 +200,34 @@ def predictions(
     return Predictions(patients, ranks, scaled, bool(backwards), tuple(notes), of_survival)
 
 
+def _refuse_other_index(values, data: SurvivalData, name: str) -> None:
+    """Refuse a Series or frame whose rows are labelled otherwise than the patients."""
+    if not isinstance(values, pd.Series | pd.DataFrame) or len(values) != len(data):
+        return
+    if not values.index.equals(data.X.index):
+        raise ValueError(
+            f"{name} has another index than data.X; pass {name}.reindex(data.X.index) to align "
+            f"them, or {name}.to_numpy() if the rows are in the order of data"
+        )
+
+
+def _complement(risk, survival, horizon) -> np.ndarray:
+    """Survival up to the horizon, from risks."""
+    if survival is not None:
+        raise TypeError("risk and survival both give risks; pass one of them")
+    if horizon is None:
+        raise TypeError("risk needs horizon=, the time up to which it is the risk of an event")
+    risk = _checks.array(risk)
+    _refuse_gaps(risk, "risk")
+    risk = _checks.numbers(risk, "risk", 1)
+    if (risk < 0).any() or (risk > 1).any():
+        raise ValueError(
+            "risk must lie between 0 and 1; divide percentages by 100, and pass what is no "
+            "probability as scores"
+        )
+    return 1 - risk
+
+
 def _exact_risks(log_hazards: np.ndarray, smallest: int) -> list[str]:
     """A note where risks are exactly 0 or 1."""
     exact = ~np.isfinite(log_hazards)
@@ -250,8 +284,8 @@ def with_threshold(predicted: Predictions, threshold) -> Predictions:
         )
     if predicted.patients.risk is None:
         raise ValueError(
-            "threshold needs risks up to the horizon; pass survival= with times=, or log-hazards "
-            "with train="
+            "threshold needs risks up to the horizon; pass risk= with horizon=, survival= with "
+            "times=, or log-hazards with train="
         )
     flagging = replace(predicted.patients, threshold=float(threshold))
     if "counts" in vars(predicted.patients):  # the same pairs need not be counted again
@@ -275,7 +309,8 @@ def _check_call(scores, survival, times, expected, train) -> None:
     """Refuse predictions that do not go together."""
     if scores is None and survival is None and expected is None:
         raise TypeError(
-            "nothing to judge: pass scores (log-hazards), or survival= with times=, or expected="
+            "nothing to judge: pass scores (log-hazards), or risk= with horizon=, or survival= "
+            "with times=, or expected="
         )
     if survival is None and times is not None:
         raise TypeError("times goes with survival=, which is missing; horizon= is for scores")
@@ -429,6 +464,7 @@ def _training_parts(train, folds, labels: np.ndarray) -> list[tuple]:
                 "train must be a pair (SurvivalData, scores of its patients), or a mapping of fold "
                 "to such pairs"
             )
+        _refuse_other_index(part[1], part[0], "scores in train")
     return parts
 
 
@@ -466,8 +502,9 @@ def _backwards(patients: HeldOut, probabilities: bool) -> str:
     if not _interval(c_index)[1] < 0.5:
         return ""
     if probabilities:
-        call = "These look like risks, not survival: pass survival=1 - risk"
-        column = "Risks and survival look exchanged: choose the other of --risk and --survival"
+        looks = "Risks and survival look exchanged"
+        call = f"{looks}: pass the other of risk= and survival="
+        column = f"{looks}: choose the other of --risk and --survival"
     elif patients.scores.min() >= 0 and patients.scores.max() <= 1:
         looks = "Scores between 0 and 1 look like survival"
         call = f"{looks}: pass survival=…, times=…"
@@ -475,11 +512,11 @@ def _backwards(patients: HeldOut, probabilities: bool) -> str:
     elif patients.scores.min() >= 0:
         looks = "They look like times to the event"
         call = f"{looks}: pass -scores; higher is earlier"
-        column = f"{looks}: change the signs in the column; higher is earlier"
+        column = f"{looks}: add --later"
     else:
         looks = "Higher scores must mean earlier events"
         call = f"{looks}: pass -scores"
-        column = f"{looks}: change the signs in the column"
+        column = f"{looks}: add --later"
     return two_wordings(
         f"Backwards: the c-index is {c_index.value:.2f}, below one half. {{}}. Groups are not "
         "compared, and slope and mean risk are not shown.",
@@ -517,7 +554,7 @@ def _looks_like(
         return "Whole numbers, they look like points", *scale
     if scores.min() >= 0 and scores.max() <= 1:
         looks = "Between 0 and 1 they look like risks"
-        call = "pass survival=1 - scores, times=…"
+        call = "pass them as risk=…, with horizon=…"
         return looks, call, "name the column with --risk, and --horizon"
     if scores.min() > 0:
         logs = HeldOut(np.log(scores), patients.time, patients.event, patients.fold)

@@ -29,7 +29,7 @@ def _path(name: str) -> Path:
     """The file of a data set inside the installed package, checked by hash."""
     facts = TABLE[name]
     module, _, version = facts["package"].partition("==")
-    advice = f'run: pip install "{facts["package"]}"'
+    advice = _checks.install("beyond")
     package = importlib.util.find_spec(module)
     if package is None or package.origin is None:
         raise ModuleNotFoundError(f"no package {module!r} with the data set {name!r}; {advice}")

@@ -117,7 +117,6 @@ def plan(name: str, out: Path | None = None) -> Plan:
 def sweep(
     *,
     jobs: int = -1,
-    scheduler: str | None = None,
     out: Path | None = None,
     progress: bool = True,
     dry_run: bool = False,
@@ -137,7 +136,7 @@ def sweep(
     if not any(wanted.values()):
         raise ValueError("beyond has none of these datasets, methods and repeats together")
     folder = writable(out)
-    how = {"jobs": jobs, "scheduler": scheduler, "progress": progress, "dry_run": dry_run}
+    how = {"jobs": jobs, "progress": progress, "dry_run": dry_run}
     return sum(
         train_missing(plan(name, folder), some, **how) for name, some in wanted.items() if some
     )

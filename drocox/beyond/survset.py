@@ -94,7 +94,7 @@ class DataSet:
 @cache
 def _path(name: str) -> Path:
     """The file of a data set inside the installed package, checked by hash."""
-    advice = 'run: pip install "drocox[beyond]"'
+    advice = _checks.install("beyond")
     package = importlib.util.find_spec("SurvSet")
     if package is None or package.origin is None:
         raise ModuleNotFoundError(f"no package 'SurvSet' with the data set {name!r}; {advice}")

@@ -15,15 +15,9 @@ be independent of the event within each group; between groups it may differ.
 """
 
 import numpy as np
-from sksurv.nonparametric import kaplan_meier_estimator
 
+from drocox.curves import kaplan_meier
 from drocox.heldout import Estimate, HeldOut
-
-
-def observed_share(time: np.ndarray, event: np.ndarray, at: np.ndarray) -> np.ndarray:
-    """Kaplan-Meier estimate at the times ``at`` of the share of patients not yet censored."""
-    times, curve = kaplan_meier_estimator(event, time, reverse=True)
-    return np.append(1.0, curve)[np.searchsorted(times, at, side="right")]
 
 
 def weighted_gap(held_out: HeldOut, codes: np.ndarray) -> Estimate:
@@ -60,8 +54,8 @@ def _pair_weights(held_out: HeldOut, codes: np.ndarray, rows: np.ndarray) -> np.
     inverse = np.empty((2, len(rows)))  # one over G of either group, at each patient's time
     for group in (0, 1):
         own = codes == group
-        share = observed_share(held_out.time[own], held_out.event[own], time)
-        inverse[group] = 1 / np.maximum(share, 1e-12)
+        share = kaplan_meier(held_out.time[own], held_out.event[own], censoring=True)
+        inverse[group] = 1 / np.maximum(share(time), 1e-12)
     later = np.less.outer(time, time) | (np.equal.outer(time, time) & ~event)
     counted = later & (event & (time < held_out.until))[:, None]
     of_event = inverse[codes[rows], np.arange(len(rows))]

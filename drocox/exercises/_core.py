@@ -29,6 +29,8 @@ from drocox.exercises._answers import (
 # in this order: an exercise of the first two is found without torch
 MODULES = ("survival", "worst_case", "metrics", "training", "experiments", "beyond", "quizzes")
 QUIZ = "quiz-"  # how the names of quiz questions begin
+# Words of NumPy's and Python's errors about an empty list, which say little to a beginner.
+EMPTY = ("zero-size array", "with size 0", "empty sequence", "is empty", "list index out of range")
 
 
 @dataclass(frozen=True)
@@ -108,6 +110,11 @@ def check(name: str, answer: object = ...) -> Verdict:
 def hint(name: str, number: int = 1) -> Verdict:
     """A hint for an exercise; number 1 is the gentlest, larger numbers give away more."""
     known = hints(name)
+    if not known:
+        mark = MARKS[NO_ANSWER]
+        return Verdict(
+            False, f"{mark} {name}: a quiz has no hints; check() explains a wrong answer"
+        )
     if not 1 <= number <= len(known):
         raise ValueError(f"number is {number}; {name!r} has hints 1 to {len(known)}")
     more = f" ({len(known) - number} more)" if number < len(known) else ""
@@ -131,6 +138,21 @@ def difference(answer: object, right: object, atol: float) -> str | None:
     return UNKNOWN + HELP
 
 
+def _shown(case: tuple) -> str:
+    """The arguments of a case, as a reader sees them."""
+    return ", ".join(np.array2string(np.asarray(a), precision=3) for a in case)
+
+
+def _failed(error: Exception, case: tuple) -> str:
+    """What a reader is told whose function raises an error."""
+    if any(words in str(error) for words in EMPTY):
+        return (
+            f"for the input {_shown(case)}: your function takes an element, or the smallest or "
+            "largest, of a list that is empty; what should it return then?"
+        )
+    return f"your function raised {type(error).__name__}: {error}"
+
+
 def graded_function(answer, cases: Sequence[tuple], right, mistakes, *, atol=1e-6) -> str | None:
     """An explanation of what is wrong with a function, found by calling it on each case.
 
@@ -145,7 +167,7 @@ def graded_function(answer, cases: Sequence[tuple], right, mistakes, *, atol=1e-
         try:
             value = answer(*arguments)
         except Exception as error:  # whatever a reader's code raises is an answer to tell about
-            return f"your function raised {type(error).__name__}: {error}"
+            return _failed(error, case)
         if value is None or value is ...:
             return NO_VALUE
         given.append(value)
@@ -165,8 +187,7 @@ def graded_function(answer, cases: Sequence[tuple], right, mistakes, *, atol=1e-
         if not differences(mistake):
             return text
     case, wrong = off[0]
-    shown = ", ".join(np.array2string(np.asarray(a), precision=3) for a in case)
-    return f"for the input {shown}: {wrong}"
+    return f"for the input {_shown(case)}: {wrong}"
 
 
 def asks(name: str, question: Question) -> None:
@@ -185,9 +206,9 @@ def question(name: str) -> Question | None:
 
 
 def hints(name: str) -> list[str]:
-    """All hints of an exercise, the gentlest first."""
+    """All hints of an exercise, the gentlest first; a question of a quiz has none."""
     _load(name)
-    return _hints()[name]
+    return [] if name.startswith(QUIZ) else _hints()[name]
 
 
 class FunctionExercise:

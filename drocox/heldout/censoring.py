@@ -20,6 +20,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from drocox.curves import by_time, censoring_weights
+
 
 @dataclass(frozen=True)
 class Censoring:
@@ -50,30 +52,34 @@ class Censoring:
         return before[self.rank] - lost_earlier + self.without_self**power * rest
 
 
-def censoring(time: np.ndarray, event: np.ndarray) -> Censoring:
-    """Censoring weights by the Kaplan-Meier curve of the patients' own censoring times."""
-    rank = np.unique(time, return_inverse=True)[1]
-    everybody = np.bincount(rank)
-    events = np.bincount(rank, event)
-    lost = everybody - events
-    at_risk = np.cumsum(everybody[::-1])[::-1] - events
+def without_each(lost: np.ndarray, at_risk: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Logarithms of the steps of a Kaplan-Meier curve, and how they change without one patient.
+
+    The second array is the change without a patient who stays, the third without one who is lost.
+    Nothing changes at times without a loss, nor once the curve is at 0.
+    """
     with np.errstate(divide="ignore", invalid="ignore"):
         step = np.log1p(-lost / np.maximum(at_risk, 1))
-        without_one = np.log1p(-lost / (at_risk - 1)) - step
+        without_one = np.log1p(-lost / np.maximum(at_risk - 1, 1)) - step
         without_loss = np.log1p(-(lost - 1) / np.maximum(at_risk - 1, 1)) - step
-        log_curve = np.cumsum(step)
-        # no change at times without censoring, nor at the last time, where G is 0
-        without_one = np.where((lost > 0) & np.isfinite(step), without_one, 0.0)
-        without_loss = np.where(np.isfinite(step), without_loss, 0.0)
-        until = np.cumsum(without_one)
-        before = np.append(0.0, until[:-1])
-        own = np.where(event, 0.0, without_loss[rank])
-        weight = np.exp(-log_curve)
-        without_later = np.exp(-until)
+    changes = (lost > 0) & np.isfinite(step)
+    return step, np.where(changes, without_one, 0.0), np.where(changes, without_loss, 0.0)
+
+
+def censoring(time: np.ndarray, event: np.ndarray) -> Censoring:
+    """Censoring weights by the Kaplan-Meier curve of the patients' own censoring times."""
+    counts = by_time(time, event)
+    rank = counts.rank
+    _, without_one, without_loss = without_each(counts.censored, counts.at_risk - counts.events)
+    until = np.cumsum(without_one)
+    before = np.append(0.0, until[:-1])
+    own = np.where(event, 0.0, without_loss[rank])
+    with np.errstate(over="ignore"):
+        without_later = np.exp(-until)[rank]
         without_self = np.exp(-(before[rank] + own))
     return Censoring(
         rank,
-        np.where(np.isfinite(weight), weight, 0.0)[rank],
-        np.where(np.isfinite(without_later), without_later, 0.0)[rank],
+        censoring_weights(time, event, time),
+        np.where(np.isfinite(without_later), without_later, 0.0),
         np.where(np.isfinite(without_self), without_self, 0.0),
     )

@@ -34,6 +34,7 @@ from drocox.heldout.intervals import jackknife, simultaneous
 from drocox.heldout.slope import calibration_slope
 
 FEWEST_EVENTS = 5  # a group with fewer gets no estimates
+SAME_RISK = 1e-7  # as the threshold, in single precision, too: such patients are flagged
 STILL_OBSERVED = 10  # the default horizon leaves one patient in so many under observation
 DIFFERENCE_COLUMNS = [
     "attribute",
@@ -127,6 +128,10 @@ class HeldOut:
     def harrell_pairs(self) -> np.ndarray:
         """Points and pairs of each patient by Harrell's rules, shape (n, 2)."""
         return self.counts[:, 2:]
+
+    def __getstate__(self) -> dict:
+        # what is shared while somebody holds it is no part of the patients
+        return {name: one for name, one in vars(self).items() if name != "_parts"}
 
     @cached_property
     def _parts(self) -> WeakValueDictionary:
@@ -303,7 +308,7 @@ class HeldOut:
 
     def flagged(self, members: np.ndarray) -> Estimate:
         """Share of the members who are flagged; needs ``risk`` and ``threshold``."""
-        return _ratio(np.column_stack([members & self._flags, members]))
+        return _ratio(np.column_stack([members & self.flags, members]))
 
     def sensitivity(self, members: np.ndarray) -> Estimate:
         """Share of the flagged among members with an event up to the horizon."""
@@ -329,16 +334,16 @@ class HeldOut:
         return self._of_all(members, float(values[0]), values[1:])
 
     @property
-    def _flags(self) -> np.ndarray:
-        """Whether each patient is flagged."""
+    def flags(self) -> np.ndarray:
+        """Whether each patient has a predicted risk of the threshold or more."""
         if self.risk is None or self.threshold is None:
             raise ValueError("risk or threshold is missing; pass both as risk= and threshold=")
-        return self.risk >= self.threshold
+        return self.risk >= self.threshold - SAME_RISK
 
     def _decided(self, members: np.ndarray) -> decisions.Shares:
         """True and false positives and negatives among the members."""
         alone = self.alone(members)
-        return decisions.shares(alone._flags, alone.time, alone.event, self.until)
+        return decisions.shares(alone.flags, alone.time, alone.event, self.until)
 
     def _share(self, members: np.ndarray, part: np.ndarray, rest: np.ndarray) -> Estimate:
         """The share of a part in the part and the rest, each with the value first."""

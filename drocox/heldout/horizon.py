@@ -18,8 +18,9 @@ random only within the group. Leave-one-out values are exact and include the cha
 import numpy as np
 from scipy import stats
 
-from drocox.concordance import TOLERANCE
-from drocox.heldout.censoring import Censoring
+from drocox import accuracy
+from drocox.curves import by_time, kaplan_meier
+from drocox.heldout.censoring import Censoring, without_each
 from drocox.heldout.intervals import LEVEL
 
 
@@ -30,22 +31,13 @@ def observed_risk(time: np.ndarray, event: np.ndarray, horizon: float) -> tuple[
     """
     if horizon > time.max():
         return np.nan, np.full(len(time), np.nan)
-    distinct, rank = np.unique(time, return_inverse=True)
-    within = distinct <= horizon
-    deaths = np.bincount(rank, event) * within
-    at_risk = np.cumsum(np.bincount(rank)[::-1])[::-1]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        step = np.log1p(-deaths / at_risk)
-        without_one = np.log1p(-deaths / np.maximum(at_risk - 1, 1)) - step
-        without_death = np.log1p(-(deaths - 1) / np.maximum(at_risk - 1, 1)) - step
-    # after the last patient at risk has died the curve stays at 0
-    known = np.isfinite(step) & within
-    without_one = np.where(known & (deaths > 0), without_one, 0.0)
-    without_death = np.where(known, without_death, 0.0)
+    counts = by_time(time, event)
+    deaths = counts.events * (counts.time <= horizon)
+    step, without_one, without_death = without_each(deaths, counts.at_risk)
     before = np.append(0.0, np.cumsum(without_one)[:-1])
-    own = np.where(event, without_death[rank], without_one[rank])
-    log_survival = step.sum()
-    return -np.expm1(log_survival), -np.expm1(log_survival + before[rank] + own)
+    own = np.where(event, without_death[counts.rank], without_one[counts.rank])
+    left = step.sum() + before[counts.rank] + own
+    return 1 - kaplan_meier(time, event)(horizon), -np.expm1(left)
 
 
 def risk_interval(time: np.ndarray, event: np.ndarray, horizon: float) -> tuple[float, float]:
@@ -58,11 +50,10 @@ def risk_interval(time: np.ndarray, event: np.ndarray, horizon: float) -> tuple[
     survival = 1 - observed_risk(time, event, horizon)[0]
     if not 0 < survival < 1:
         return np.nan, np.nan
-    distinct, rank = np.unique(time, return_inverse=True)
-    deaths = np.bincount(rank, event)
-    at_risk = np.cumsum(np.bincount(rank)[::-1])[::-1]
-    early = distinct <= horizon
-    variance = (deaths / (at_risk * np.maximum(at_risk - deaths, 1)))[early].sum()
+    counts = by_time(time, event)
+    survivors = np.maximum(counts.at_risk - counts.events, 1)
+    terms = counts.events / (counts.at_risk * survivors)
+    variance = terms[counts.time <= horizon].sum()
     half = stats.norm.ppf((1 + LEVEL) / 2) * np.sqrt(variance) / np.log(survival)
     return 1 - survival ** np.exp(half), 1 - survival ** np.exp(-half)
 
@@ -87,11 +78,13 @@ def auc(
     of_case = np.zeros((2, len(scores)))  # points and pairs of a case with controls
     of_control = np.zeros((2, len(scores)))  # of a control with cases, weighted
     for label in np.unique(fold[case]):
-        cases = np.flatnonzero(case & (fold == label))
-        controls = np.flatnonzero(control & (fold == label))
-        of_case[:, cases] = points_below(scores[cases], scores[controls], np.ones(len(controls)))
-        lower, pairs = points_below(scores[controls], scores[cases], changed[cases])
-        of_control[:, controls] = pairs - lower, pairs
+        rows = np.flatnonzero(fold == label)
+        controls = control[rows].astype(float)
+        of_case[0, rows] = accuracy.weight_below(scores[rows], controls)
+        of_case[1, rows] = controls.sum()
+        cases = changed[rows]
+        of_control[0, rows] = controls * (cases.sum() - accuracy.weight_below(scores[rows], cases))
+        of_control[1, rows] = controls * cases.sum()
     total = []
     without = []
     for points, lost in zip(of_case, of_control, strict=True):
@@ -99,18 +92,6 @@ def auc(
         without.append(weights.sum_without(weight * points, 1, lost))
     with np.errstate(divide="ignore", invalid="ignore"):  # 0 / 0 is NaN: not defined
         return float(total[0] / total[1]), without[0] / without[1]
-
-
-def points_below(
-    scores: np.ndarray, others: np.ndarray, weight: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Total weight of ``others`` with a lower score (half of it if tied), and of all of them."""
-    order = np.argsort(others)
-    ordered = others[order]
-    below = np.append(0.0, np.cumsum(weight[order]))
-    first = np.searchsorted(ordered, scores - TOLERANCE, side="left")
-    last = np.searchsorted(ordered, scores + TOLERANCE, side="right")
-    return (below[first] + below[last]) / 2, np.full(len(scores), below[-1])
 
 
 def weight_of_controls(
@@ -137,12 +118,11 @@ def brier_score(
     nothing = np.nan, np.full(n, np.nan)
     if early.all():
         return nothing
-    cases = np.where(event & early, weights.weight * (1 - risk) ** 2, 0.0)
-    squares = np.where(early, 0.0, risk**2)
     weight, changed = weight_of_controls(weights, time, horizon)
     if not weight > 0:
         return nothing
-    controls = weight * squares.sum()
-    value = (cases.sum() + controls) / n
-    left = weights.sum_without(cases, 1) + changed * weight * (squares.sum() - squares)
-    return float(value), left / max(n - 1, 1)
+    of_cases = np.where(event & early, weights.weight, 0.0)
+    terms = accuracy.squared_errors(1 - risk, of_cases, np.where(early, 0.0, weight))
+    late = np.where(early, 0.0, terms)
+    left = weights.sum_without(terms - late, 1) + changed * (late.sum() - late)
+    return float(terms.mean()), left / max(n - 1, 1)

@@ -48,10 +48,11 @@ since :math:`|K''| \le b^2 / (6 \sqrt 3)`, except for the kink where scores are 
 import numpy as np
 from scipy import special
 
+from drocox import accuracy
 from drocox.compiled import njit
 from drocox.concordance import TOLERANCE
 from drocox.heldout.censoring import Censoring
-from drocox.heldout.horizon import points_below, weight_of_controls
+from drocox.heldout.horizon import weight_of_controls
 from drocox.heldout.slope import calibration_slope
 
 EXACT = 1000  # patients up to which all pairs are summed one by one
@@ -80,7 +81,7 @@ class Pairs:
         derivatives.
         """
         if len(self.scores) <= EXACT:
-            found = _every_pair(self.scores, slope, of_slope, self.died, self.begins, self.ends)
+            found = _every_pair(self.scores, slope, of_slope, self.died, self.begins)
         else:
             found = self._on_a_grid(slope, of_slope)
         out = np.empty_like(found)
@@ -92,7 +93,8 @@ class Pairs:
         nodes = grid(self.scores)
         cell = np.clip(np.searchsorted(nodes, self.scores, side="right") - 1, 0, len(nodes) - 2)
         share = (self.scores - nodes[cell]) / np.diff(nodes)[cell]
-        kernel = _kernel(nodes, slope, of_slope)
+        apart = np.subtract.outer(nodes, nodes)  # the event first
+        kernel = np.stack(_terms(apart, slope, of_slope), axis=-1)
         everybody = np.full(len(cell), True)
         begins, ends = self.begins, self.ends
         with_later = _walk(cell, share, kernel, begins, ends, self.died, everybody)
@@ -111,46 +113,31 @@ def grid(scores: np.ndarray) -> np.ndarray:
     return np.unique(np.append(dense, np.linspace(distinct[0], distinct[-1], parts)))
 
 
-@njit(cache=True)
-def _terms(apart, slope, of_slope):
-    """What one pair adds to the sums; ``apart`` is the score of the event minus the other.
+def _terms(apart: np.ndarray, slope: float, of_slope: bool) -> tuple[np.ndarray, np.ndarray]:
+    """What each pair adds to the sums; ``apart`` is the score of the event minus the other.
 
     Scores that are tied in the c-index promise one half.
     """
-    if abs(apart) <= TOLERANCE:
-        return 0.0 if of_slope else 0.5, 0.0
-    distance = apart if of_slope else abs(apart)
-    value = 1 / (1 + np.exp(-slope * distance))
+    distance = apart if of_slope else np.abs(apart)
+    value = special.expit(slope * distance)
+    change = distance * value * (1 - value)
     if of_slope:
-        return apart * (1 - value), apart * apart * value * (1 - value)
-    return value, distance * value * (1 - value)
+        value, change = apart * (1 - value), apart * change
+    tied = np.abs(apart) <= TOLERANCE
+    return np.where(tied, 0.0 if of_slope else 0.5, value), np.where(tied, 0.0, change)
 
 
-@njit(cache=True)
-def _kernel(nodes, slope, of_slope):
-    """The terms of all pairs of nodes, the event first."""
-    out = np.empty((len(nodes), len(nodes), 2))
-    for i in range(len(nodes)):
-        for j in range(len(nodes)):
-            out[i, j] = _terms(nodes[i] - nodes[j], slope, of_slope)
-    return out
-
-
-@njit(cache=True)
-def _every_pair(scores, slope, of_slope, died, begins, ends):
+def _every_pair(
+    scores: np.ndarray, slope: float, of_slope: bool, died: np.ndarray, begins: np.ndarray
+) -> np.ndarray:
     """The sums over all pairs; an event is compared with the patients before its block."""
-    sums = np.zeros((len(scores), 2))
-    for block in range(len(begins)):
-        for i in range(begins[block], ends[block]):
-            if not died[i]:
-                continue
-            for j in range(begins[block]):
-                value, change = _terms(scores[i] - scores[j], slope, of_slope)
-                sums[i, 0] += value
-                sums[j, 0] += value
-                sums[i, 1] += change
-                sums[j, 1] += change
-    return sums
+    events = np.flatnonzero(died)
+    before = begins[np.searchsorted(begins, events, side="right") - 1]
+    first = np.repeat(events, before)
+    other = np.arange(len(first)) - np.repeat(np.cumsum(before) - before, before)
+    terms = _terms(scores[first] - scores[other], slope, of_slope)
+    sums = [np.bincount(k, t, len(scores)) for t in terms for k in (first, other)]
+    return np.column_stack([sums[0] + sums[1], sums[2] + sums[3]])
 
 
 @njit(cache=True)
@@ -289,8 +276,8 @@ def implied_auc_terms(
 
     def below(weight: np.ndarray) -> np.ndarray:
         """Weight of the others with a lower score, half of it if tied, and of all others."""
-        lower, all_of_them = points_below(scores, scores, weight)
-        return np.column_stack([lower - weight / 2, all_of_them - weight])
+        lower = accuracy.weight_below(scores, weight)
+        return np.column_stack([lower - weight / 2, weight.sum() - weight])
 
     def above(weight: np.ndarray) -> np.ndarray:
         lower, every = below(weight).T

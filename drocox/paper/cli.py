@@ -81,10 +81,8 @@ def _sweep(args) -> bool | None:
         args.usage(f"{what}; choose --method of: {', '.join(known)}")
     if args.jobs is not None and args.jobs < 1:
         args.usage(f"--jobs is {args.jobs}; choose 1 or more")
-    if args.scheduler:
-        _drop(args, "the workers of the cluster decide how many stacks run at once", "jobs")
     parts = {"datasets": args.dataset, "methods": args.method, "repeats": args.repeats}
-    how = parts | {"jobs": args.jobs or -1, "scheduler": args.scheduler, "out": args.out}
+    how = parts | {"jobs": args.jobs or -1, "out": args.out}
     how["dry_run"] = args.dry_run
     if args.protocol == "beyond":
         from drocox.beyond import run
@@ -280,7 +278,6 @@ def add_commands(command: Callable[..., argparse.ArgumentParser]) -> None:
     add("--repeats", nargs="+", choices=REPEATS, help="from 1 to 10 (default: all)", **number)
     add("--dry-run", action="store_true", help="only list what is missing")
     add("--jobs", help="worker processes (default: one per core)", **number)
-    add("--scheduler", metavar="ADDRESS", help="dask scheduler, e.g. tcp://host:8786")
     add("--out", **store)
 
     add = command("verify", _verify, "drocox verify --protocol corrected").add_argument

@@ -103,7 +103,7 @@ def _source_file(name: str) -> Path:
     """Path of a data set's file, found without importing its package and checked by hash."""
     source = SOURCES[name]
     module, _, inside = source["file"].partition("/")
-    advice = f'run: pip install "drocox[paper]", which brings {source["package"]}'
+    advice = f"{_checks.install('paper')}, which brings {source['package']}"
     spec = importlib.util.find_spec(module)
     if spec is None or spec.origin is None:
         raise ModuleNotFoundError(f"no package {module!r} with the data set {name!r}; {advice}")

@@ -1,9 +1,8 @@
 """Training the runs that a store lacks, and verifying a store by training again.
 
-Jobs go to worker processes through joblib: loky on one machine, or a dask cluster with an address.
-Every job is computed on one thread, whose CPU time is recorded as its cost. Only this process
-writes. A finished job is on disk before the next is taken, so an interrupted sweep loses the jobs
-in flight and nothing else.
+Jobs go to worker processes through joblib. Every job is computed on one thread, whose CPU time is
+recorded as its cost. Only this process writes. A finished job is on disk before the next is taken,
+so an interrupted sweep loses the jobs in flight and nothing else.
 """
 
 import os
@@ -22,7 +21,7 @@ import numpy as np
 import pandas as pd
 import torch
 from filelock import FileLock, Timeout
-from joblib import Parallel, delayed, parallel_config
+from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
@@ -96,11 +95,7 @@ def _peak_gb() -> float | None:
 
 
 def _timed(run: Callable[[Job], pd.DataFrame], job: Job) -> tuple[Job, pd.DataFrame, dict]:
-    """Run a job in a worker, with its CPU seconds and the worker's peak memory.
-
-    A worker of a dask cluster may run several jobs at once, each in a thread of its own. None of
-    them starts further threads, so the CPU time of its thread is what a job costs.
-    """
+    """Run a job in a worker, with its CPU seconds and the worker's peak memory."""
     torch.set_num_threads(1)
     threadpool_limits(1)
     start = time.thread_time()
@@ -174,16 +169,13 @@ def missing(jobs: Sequence[Job], rows: pd.DataFrame) -> list[Job]:
 
 
 def _results(
-    what: Plan, todo: Sequence[Job], jobs: int, scheduler: str | None, progress: bool
+    what: Plan, todo: Sequence[Job], jobs: int, progress: bool
 ) -> Iterator[tuple[Job, pd.DataFrame, dict]]:
     """Run jobs in parallel with a progress bar; each is yielded as soon as it is finished."""
     todo = sorted(todo, key=what.cost, reverse=True)  # so that no worker ends long after others
     total = sum(map(what.cost, todo))
     bar = tqdm(total=total, disable=not progress, smoothing=0.05, bar_format=BAR)
-    backend = {"backend": "loky"}
-    if scheduler:
-        backend = {"backend": "dask", "scheduler_host": scheduler}
-    with parallel_config(**backend), bar:
+    with bar:
         parallel = Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1)
         for done in parallel(delayed(_timed)(what.run, job) for job in todo):
             yield done
@@ -196,15 +188,13 @@ def train_missing(
     some: Sequence[Job] | None = None,
     *,
     jobs: int = -1,
-    scheduler: str | None = None,
     progress: bool = True,
     dry_run: bool = False,
 ) -> int:
     """Run the jobs of a plan, or ``some`` of them, that the store lacks; return how many models.
 
     When no job is missing any more, the parts are joined into one file. ``jobs`` is the number of
-    worker processes, -1 for one per core; with the address of a dask ``scheduler`` its workers
-    decide how many jobs run at once. A ``dry_run`` lists and counts them instead.
+    worker processes, -1 for one per core. A ``dry_run`` lists and counts them instead.
     """
     of = what.store
     wanted = what.jobs if some is None else some
@@ -218,7 +208,7 @@ def train_missing(
     with only_writer(of.folder):
         todo = missing(wanted, _stored_rows(of))
         before = time.monotonic()
-        for job, rows, spent in _results(what, todo, jobs, scheduler, progress):
+        for job, rows, spent in _results(what, todo, jobs, progress):
             now = time.monotonic()
             of.save_part(job, rows, **spent, wall=round(now - before, 2))
             before = now
@@ -231,7 +221,6 @@ def sweep(
     protocol: str = "as_published",
     *,
     jobs: int = -1,
-    scheduler: str | None = None,
     out: Path | None = None,
     progress: bool = True,
     dry_run: bool = False,
@@ -247,8 +236,6 @@ def sweep(
         Studies have :func:`drocox.beyond.run.sweep`.
     jobs : int
         Number of worker processes; -1: one per core.
-    scheduler : str, optional
-        Address of a dask scheduler to use instead; its workers decide how many stacks run at once.
     out : path, optional
         Folder of the store; by default the book's in a source checkout, and ``results`` in the
         current folder where drocox is installed.
@@ -269,8 +256,7 @@ def sweep(
     wanted = list(stacks(protocol, **some))
     if not wanted:
         raise ValueError(f"{protocol} has none of these datasets, methods and repeats together")
-    how = {"scheduler": scheduler, "progress": progress, "dry_run": dry_run}
-    return train_missing(what, wanted, jobs=jobs, **how)
+    return train_missing(what, wanted, jobs=jobs, progress=progress, dry_run=dry_run)
 
 
 def writable(out: Path | None) -> Path:

@@ -10,10 +10,10 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from scipy.spatial.distance import pdist
-from sksurv.linear_model import CoxPHSurvivalAnalysis
 
 from drocox import dro, fairness
 from drocox.cox import cox_losses
+from drocox.estimator import DROCox
 from drocox.paper import tables
 from drocox.paper.prepare import Prepared, prepare
 from drocox.paper.protocol import ATTRIBUTES
@@ -39,7 +39,7 @@ def table_one(*_) -> Count:
 def _cox(dataset: str) -> tuple[Prepared, np.ndarray, np.ndarray]:
     """Training and test scores of a Cox model of 1,000 patients, and the parts they belong to."""
     ready = prepare("corrected", dataset, 1)
-    model = CoxPHSurvivalAnalysis().fit(ready.X[0][:1000], ready.train.y[:1000])
+    model = DROCox().fit(ready.X[0][:1000], ready.train.y[:1000])
     return ready, model.predict(ready.X[0]), model.predict(ready.X[2])
 
 

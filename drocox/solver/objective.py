@@ -26,7 +26,7 @@ import numpy as np
 from drocox import kernels
 from drocox.compiled import njit
 from drocox.dual import dual_constant, tail
-from drocox.risksets import RiskSets
+from drocox.risksets import RiskSets, in_time_order
 from drocox.solver.coordinates import BLOCK, Coordinates
 
 Part = slice | np.ndarray  # all patients, or the mask of one half of a split
@@ -178,8 +178,7 @@ class Problem:
         time = risk.time[:, ::step]
         event = risk.event[:, ::step]
         order = np.arange(time.shape[1])[None]  # already in time order
-        outcomes = kernels.in_time_order(time, event, risk.begin[0, ::step], order)
-        time, event, stop, begin = outcomes
+        time, event, stop, begin = in_time_order(time, event, risk.begin[0, ::step], order)
         return Problem(
             Coordinates(self.Z[::step].copy(), self.coordinates.back),
             RiskSets(order, stop, event, time, begin),

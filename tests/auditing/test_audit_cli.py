@@ -12,6 +12,7 @@ from cohort import simulated
 from sksurv.datasets import load_whas500
 from test_audit_page import Checked
 
+import drocox
 from drocox import cli, estimator
 from drocox.auditing import audit, files
 
@@ -655,11 +656,7 @@ ADVICE = {
         "hazard",
         "or numbers of events: write their logarithms into the column.",
     ),
-    "lifetime": (
-        "--score",
-        "lifetime",
-        "look like times to the event: change the signs in the column;",
-    ),
+    "lifetime": ("--score", "lifetime", "look like times to the event: add --later"),
     "points": (
         "--score",
         "points",
@@ -670,7 +667,7 @@ ADVICE = {
         "score",
         "in the log-hazard, not 1. They are on another scale, or far too",
     ),
-    "backwards": ("--score", "backwards", "mean earlier events: change the signs in the column."),
+    "backwards": ("--score", "backwards", "mean earlier events: add --later"),
 }
 
 
@@ -782,3 +779,35 @@ def test_errors_name_the_line_of_the_file(capsys):
     text = "days;died;sex\n1,5;1;f\n2,5;0;m\n3,5;1;f\n4,5 days;1;m\n"
     Path("p.csv").write_text(text)
     assert "'days' holds '4,5 days' in line 5, which" in answer(capsys, "p.csv", *ARGUMENTS)
+
+
+def test_folds_are_kept_apart(capsys):
+    """The scores of the second fold are far higher, so that patients of both cannot be compared."""
+    df = frame(240)
+    df["fold"] = np.where(np.arange(240) % 2, "one", "two")
+    df["risk"] = -df["days"] / 10 + 9 * (df["fold"] == "two") + df["risk"]
+    df.to_csv("p.csv", index=False)
+    data = drocox.SurvivalData.from_frame(df, time="days", event="died", groups=["sex"])
+    c_index = drocox.audit(data, df["risk"], folds=df["fold"]).table["c_index"][0]
+    apart = answer(capsys, "p.csv", *ARGUMENTS, "--score", "risk", "--fold", "fold", status=0)
+    mixed = answer(capsys, "p.csv", *ARGUMENTS, "--score", "risk", status=0)
+    assert f"everybody 240 {df['died'].sum()} {c_index:.2f} " in apart
+    assert f"everybody 240 {df['died'].sum()} {c_index:.2f} " not in mixed
+
+
+def test_predicted_times_need_no_other_file(capsys):
+    df = frame(240)
+    df["lasts"] = df["days"] * np.exp(df["risk"] / 4)
+    df["early"] = -df["lasts"]
+    df.to_csv("p.csv", index=False)
+    by_sign = answer(capsys, "p.csv", *ARGUMENTS, "--score", "early", status=0)
+    by_word = answer(capsys, "p.csv", *ARGUMENTS, "--score", "lasts", "--later", status=0)
+    assert by_word == by_sign.replace(" early ", " lasts ")
+    said = answer(capsys, "p.csv", *ARGUMENTS, "--risk", "lasts", "--horizon", "9", "--later")
+    assert "--later says what scores mean; it goes with --score" in said
+
+
+def test_options_are_not_abbreviated(capsys):
+    frame().to_csv("p.csv", index=False)
+    said = answer(capsys, "p.csv", *ARGUMENTS, "--scor", "risk")
+    assert "unrecognized arguments: --scor" in said

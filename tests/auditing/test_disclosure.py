@@ -13,8 +13,10 @@ from scipy.optimize import linprog
 import drocox
 from drocox.auditing.disclosure import hidden_groups, small_counts
 from drocox.auditing.groupings import groupings_of
+from drocox.auditing.measures import MEASURES, UNCHANGED, Measure
 from drocox.auditing.page import page
 from drocox.auditing.slices import find_slices
+from drocox.heldout import Estimate, HeldOut
 
 
 def crossed(events, others, empty=()):
@@ -128,7 +130,7 @@ def test_everything_that_is_shown_is_of_groups_that_are_not_hidden():
         assert not {(row["attribute"], row["group"]), (row["attribute"], row["versus"])} & hidden
 
 
-def risks_by_site(early, late, without):
+def risks_by_site(early, late, without, **options):
     """An audit of sites with some deaths up to time 30, others later, and patients without."""
     site = np.repeat(np.arange(len(early)), np.add(np.add(early, late), without))
     time = []
@@ -140,7 +142,7 @@ def risks_by_site(early, late, without):
     X = pd.DataFrame({"x": np.zeros(len(site))})
     data = drocox.SurvivalData("d", X, np.array(time), died, {"site": site})
     survival = np.random.default_rng(0).uniform(0.1, 0.9, len(site))
-    found = drocox.audit(data, survival=survival, times=30, smallest=10)
+    found = drocox.audit(data, survival=survival, times=30, smallest=10, **options)
     return found, found.table.set_index("group")
 
 
@@ -315,3 +317,48 @@ def test_everybody_is_shown_however_few_they_are():
     table = drocox.audit(data, scores, smallest=10).table
     assert table["patients"].notna().tolist() == [True, False, False]
     assert table["risk_observed"].isna().all()
+
+
+def test_a_measure_that_is_added_tells_no_hidden_count(monkeypatch):
+    """By the recipe of the module: a method and a row; what it needs is all that the row says."""
+
+    def excess(self, members):
+        observed, predicted = self.risk_observed(members), self.risk_predicted(members)
+        return Estimate(observed.value - predicted.value, observed.without - predicted.without)
+
+    monkeypatch.setattr(HeldOut, "excess", excess, raising=False)
+    monkeypatch.setitem(MEASURES, "excess", Measure("Excess", "risks", UNCHANGED))
+    own = {"own": lambda patients, members: patients.event[members].mean()}
+    few = [400, 300, 200, 2], [20, 20, 20, 40], [600, 600, 600, 780]
+    _, table = risks_by_site(*few, measures=own)
+    for name in ("risk_observed", "excess", "own"):
+        assert table[name].notna().tolist() == [True, True, True, False, False], name
+
+
+def test_decisions_and_a_calibration_curve_tell_nobody_between_them():
+    """A part of a curve less the flagged patients in it may be one or two patients."""
+    data, scores = simulated(0, n=2100, effects=(0.8, 0.5, 0))
+    given = {"risk": -np.expm1(-0.5 * np.exp(scores)), "horizon": 0.5, "threshold": 0.4}
+    assert len(drocox.audit(data, **given).calibration_curves())
+    assert drocox.audit(data, **given, smallest=10).calibration_curves().empty
+
+
+def test_a_difference_from_what_is_expected_is_hidden_with_its_auc():
+    few = [400, 300, 200, 2], [20, 20, 20, 40], [600, 600, 600, 780]
+    found, table = risks_by_site(*few)
+    rows = found.differences[found.differences["measure"] == "auc_minus_promised"]
+    assert set(rows["group"]) == set(table.index[table["auc"].notna()]) - {"everybody"}
+
+
+def test_decisions_need_enough_events_before_the_horizon():
+    """Two of the flagged in each cell have an event before it, as shares would tell."""
+    data, _ = simulated(0, n=800, effects=(0.8, 0.5, 0))
+    risk = np.where(np.arange(800) % 2, 0.6, 0.1)
+    deaths = data.event & (risk > 0.5)
+    late = np.where(deaths | ~data.event, 5 + data.time, data.time)
+    for cell in range(4):
+        late[np.flatnonzero(deaths & (data.group_matrix @ [2, 1] == cell))[:2]] = 0.1
+    given = {"risk": risk, "horizon": 4.0, "threshold": 0.2}
+    for smallest, shown in ((2, 9), (3, 1)):
+        found = drocox.audit(replace(data, time=late), **given, smallest=smallest)
+        assert found.table["ppv"].notna().sum() == shown

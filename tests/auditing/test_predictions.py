@@ -1,5 +1,6 @@
 """What predictions of any kind mean, against literal computations: risks, horizons, folds."""
 
+import pickle
 import re
 from dataclasses import replace
 
@@ -339,7 +340,7 @@ def _with_outlier(log_hazards):
         (_with_outlier, "look like hazards or numbers of events: pass np.log(scores)"),
         (lambda f: np.round(4 * f + 20), "they look like points: pass log-hazards"),
         (lambda f: 300 * f, "on another scale, or far too extreme: pass log-hazards"),
-        (lambda f: 1 - np.exp(-np.exp(f)), "look like risks: pass survival=1 - scores"),
+        (lambda f: 1 - np.exp(-np.exp(f)), "look like risks: pass them as risk=…, with horizon=…"),
         (lambda f: -f, "Higher scores must mean earlier events: pass -scores"),
         (lambda f: np.exp(-f), "look like times to the event: pass -scores"),
         (lambda f: np.exp(-np.exp(f)), "look like survival: pass survival="),
@@ -387,7 +388,7 @@ def test_times_beyond_the_survival_curves_are_refused(model):
 def test_survival_that_is_risk_is_noticed(model):
     data, scores = model
     found = drocox.audit(data, survival=1 - np.exp(-np.exp(scores)), times=1.0)
-    assert "pass survival=1 - risk" in found.sentence
+    assert "pass the other of risk= and survival=" in found.sentence
     with pytest.raises(ValueError, match="survival rises with time"):
         drocox.audit(data, survival=np.tile([0.1, 0.2], (500, 1)), times=[1.0, 2.0])
 
@@ -480,3 +481,63 @@ def test_huge_scores_leave_text_and_page_readable():
             assert max(map(len, str(found).splitlines())) <= 80
             assert "inf" not in text and "nan" not in text
             assert max(map(len, re.findall(r"\d+", text))) < 15
+
+
+# Labels of rows, and other doors ---------------------------------------------------------------
+
+
+def test_a_series_with_another_index_is_refused():
+    data, scores = patients()
+    series = pd.Series(scores)
+    expected = drocox.audit(data, scores).table
+    pd.testing.assert_frame_equal(drocox.audit(data, series).table, expected)
+    shuffled = series.sort_values()
+    words = r"scores has another index than data\.X; pass scores\.reindex\(data\.X\.index\)"
+    with pytest.raises(ValueError, match=words):
+        drocox.audit(data, shuffled)
+    aligned = drocox.audit(data, shuffled.reindex(data.X.index)).table
+    pd.testing.assert_frame_equal(aligned, expected)
+    with pytest.raises(ValueError, match="scores has another index"):
+        drocox.audit(data, pd.DataFrame({"one": scores, "two": scores}, shuffled.index))
+    risk = np.exp(shuffled) / (1 + np.exp(shuffled))
+    for name, given in (
+        ("risk", {"risk": risk, "horizon": 1.0}),
+        ("survival", {"survival": 1 - risk, "times": 1.0}),
+        ("expected", {"expected": risk}),
+        ("folds", {"scores": scores, "folds": (shuffled > 0).astype(int)}),
+        ("scores in train", {"scores": scores, "train": (data, shuffled)}),
+    ):
+        with pytest.raises(ValueError, match=f"{name} has another index"):
+            drocox.audit(data, **given)
+
+
+def test_risks_are_one_minus_survival():
+    data, scores = patients()
+    risk = -np.expm1(-np.exp(scores) / 2)
+    by_risk = drocox.audit(data, risk=risk, horizon=0.5)
+    by_survival = drocox.audit(data, survival=1 - risk, times=0.5)
+    pd.testing.assert_frame_equal(by_risk.table, by_survival.table)
+    both = drocox.audit(data, risk={"a": risk, "b": risk / 2}, horizon=0.5)
+    pd.testing.assert_frame_equal(both["a"].table, by_risk.table)
+    with pytest.raises(TypeError, match="risk needs horizon="):
+        drocox.audit(data, risk=risk)
+    with pytest.raises(TypeError, match="risk and survival both give risks"):
+        drocox.audit(data, risk=risk, survival=risk, horizon=1.0)
+    with pytest.raises(ValueError, match="divide percentages by 100"):
+        drocox.audit(data, risk=100 * risk, horizon=1.0)
+
+
+def test_an_audit_is_saved_and_read_again():
+    data, scores = patients()
+    found = drocox.audit(data, {"one": scores, "two": scores / 2}, threshold=None)
+    again = pickle.loads(pickle.dumps(found))
+    assert again.sentence == found.sentence and page(again) == page(found)
+
+
+def test_an_audit_is_named_in_one_line():
+    data, scores = patients()
+    found = drocox.audit(data, scores)
+    words = f"Audit('cohort': 400 patients, {data.event.sum()} events, by group, sex)"
+    assert repr(found) == words
+    both = drocox.audit(data, {"one": scores, "two": scores / 2})
+    assert repr(both) == f"Audits('one', 'two': {words})"

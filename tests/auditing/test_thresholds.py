@@ -12,6 +12,7 @@ import drocox
 from drocox import cli
 from drocox.auditing.measures import DECISIONS
 from drocox.auditing.page import page
+from drocox.auditing.predictions import predictions, with_threshold
 
 
 def given(n=800, seed=3, minority=0.4):
@@ -88,7 +89,7 @@ def test_a_threshold_is_a_risk(threshold):
 
 def test_a_threshold_needs_risks():
     data, scores = simulated(n=300)
-    words = "threshold needs risks up to the horizon; pass survival= with times=, or log-hazards"
+    words = "threshold needs risks up to the horizon; pass risk= with horizon=, survival= with"
     with pytest.raises(ValueError, match=words):
         drocox.audit(data, scores, threshold=0.2)
     known = drocox.audit(data, scores, train=(data, scores), threshold=0.2).table
@@ -141,3 +142,18 @@ def test_the_command_judges_decisions(capsys, tmp_path, monkeypatch):
         "--score", "risk", "--threshold", "0.4", status=2
     )
     assert "as in --risk p5 --horizon 5 --threshold 0.2" in said("--help")
+
+
+@pytest.mark.parametrize("kind", ["risk", "survival"])
+@pytest.mark.parametrize("single", [False, True])
+def test_a_risk_equal_to_the_threshold_is_flagged(kind, single):
+    """Whatever rounding does between a file's 0.07 and the hazards that the audit computes."""
+    data, _ = given(n=300)
+    for threshold in np.arange(0.01, 0.6, 0.01).round(2):
+        risk = np.where(np.arange(300) % 3 == 0, threshold, threshold / 2)
+        risk = risk.astype(np.float32) if single else risk
+        if kind == "survival":
+            one = predictions(data, survival=1 - risk, times=0.5)
+        else:
+            one = predictions(data, risk=risk, horizon=0.5)
+        assert with_threshold(one, threshold).patients.flags.sum() == 100, threshold

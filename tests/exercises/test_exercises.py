@@ -184,3 +184,10 @@ def test_hints_go_from_gentle_to_telling():
     for number in (0, 3):
         with pytest.raises(ValueError, match="has hints 1 to 2"):
             hint("log-rank-six", number)
+
+
+def test_a_quiz_has_no_hints_and_says_so():
+    for number in (1, 2):
+        verdict = hint("quiz-dual-1", number)
+        assert not verdict and "a quiz has no hints" in repr(verdict)
+    assert hints("quiz-dual-1") == []

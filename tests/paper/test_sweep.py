@@ -1,4 +1,4 @@
-"""The sweep: resuming, extending, refusing, verifying; on one machine and on a dask cluster."""
+"""The sweep: resuming, extending, refusing, verifying."""
 
 import os
 import re
@@ -49,17 +49,6 @@ def test_a_sweep_that_was_killed_ends_with_the_same_bytes(undisturbed, tmp_path)
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
     sweep.sweep("as_published", **SMALL, jobs=1, out=tmp_path, progress=False)
-    assert bodies(tmp_path) == bodies(undisturbed)
-
-
-def test_a_dask_cluster_gives_the_same_rows(undisturbed, tmp_path):
-    """Its only worker runs two stacks at once, in two threads."""
-    distributed = pytest.importorskip("dask.distributed")
-    with distributed.LocalCluster(
-        n_workers=1, threads_per_worker=2, processes=False, protocol="tcp", dashboard_address=None
-    ) as cluster:
-        address = cluster.scheduler_address
-        sweep.sweep("as_published", **SMALL, scheduler=address, out=tmp_path, progress=False)
     assert bodies(tmp_path) == bodies(undisturbed)
 
 

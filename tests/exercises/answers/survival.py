@@ -25,6 +25,33 @@ def gradient(scores, time, event, *, own=False, all_rows=False, ties=True):
     return total - event
 
 
+def everybody_at_risk(scores, time, event):
+    share = np.exp(scores) / sum(np.exp(scores))
+    return sum(share for died in event if died) - event
+
+
+def only_the_dead(scores, time, event):
+    total = np.zeros(len(scores))
+    for i in np.flatnonzero(event):
+        hazards = np.exp(scores) * (time >= time[i]) * event
+        total += hazards / hazards.sum()
+    return total - event
+
+
+def below_half(time, event):
+    alive = [
+        np.prod(
+            [
+                1 - np.sum(event & (time == day)) / np.sum(time >= day)
+                for day in np.unique(time[event])
+                if day <= t
+            ]
+        )
+        for t in time
+    ]
+    return np.array(alive) <= 0.5 + 1e-12
+
+
 def by_autograd(scores, time, event):
     f = torch.tensor(scores, requires_grad=True)
     drocox.cox_losses(f, time, event).sum().backward()
@@ -61,14 +88,18 @@ WRONG = {
     ],
     "kaplan-meier-median": [
         (lambda t, e: np.median(t), "takes a censoring for a death"),
-        (lambda t, e: np.median(t[e]), "the dead alone"),
+        (lambda t, e: np.median(t[e]), "only the dead are counted"),
         (lambda t, e: median(t, e, below=lambda s: s < 0.5 - 1e-9), "one half exactly"),
         (lambda t, e: median(t, e, never=t.max()), "never falls to one half"),
         (lambda t, e: t[99], "raised IndexError"),
+        (lambda t, e: t[below_half(t, e)].min(), "of a list that is empty"),
+        (lambda t, e: t[below_half(t, e)][0], "of a list that is empty"),
+        (lambda t, e: min(list(t[below_half(t, e)])), "of a list that is empty"),
     ],
     "log-rank-six": [
         (np.sqrt(8 / 13), "root"),
         (2 / 3, "observed minus expected"),
+        (4 / 9, "not yet divided by its variance"),
         (1 / 2, "divided by expected numbers"),
         (0, "the share of a changes"),
         ((1 / 4 + 1 / 4 + 1 / 9) / (13 / 18), "not of each term"),
@@ -76,7 +107,8 @@ WRONG = {
     "cox-loss-six": [
         (np.negative(RIGHT), "the sign: a loss"),
         ([np.log(2.5), 0, np.log(4), np.log(1.5), 0, 0], "other sign of theta"),
-        (LATER, "own risk set"),
+        ([3.989, 0, 1.918, 2.759, 0, 0], "this is for theta = -1"),
+        (LATER, "own risk sets"),
         ([RIGHT[0], np.log(12), RIGHT[2], RIGHT[3], np.log(2), 0], "no event to explain"),
         ([np.log(25), 0, np.log(6.25), np.log(12.5), 0, np.log(3.125)], "shrink"),
         ([1 / 25, 0, 1 / 5.5, 1 / 9, 0, 1], "these are probabilities"),
@@ -87,10 +119,12 @@ WRONG = {
     "cox-loss-gradient": [
         (lambda *a: -gradient(*a), "the sign"),
         (lambda f, t, e: gradient(f, t, e) + e, "what was observed is missing"),
-        (lambda *a: gradient(*a, all_rows=True), "to be censored is no event"),
+        (lambda *a: gradient(*a, all_rows=True), "a censoring is not an event"),
         (lambda *a: gradient(*a, own=True), "other patients' events"),
         (lambda *a: gradient(*a) / 6, "not the mean"),
         (lambda *a: gradient(*a, ties=False), "at a tie"),
+        (everybody_at_risk, "no longer at risk"),
+        (only_the_dead, "the censored are at risk"),
     ],
     "cox-loss-efron": [
         (8 / 8**3, "Breslow"),
