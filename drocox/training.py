@@ -364,7 +364,7 @@ def fit_stack(
     n_iter: int = N_ITER,
     centre: bool = False,
     verbose: bool = False,
-    penalty: float = 0.0,
+    penalty: float | np.ndarray = 0.0,
 ) -> ScoreStack:
     r"""Train a stack of models by full-batch steps of Adam.
 
@@ -373,7 +373,7 @@ def fit_stack(
     ``learning_rates`` one number per model. ``centre`` subtracts the mean training score inside the
     model, which fixes the constant that the Cox loss does not determine. ``penalty`` is weight
     decay: it adds :math:`\frac\lambda2 \lVert w \rVert^2`, with the weights :math:`w` of both
-    layers but not the biases, to every model's objective.
+    layers but not the biases, to every model's objective; one number, or one for each model.
     """
     X = np.ascontiguousarray(X, dtype=float)
     theta = np.array(theta, dtype=float, ndmin=2)
@@ -381,18 +381,14 @@ def fit_stack(
     network = _Network(X, len(theta), hidden)
     first = np.zeros_like(theta)
     second = np.zeros_like(theta)
-    decay = penalty * network.weight_mask()
+    decay = np.reshape(penalty, (-1, 1)) * network.weight_mask()
     # By hand: torch.optim.Adam has one learning rate per parameter group, so a stack of nine models
     # would be nine groups: 1.0 ms a step instead of 0.02 (linear) to 0.07 (networks), and results
     # that differ in the last digit.
     b1, b2, eps = 0.9, 0.999, 1e-8  # Adam's usual constants
     for step in tqdm(range(1, n_iter + 1), disable=not verbose, desc="training", leave=False):
-        with torch.enable_grad():  # also where the caller has switched gradients off
-            scores = torch.from_numpy(network.scores(theta)).requires_grad_()
-            used = scores - scores.mean(-1, keepdim=True) if centre else scores
-            objective(used).sum().backward()
-        grad = network.gradient(theta, scores.grad.numpy())
-        if penalty:
+        grad = network.gradient(theta, _upstream(objective, network.scores(theta), centre))
+        if decay.any():
             grad += decay * theta
         first += (1 - b1) * (grad - first)
         second += (1 - b2) * (grad * grad - second)
@@ -400,3 +396,20 @@ def fit_stack(
         theta -= rate / (1 - b1**step) * first / scale
     offset = network.scores(theta).mean(-1) if centre else np.zeros(len(theta))
     return ScoreStack(theta, hidden, offset)
+
+
+def _upstream(objective: Objective, scores: np.ndarray, centre: bool) -> np.ndarray:
+    """Gradient of the objectives with respect to the scores, before they are centred."""
+    leaf = torch.from_numpy(scores)
+    if isinstance(objective, RiskObjective) and objective.ties != "efron":
+        with torch.no_grad():  # the same digits as below, without the overhead of a graph
+            used = leaf - leaf.mean(-1, keepdim=True) if centre else leaf
+            _, gradient = objective._evaluate(used)
+            if centre:
+                gradient = gradient + -gradient.sum(-1, keepdim=True) / gradient.shape[1]
+        return gradient.numpy()
+    with torch.enable_grad():  # also where the caller has switched gradients off
+        leaf.requires_grad_()
+        used = leaf - leaf.mean(-1, keepdim=True) if centre else leaf
+        objective(used).sum().backward()
+    return leaf.grad.numpy()

@@ -13,9 +13,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from drocox.beyond import survset
+from drocox import _checks
+from drocox.beyond import fresh, survset
 from drocox.cox import RiskSets, risk_sets
-from drocox.data import SurvivalData
+from drocox.data import SurvivalData, scaled_features
 
 EVENTS_OF_GROUP = 30  # that a described group has in the half where it is found
 SMALLEST, LARGEST = 0.1, 0.9  # its share of the patients there
@@ -24,6 +25,13 @@ ATTRIBUTES = (*PRIMARY, "race")
 
 PLANS = Path(__file__).with_name("plans")
 REGISTERED = tomllib.loads((PLANS / "preregistration.toml").read_text("utf-8"))
+ENOUGH_FOR_NETWORKS = 300  # events of a data set on which networks are tested
+TESTED = tuple(  # networks are compared on these
+    name for name, facts in REGISTERED["included"].items() if facts["events"] >= ENOUGH_FOR_NETWORKS
+)
+BESIDE = tuple(REGISTERED["beside"])  # shown, but in no mean
+FRESH = tuple(fresh.NAMES)  # no earlier study had used them
+ALL = (*REGISTERED["included"], *BESIDE, *FRESH)
 
 
 @dataclass(frozen=True)
@@ -41,6 +49,16 @@ class Patients:
     def risk(self) -> RiskSets:
         """The risk sets of these patients."""
         return risk_sets(self.data.time, self.data.event)
+
+    @cached_property
+    def _scaled(self) -> dict[int, tuple["Patients", np.ndarray]]:
+        return {}
+
+    def scaled(self, others: "Patients") -> np.ndarray:
+        """Features of others, imputed and scaled by these patients; they are kept."""
+        if id(others) not in self._scaled:
+            self._scaled[id(others)] = others, scaled_features(self.data, others.data)[1]
+        return self._scaled[id(others)][1]
 
     def subset(self, rows: np.ndarray) -> "Patients":
         """The patients in the given rows."""
@@ -110,9 +128,15 @@ def cuts_of(patients: Patients) -> dict[str, float]:
     return out
 
 
+def primary(cuts: dict[str, float]) -> list[str]:
+    """The attributes whose closings are averaged, as far as these patients have them."""
+    return [attribute for attribute in PRIMARY if attribute in cuts]
+
+
 def load(name: str) -> Patients:
-    """Patients of a registered data set, sorted, with the study's attributes."""
-    one = survset.load(name)
+    """Patients of a data set of the study by name, sorted, with the study's attributes."""
+    _checks.one_of(name, "data set", ALL)
+    one = fresh.load(name) if name in FRESH else survset.load(name)
     attributes = {
         attribute: np.asarray(getattr(one, attribute), dtype=float)
         for attribute in ATTRIBUTES

@@ -10,22 +10,23 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from drocox.beyond.datasets import Described, Patients, codes_of, cuts_of, described_groups
+from drocox.beyond.by_adam import MAIN, PREFIX, STARTS, Quarters, chosen
+from drocox.beyond.datasets import Described, Patients, codes_of, cuts_of, described_groups, primary
 from drocox.beyond.models import (
     AGAINST,
     ALONE,
-    BY_C_INDEX,
     COX,
     CROSSED,
     CROSSED_WORST,
     DOSE,
     FOLDS,
     FORMS,
+    GENTLE,
     HALF,
     PLAIN,
-    PUBLISHED,
     QUARTER,
     RIDGE_COX,
+    SPLIT,
     WEIGHTED,
     WEIGHTED_WORST,
     Form,
@@ -33,8 +34,6 @@ from drocox.beyond.models import (
     Model,
     linear,
     matched_dose,
-    of_primary,
-    published,
     rank_correlation,
     ridge_cox,
     rounded,
@@ -44,11 +43,9 @@ from drocox.beyond.models import (
 )
 from drocox.evaluation import scaled_features
 from drocox.heldout import Estimate, HeldOut, assign_folds, expected_events
-from drocox.paper.protocol import HIDDEN
 
 SPLITS = 5
-STORED = (PLAIN, HALF, QUARTER, DOSE)  # forms of DRO-COX that the store has
-ROBUST_BY_ADAM = {*PUBLISHED.values(), *BY_C_INDEX.values()}
+STORED = (PLAIN, HALF, QUARTER, DOSE, GENTLE, SPLIT)  # certified forms that the store has
 
 
 def deal(event: np.ndarray, split: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
@@ -160,19 +157,35 @@ class Learned(Decided):
     own_worst: dict[Key, Described | None]  # lowest c-index under the robust model itself
 
 
-def learn(patients: Patients, split: int, half: int, forms: Sequence[str] = STORED) -> Learned:
+def learn(
+    patients: Patients,
+    split: int,
+    half: int,
+    *,
+    networks: bool = True,
+    starts: Sequence[int] = STARTS,
+    forms: Sequence[str] = STORED,
+) -> Learned:
     """Learn everything on one half; ``split`` is the seed of folds, ``forms`` are certified."""
     decided = decide(patients, split)
     certified, own_worst = _certified(patients, decided, split, forms)
-    by_adam = {}
-    for kind in HIDDEN:
-        by_adam |= published(patients, kind, decided.cuts, split, 2 * split + half)
-    for key, model in by_adam.items():
-        if key[0] in ROBUST_BY_ADAM:
-            held = _of_half(patients, model)
-            own_worst[key] = worst_group(held, decided.groups, patients)
-    models = certified | _with_ridge(patients, decided, split) | by_adam
-    return Learned(**vars(decided), models=_with_order(models, patients), own_worst=own_worst)
+    certified |= _with_ridge(patients, decided, split)
+    models = _with_order(certified, patients)
+    quarters = Quarters.of(patients, decided.cuts, split, half)
+    for kind in PREFIX:
+        if networks or kind == "linear":
+            models |= chosen(quarters, kind, starts)
+    of_model: dict[int, Described | None] = {}  # one model may have been chosen twice
+    for key, model in models.items():
+        scores = model.scores(patients)
+        model.facts["constant"] = float(np.ptp(scores) == 0)
+        if key.name.removeprefix(PREFIX["linear"]) in MAIN and key.dealt == 0:
+            if id(model.score) not in of_model:
+                data = patients.data
+                held = HeldOut(scores, data.time, data.event, np.zeros(len(data), int))
+                of_model[id(model.score)] = worst_group(held, decided.groups, patients)
+            own_worst[key] = of_model[id(model.score)]
+    return Learned(**vars(decided), models=models, own_worst=own_worst)
 
 
 def _certified(
@@ -188,40 +201,35 @@ def _certified(
         facts = {"certificate": found.gap}
         if name != PLAIN:
             facts["protected"] = form.protected(patients)
-            own_worst[name, ""] = worst_group(inside, decided.groups, patients)
-        models[name, ""] = Model(patients, linear(found.coef), slope_of(inside), facts)
+            own_worst[Key(name)] = worst_group(inside, decided.groups, patients)
+        models[Key(name)] = Model(patients, linear(found.coef), slope_of(inside), facts)
     return models, own_worst
 
 
 def _with_ridge(patients: Patients, decided: Decided, seed: int) -> dict[Key, Model]:
     """Ridge Cox, and Cox models that are told an attribute or the worst group."""
-    models = {(RIDGE_COX, ""): ridge_cox(patients, seed)}
-    for attribute in of_primary(decided.cuts):
+    models = {Key(RIDGE_COX): ridge_cox(patients, seed)}
+    for attribute in primary(decided.cuts):
         both = told_attribute(patients, decided.cuts, attribute, seed)
-        models[CROSSED, attribute], models[WEIGHTED, attribute] = both
+        models[Key(CROSSED, attribute)], models[Key(WEIGHTED, attribute)] = both
     if decided.worst is not None:
         both = told_group(patients, decided.worst, seed)
-        models[CROSSED_WORST, ""], models[WEIGHTED_WORST, ""] = both
+        models[Key(CROSSED_WORST)], models[Key(WEIGHTED_WORST)] = both
         members = decided.worst.members(patients.covariates)
-        models[ALONE, ""] = ridge_cox(patients.subset(np.flatnonzero(members)), seed)
+        models[Key(ALONE)] = ridge_cox(patients.subset(np.flatnonzero(members)), seed)
     return models
 
 
-def _of_half(patients: Patients, model: Model) -> HeldOut:
-    """The half on which a model was learned, with its scores."""
-    data = patients.data
-    return HeldOut(model.scores(patients), data.time, data.event, np.zeros(len(data), int))
-
-
 def _with_order(models: dict[Key, Model], patients: Patients) -> dict[Key, Model]:
-    """The models, with facts about the order in which they put the patients of the half."""
+    """Certified models, with facts about the order in which they put the patients of the half."""
     scores = {key: model.scores(patients) for key, model in models.items()}
     out = {}
     for key, own in scores.items():
         facts = {
-            "constant": float(np.ptp(own) == 0),
-            "rank_correlation": rank_correlation(own, scores[PLAIN, ""]),
-            "rank_correlation_base": rank_correlation(own, scores[AGAINST.get(key[0], PLAIN), ""]),
+            "rank_correlation": rank_correlation(own, scores[Key(PLAIN)]),
+            "rank_correlation_base": rank_correlation(
+                own, scores[Key(AGAINST.get(key.name, PLAIN))]
+            ),
         }
         out[key] = replace(models[key], facts=models[key].facts | facts)
     return out

@@ -9,36 +9,28 @@ minimum exists: Cox; DRO-COX in the :data:`FORMS`, and with a dose that changes 
 patients; ridge Cox; Cox models that are told a group, by interactions with it or by giving it half
 of the weight. Every penalty is chosen inside the half.
 
-**As published.** Cox and DRO-COX, linear and with one hidden layer, by 500 steps of Adam over the
-paper's grid, fitted to three quarters of the half and chosen on the last one by the paper's rule,
-for each attribute, or by the c-index alone.
+**By Adam**, as published: :mod:`drocox.beyond.by_adam`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 from scipy import stats
 
-from drocox import concordance, training
-from drocox.beyond.datasets import PRIMARY, Described, Patients, codes_of
+from drocox.beyond.datasets import Described, Patients, codes_of
 from drocox.beyond.group_models import by_group
 from drocox.beyond.rival_methods import PENALTIES
 from drocox.cox import cox_losses, risk_sets
-from drocox.dro import dual_constant
 from drocox.evaluation import scaled_features
 from drocox.heldout import HeldOut, assign_folds
 from drocox.heldout.slope import calibration_slope
-from drocox.paper.protocol import ALPHAS, HIDDEN, LEARNING_RATES
-from drocox.paper.run import CHUNK, PERTURBATION
 from drocox.solver import Solution, minimise
-from drocox.tuning import choose, most_accurate
 
 FOLDS = 5  # of a cross-fit inside a half
 RIDGE = 1e-6  # of every certified model: a minimum exists also where a feature separates
 ROUNDED = 9  # decimals of scores, so that equal covariates have equal scores everywhere
-EXACT = 1e-12  # gap of an optimum whose digits do not depend on the platform
 
 # Names in the store
 PLAIN = "Cox"
@@ -80,7 +72,16 @@ DOSES = (1 / 2, 1 / 4, 1 / 8, 1 / 16, 1 / 32, 1 / 64)
 REORDERED = 0.9  # rank correlation with Cox up to which a dose changes the order
 
 Scorer = Callable[[np.ndarray, Patients], np.ndarray]  # of scaled features, and the patients
-Key = tuple[str, str]  # name of a model, and the attribute for which it was fitted or ""
+
+
+class Key(NamedTuple):
+    """What identifies a model of one half."""
+
+    name: str
+    attribute: str = ""  # for which it was fitted or chosen
+    choice: str = ""  # the rule, of models by Adam
+    start: int | None = None
+    dealt: int | None = None
 
 
 @dataclass(frozen=True)
@@ -95,14 +96,13 @@ class Model:
 
     def scores(self, patients: Patients) -> np.ndarray:
         """Scores, equal for equal covariates."""
-        X = scaled_features(self.fitted.data, patients.data)[1]
-        return rounded(self.score(X, patients))
+        return rounded(self.score(self.fitted.scaled(patients), patients))
 
     def moved(self, patients: Patients) -> float:
-        """How far rounding moves a score; NaN where neither training nor a certificate tells."""
+        """How far rounding moves a score of a model by Adam; NaN for certified ones."""
         if self.again is None:
-            return 0.0 if self.facts["certificate"] <= EXACT else np.nan
-        X = scaled_features(self.fitted.data, patients.data)[1]
+            return np.nan
+        X = self.fitted.scaled(patients)
         return float(np.abs(self.score(X, patients) - self.again(X, patients)).max())
 
 
@@ -257,115 +257,3 @@ def told_group(patients: Patients, group: Described, seed: int) -> tuple[Model, 
 
 def _of_ridge(found: Solution, penalty: float) -> dict[str, float]:
     return {"certificate": found.gap, "penalty": penalty}
-
-
-# As published ----------------------------------------------------------------------------------
-
-
-class Trained(NamedTuple):
-    """Settings of one model by Adam."""
-
-    learning_rate: float
-    alpha: float | None  # None: Cox, or DeepSurv
-
-
-PLAINS = [Trained(rate, None) for rate in LEARNING_RATES]
-ROBUSTS = [Trained(rate, alpha) for rate in LEARNING_RATES for alpha in ALPHAS]
-
-
-def train(
-    inside: Patients, kind: str, settings: Sequence[Trained], weight_seed: int, factor: float = 1.0
-) -> training.ScoreStack:
-    """Models by 500 steps of Adam, all plain or all robust; ``factor`` scales initial weights."""
-    X = scaled_features(inside.data)[0]
-    hidden = HIDDEN[kind]
-    start = factor * training.initial_parameters(X.shape[1], hidden, weight_seed)
-    parts = []
-    for low in range(0, len(settings), CHUNK):
-        rates, alphas = zip(*settings[low : low + CHUNK], strict=True)
-        objective = training.cox_objective(inside.risk)
-        if alphas[0] is not None:
-            c = np.array([dual_constant(alpha, rule="paper") for alpha in alphas])
-            objective = training.dro_objective(inside.risk, c)
-        starts = np.tile(start, (len(rates), 1))
-        how = {"hidden": hidden, "centre": hidden is not None}
-        parts.append(training.fit_stack(X, objective, starts, rates, **how))
-    theta = np.vstack([part.theta for part in parts])
-    return training.ScoreStack(theta, hidden, np.concatenate([part.offset for part in parts]))
-
-
-def published(
-    patients: Patients, kind: str, cuts: dict[str, float], seed: int, weight_seed: int
-) -> dict[Key, Model]:
-    """The plain model, and the robust ones chosen by c-index and by the paper's rule.
-
-    They are fitted to three quarters of the half and chosen on the last one. Each chosen model is
-    trained once more from initial weights that differ by rounding.
-    """
-    quarter = assign_folds(patients.data.event, 4, seed) == 0
-    inside = patients.subset(np.flatnonzero(~quarter))
-    out = patients.subset(np.flatnonzero(quarter))
-    X_out = scaled_features(inside.data, out.data)[1]
-    stacks = [train(inside, kind, some, weight_seed) for some in (PLAINS, ROBUSTS)]
-    scores = [np.round(stack.scores(X_out), ROUNDED) for stack in stacks]
-    plain, robust = chosen_settings(kind, scores, out, cuts)
-    models = {}
-    for some, stack, held_out, chosen in zip(
-        (PLAINS, ROBUSTS), stacks, scores, (plain, robust), strict=True
-    ):
-        places = sorted(set(chosen.values()))
-        settings = [some[at] for at in places]
-        again = train(inside, kind, settings, weight_seed, 1 + PERTURBATION)
-        fold = np.zeros(len(out), int)
-        of_place = {}
-        for i, at in enumerate(places):
-            held = HeldOut(held_out[at], out.data.time, out.data.event, fold)
-            scorers = _one_of(stack, at), _one_of(again, i)
-            facts = facts_of(some[at], inside)
-            of_place[at] = Model(inside, scorers[0], slope_of(held), facts, scorers[1])
-        models |= {key: of_place[at] for key, at in chosen.items()}
-    return models
-
-
-def chosen_settings(
-    kind: str, scores: Sequence[np.ndarray], out: Patients, cuts: dict[str, float]
-) -> tuple[dict[Key, int], dict[Key, int]]:
-    """Which of the plain settings, and which of the robust ones, validation patients choose."""
-    plain, robust = ([concordance.count(row, out.risk) for row in some] for some in scores)
-    c_plain, c_robust = (np.array([one.index() for one in some]) for some in (plain, robust))
-    best = most_accurate(c_plain)
-    chosen = {(BY_C_INDEX[kind], ""): most_accurate(c_robust)}
-    codes = codes_of(out, cuts)
-    for attribute in of_primary(cuts):
-        imparity = [imparity_of(counts, codes[attribute]) for counts in robust]
-        chosen[PUBLISHED[kind], attribute] = choose(c_robust, imparity, c_plain[best])
-    return {(ADAM[kind], ""): best}, chosen
-
-
-def imparity_of(counts: concordance.Counts, codes: np.ndarray) -> float:
-    """The distance between two groups' concordance fractions; NaN where one has no pairs."""
-    fractions = []
-    for code in (1, 0):
-        members = codes == code
-        pairs = counts.pairs[members].sum()
-        fractions.append(counts.points[members].sum() / pairs if pairs > 0 else np.nan)
-    return float(abs(fractions[0] - fractions[1]))
-
-
-def facts_of(setting: Trained, inside: Patients) -> dict[str, float]:
-    """The learning rate and, of a robust model, α and what it protects."""
-    facts = {"learning_rate": setting.learning_rate}
-    if setting.alpha is None:
-        return facts
-    share = dual_constant(setting.alpha, rule="paper") ** -2
-    return facts | {"alpha": setting.alpha, "protected": share / inside.data.event.mean()}
-
-
-def of_primary(cuts: dict[str, float]) -> list[str]:
-    """The attributes whose closings are averaged, as far as these patients have them."""
-    return [attribute for attribute in PRIMARY if attribute in cuts]
-
-
-def _one_of(stack: training.ScoreStack, at: int) -> Scorer:
-    alone = training.ScoreStack(stack.theta[[at]], stack.hidden, stack.offset[[at]])
-    return lambda X, patients: alone.scores(X)[0]

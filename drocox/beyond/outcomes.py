@@ -9,43 +9,81 @@ models by Adam once more after one slope from A (``..._slope``): ``oe``, the dif
 groups' log O/E, and ``oe_worst``, the log O/E of the worst group, both signed as Cox's on A and
 times 100; ``brier`` and ``brier_worst``, Brier scores times 100.
 
-**Contrasts** with the model named in ``AGAINST``: ``c_diff``, ``worst_diff``; ``worst_own_diff``,
-among members of the robust model's own worst group; differences ``..._diff`` of the other
-estimates; and with the sign :math:`s` of Cox's gap on A
+**Contrasts** of a model with another one, of certified models with that in ``AGAINST``: ``c_diff``
+and ``worst_diff``; ``worst_own_diff``, among members of the first model's own worst group; and with
+the sign :math:`s` of Cox's gap on A
 
-.. math:: \text{closing} = s\,(\Delta_{\text{plain}} - \Delta_{\text{robust}}), \qquad
-          \text{guard} = s\,(\Delta_{\text{plain}} + \Delta_{\text{robust}}) .
+.. math:: \text{closing} = s\,(\Delta_{\text{other}} - \Delta_{\text{first}}), \qquad
+          \text{guard} = s\,(\Delta_{\text{other}} + \Delta_{\text{first}}) .
 
 A gap that shrinks has a positive closing; if it shrinks without changing sign, its guard is
 positive, too, because the product of both is the difference of the squared gaps. Since :math:`s` is
-independent of B, both have mean 0 if there is no effect. Models that were fitted for one attribute
-are averaged over sex and age, and so are closings and guards.
+independent of B, both have mean 0 if there is no effect. Models that were fitted or chosen for one
+attribute are averaged over sex and age, and so are closings and guards. Outcomes of models by Adam
+are averaged over starts (:func:`averages_of`), never scores; ``optimism`` is the c-index on the
+part of A that chose the setting, minus that on B.
 
 **Standard errors** have patients as their unit. Every outcome is a ratio of sums over pairs, whose
 value without each patient is known (:mod:`drocox.heldout`); in one split each patient is in a test
 half once, so the jackknife gives the variance of the mean of both halves. The splits reuse the same
 patients: the variance of their mean is at most the mean of their variances (the variance of a mean
-of equally correlated numbers is at most that of one of them), and this bound is used. It is never
-divided by the number of splits.
+of equally correlated numbers is at most that of one of them), which is never divided by the number
+of splits.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from drocox.beyond.datasets import PRIMARY, Patients, codes_of
+from drocox.beyond.by_adam import (
+    BRIDGE,
+    BY_C_INDEX,
+    BY_IMPARITY,
+    DRO,
+    MAIN,
+    PENALISED,
+    PLAIN_3,
+    PLAIN_18,
+    PREFIX,
+    SPLIT,
+)
+from drocox.beyond.datasets import PRIMARY, Patients, codes_of, primary
 from drocox.beyond.halves import Learned, gap_of, sign_of
-from drocox.beyond.models import AGAINST, ALONE, HALF, PUBLISHED, Key, Model
+from drocox.beyond.models import AGAINST, ALONE, Key, Model
 from drocox.heldout import Estimate, HeldOut, expected_events
 from drocox.heldout.intervals import jackknife
 from drocox.heldout.ties import many_tied
 
 PERMUTATIONS = 1000
-CONTROLLED = (HALF, PUBLISHED["nonlinear"])  # models of the primary contrasts
-OF_WORST = (("worst", ""), ("worst_diff", ""))
+CONTROLLED = (SPLIT, DRO)  # against plain-18, closing averaged over both choices
+OF_WORST = (("worst", ""), ("worst_diff", ""), ("worst_own_diff", ""))
+CHOICES = (BY_C_INDEX, BY_IMPARITY)
+BOTH = "both"  # the mean over the two choices
+PRICE = "price"  # by imparity minus by c-index
+AT_START_0 = ", start 0"
+THREE = "the three objectives"  # the mean over plain-18, DRO-COX and SPLIT
+CONTRASTED = ("c", "worst", "gap")
 
-Name = tuple[str, str, str]  # model, measure, attribute or ""
+Estimates = dict[tuple[str, str], Estimate]  # by measure, and attribute or ""
+
+
+class Average(NamedTuple):
+    """What is averaged over starts: all models with one name and one rule of choice."""
+
+    model: str
+    choice: str = ""
+
+
+class Contrast(NamedTuple):
+    """One average minus another."""
+
+    model: str
+    choice: str
+    against: str
+    against_choice: str
 
 
 def combined(*terms: tuple[float, Estimate]) -> Estimate:
@@ -60,24 +98,39 @@ def _logarithm(one: Estimate) -> Estimate:
 
 
 def scored(learned: Learned, b: Patients) -> dict[Key, HeldOut]:
-    """Patients of half B with the scores of each model."""
+    """Patients of half B with the scores of each model; keys of one model share them."""
     fold = np.zeros(len(b), int)
-    return {
-        key: HeldOut(model.scores(b), b.data.time, b.data.event, fold)
-        for key, model in learned.models.items()
-    }
+    of_model: dict[int, HeldOut] = {}
+    for model in learned.models.values():
+        if id(model.score) not in of_model:
+            held = HeldOut(model.scores(b), b.data.time, b.data.event, fold)
+            of_model[id(model.score)] = held
+    return {key: of_model[id(model.score)] for key, model in learned.models.items()}
 
 
-def estimates_of(key: Key, held: HeldOut, learned: Learned, b: Patients) -> dict[tuple, Estimate]:
-    """Estimates of one model on half B by measure and attribute, as far as they are defined."""
+def is_calibrated(key: Key) -> bool:
+    """Whether calibration and Brier scores are computed."""
+    return not key.choice or (
+        key.choice == BY_C_INDEX and key.dealt == 0 and key.name.removeprefix("linear ") in MAIN
+    )
+
+
+def estimates_of(
+    key: Key, held: HeldOut, learned: Learned, b: Patients, calibrated: bool = True
+) -> Estimates:
+    """Estimates of one model on half B, as far as they are defined."""
     model = learned.models[key]
     everybody = np.full(len(b), True)
     worst = learned.worst
     members = None if worst is None else worst.members(b.covariates)
     codes = {name: values for name, values in codes_of(b, learned.cuts).items() if name in PRIMARY}
-    if key[1]:  # fitted for one attribute
-        codes = {key[1]: codes[key[1]]}
+    if key.attribute:  # fitted or chosen for one attribute
+        codes = {key.attribute: codes[key.attribute]}
     out = {("c", ""): combined((100, held.c_index(everybody)))}
+    if "validation_c" in model.facts:
+        on_b = out["c", ""]
+        chosen_by = model.facts["validation_c"]
+        out["optimism", ""] = Estimate(chosen_by - on_b.value, chosen_by - on_b.without)
     for attribute, values in codes.items():
         sign = sign_of(learned.gaps[attribute])
         out["gap", attribute] = combined((sign, gap_of(held, values)))
@@ -86,7 +139,7 @@ def estimates_of(key: Key, held: HeldOut, learned: Learned, b: Patients) -> dict
         out["distance", ""] = combined((1, out["c", ""]), (-1, out["worst", ""]))
         if not many_tied(held):
             out["kept", ""] = combined((100, held.c_minus_promised(members)))
-    for ending, slope in (("", 1.0), ("_slope", model.slope)):
+    for ending, slope in (("", 1.0), ("_slope", model.slope)) if calibrated else ():
         if np.isnan(slope):
             continue
         until = up_to(model, slope, held, learned.horizon)
@@ -115,48 +168,23 @@ def up_to(model: Model, slope: float, held: HeldOut, horizon: float) -> HeldOut:
     return HeldOut(scores, held.time, event, held.fold, expected, horizon, risk)
 
 
-def contrasts(own: dict[tuple, Estimate], other: dict[tuple, Estimate]) -> dict[tuple, Estimate]:
-    """Contrasts of one model with another on half B."""
+def contrast(own: Estimates, other: Estimates, guard: bool = True) -> Estimates:
+    """The contrasts of one model, or average, with another."""
     out = {}
     for (measure, attribute), ours in own.items():
         theirs = other.get((measure, attribute))
-        if theirs is None:
+        if theirs is None or measure not in CONTRASTED:
             continue
         if measure == "gap":
             out["closing", attribute] = combined((1, theirs), (-1, ours))
-            out["guard", attribute] = combined((1, theirs), (1, ours))
+            if guard:
+                out["guard", attribute] = combined((1, theirs), (1, ours))
         else:
             out[f"{measure}_diff", attribute] = combined((1, ours), (-1, theirs))
     return out
 
 
-def evaluate(held: dict[Key, HeldOut], learned: Learned, b: Patients) -> dict[Name, Estimate]:
-    """Estimates and contrasts of all models on half B."""
-    by_key = {key: estimates_of(key, held[key], learned, b) for key in held}
-    for key, own in by_key.items():
-        if key[0] not in AGAINST:
-            continue
-        base = AGAINST[key[0]], ""
-        own |= contrasts(own, by_key[base])
-        group = learned.own_worst.get(key)
-        if group is not None:
-            members = group.members(b.covariates)
-            ours, theirs = (held[one].c_index(members) for one in (key, base))
-            own["worst_own_diff", ""] = combined((100, ours), (-100, theirs))
-    if (ALONE, "") in by_key:  # only its group is meant
-        alone = by_key[ALONE, ""]
-        by_key[ALONE, ""] = {name: alone[name] for name in alone if name in OF_WORST}
-    out: dict[Name, Estimate] = {}
-    attributes = [attribute for attribute in PRIMARY if attribute in learned.cuts]
-    for name in dict.fromkeys(name for name, _ in by_key):
-        mine = [by_key[key] for key in by_key if key[0] == name]
-        out |= {(name, *one): value for one, value in _joint(mine, attributes).items()}
-    return out
-
-
-def _joint(
-    models: Sequence[dict[tuple, Estimate]], attributes: Sequence[str]
-) -> dict[tuple, Estimate]:
+def joint(models: Sequence[Estimates], attributes: Sequence[str]) -> Estimates:
     """Estimates of a model, averaged over the attributes for which it was fitted.
 
     By attribute they are kept, too. A measure of attributes is averaged if all of them have it.
@@ -171,42 +199,167 @@ def _joint(
             means[measure, ""] = [parts[measure, one][0] for one in attributes]
         if attribute:
             means[measure, attribute] = parts[measure, attribute]
+    return {name: combined(*((1 / len(some), one) for one in some)) for name, some in means.items()}
+
+
+def mean(several: Sequence[Estimates], signs: Sequence[float] | None = None) -> Estimates:
+    """Means of what all of them have; with ``signs`` the sum with these factors."""
+    factors = signs or [1 / len(several)] * len(several)
     return {
-        name: combined(*((1 / len(several), estimate) for estimate in several))
-        for name, several in means.items()
+        name: combined(*zip(factors, (one[name] for one in several), strict=True))
+        for name in several[0]
+        if all(name in one for one in several)
     }
+
+
+def averages_of(
+    by_key: dict[Key, Estimates], attributes: Sequence[str]
+) -> dict[Average, Estimates]:
+    """Estimates by name and choice, averaged over attributes and starts, with their combinations.
+
+    Networks are there at start 0, too. Of sample splitting only the first halves enter.
+    """
+    groups: dict[tuple[Average, int | None], list[Estimates]] = {}
+    for key, estimates in by_key.items():
+        if not key.dealt:
+            groups.setdefault((Average(key.name, key.choice), key.start), []).append(estimates)
+    of_starts: dict[Average, list[Estimates]] = {}
+    for (average, start), models in groups.items():
+        one = joint(models, attributes)
+        of_starts.setdefault(average, []).append(one)
+        if start == 0 and average.model in MAIN:
+            of_starts[Average(average.model + AT_START_0, average.choice)] = [one]
+    out = {average: mean(several) for average, several in of_starts.items()}
+    for name in dict.fromkeys(average.model for average in out):
+        both = [out.get(Average(name, choice)) for choice in CHOICES]
+        if None not in both:
+            out[Average(name, BOTH)] = mean(both)
+            out[Average(name, PRICE)] = mean(both, [-1, 1])
+    for prefix, choice in product(PREFIX.values(), CHOICES):
+        three = [out.get(Average(prefix + name, choice)) for name in MAIN]
+        if None not in three:
+            out[Average(prefix + THREE, choice)] = mean(three)
+    return out
+
+
+def planned() -> Iterator[Contrast]:
+    """The contrasts of models by Adam that the plan names."""
+    c, imparity = CHOICES
+    for prefix in PREFIX.values():
+        plain, dro, split = (prefix + name for name in MAIN)
+        for name in (dro, split):
+            yield Contrast(name, c, plain, c)
+            yield Contrast(name, imparity, plain, c)
+            yield Contrast(name, imparity, plain, imparity)
+            yield Contrast(name, BOTH, plain, BOTH)
+            yield Contrast(name, PRICE, plain, PRICE)  # the interaction
+        for name in (plain, dro, split, prefix + THREE):  # the price of choosing by imparity
+            yield Contrast(name, imparity, name, c)
+        for choice in (c, imparity, BOTH):
+            yield Contrast(split, choice, dro, choice)
+        for choice in (c, imparity):
+            yield Contrast(prefix + PLAIN_3, choice, plain, choice)
+        yield Contrast(dro, imparity, prefix + PLAIN_3, c)
+        start = "" if prefix else AT_START_0
+        for name in (plain + start, dro + start, split + start, prefix + BRIDGE):
+            for choice in (c, imparity, BOTH):
+                yield Contrast(name, choice, prefix + PENALISED, choice)
+
+
+def in_own_worst(
+    held: dict[Key, HeldOut], learned: Learned, b: Patients, wanted: Contrast
+) -> Estimate | None:
+    """A contrast among members of the first models' own worst groups, at the same start."""
+    found = []
+    for key in held:
+        if (key.name, key.choice, key.dealt or 0) != (wanted.model, wanted.choice, 0):
+            continue
+        attribute = key.attribute if wanted.against_choice == BY_IMPARITY else ""
+        other = Key(wanted.against, attribute, wanted.against_choice, key.start, key.dealt)
+        group = learned.own_worst.get(key)
+        if group is None or other not in held:
+            return None
+        members = group.members(b.covariates)
+        ours, theirs = (held[one].c_index(members) for one in (key, other))
+        found.append(combined((100, ours), (-100, theirs)))
+    if not found:
+        return None
+    of_all = combined(*((1 / len(found), one) for one in found))
+    return of_all if np.isfinite(of_all.without).all() else None
+
+
+def evaluate(
+    held: dict[Key, HeldOut], learned: Learned, b: Patients
+) -> tuple[dict[Key, Estimates], dict[Average | Contrast, Estimates]]:
+    """Estimates of each model on half B, and those of averages and contrasts."""
+    by_key = {key: estimates_of(key, held[key], learned, b, is_calibrated(key)) for key in held}
+    averages = averages_of(by_key, primary(learned.cuts))
+    out: dict[Average | Contrast, Estimates] = {
+        average: estimates
+        for average, estimates in averages.items()
+        if average.choice not in (BOTH, PRICE) and not average.model.endswith((AT_START_0, THREE))
+    }
+    certified = [Contrast(name, "", against, "") for name, against in AGAINST.items()]
+    for wanted in [*certified, *planned()]:
+        own = averages.get(Average(wanted.model, wanted.choice))
+        other = averages.get(Average(wanted.against, wanted.against_choice))
+        if own is None or other is None:
+            continue
+        out[wanted] = contrast(own, other, guard=wanted.choice != PRICE)
+        if not wanted.choice or wanted.against.removeprefix("linear ") == PLAIN_18:
+            of_own = in_own_worst(held, learned, b, wanted)
+            if of_own is not None:
+                out[wanted]["worst_own_diff", ""] = of_own
+    for one, estimates in out.items():
+        if one.model == ALONE:  # only its group is meant
+            out[one] = {name: estimates[name] for name in estimates if name in OF_WORST}
+    return by_key, out
 
 
 def permuted_closings(
     held: dict[Key, HeldOut], learned: Learned, patients: Patients, rows_b: np.ndarray
-) -> pd.DataFrame:
+) -> pd.DataFrame | None:
     """Closings of the primary contrasts on half B when labels are permuted, a row for each draw.
 
     Half A has decided before. A draw permutes the labels of all patients, in the same way for all
-    halves.
+    halves. As in the contrast, gaps are averaged over choices, starts and attributes. None if the
+    contrasts are not there.
     """
     n = len(patients)
     draws = [np.random.default_rng(draw).permutation(n)[rows_b] for draw in range(PERMUTATIONS)]
     orders = np.array(draws)
     codes = codes_of(patients, learned.cuts)
-    attributes = [name for name in PRIMARY if name in codes]
+    attributes = primary(learned.cuts)
+    starts = sorted({key.start for key in held if key.name == PLAIN_18})
+    if not attributes or not starts:
+        return None
     out = pd.DataFrame(0.0, index=range(PERMUTATIONS), columns=list(CONTROLLED))
-    for name in CONTROLLED:
-        for attribute in attributes:
-            labels = codes[attribute][orders]
-            own = (name, attribute) if (name, attribute) in held else (name, "")
-            gaps = [_gaps(held[key], labels) for key in ((AGAINST[name], ""), own)]
-            out[name] += sign_of(learned.gaps[attribute]) * (gaps[0] - gaps[1]) / len(attributes)
+    for attribute in attributes:
+        labels = codes[attribute][orders]
+        wanted = {
+            name: [
+                held[Key(name, "" if choice == BY_C_INDEX else attribute, choice, start, 0)]
+                for choice in CHOICES
+                for start in starts
+            ]
+            for name in (PLAIN_18, *CONTROLLED)
+        }
+        gaps = {name: _mean_gap(several, labels) for name, several in wanted.items()}
+        sign = sign_of(learned.gaps[attribute]) / len(attributes)
+        for name in CONTROLLED:
+            out[name] += sign * (gaps[PLAIN_18] - gaps[name])
     return out
 
 
-def _gaps(held: HeldOut, labels: np.ndarray) -> np.ndarray:
-    """Gaps in points for each row of labels (draws, n)."""
-    second, first = ((labels == code).astype(float) @ held.all_pairs for code in (1, 0))
+def _mean_gap(several: Sequence[HeldOut], labels: np.ndarray) -> np.ndarray:
+    """Mean gap in points over models, for each row of labels (draws, n)."""
+    points = sum(held.all_pairs[:, 0] for held in several) / len(several)
+    pairs = np.column_stack([points, several[0].all_pairs[:, 1]])  # of patients: of all models
+    second, first = ((labels == code).astype(float) @ pairs for code in (1, 0))
     return 100 * (second[:, 0] / second[:, 1] - first[:, 0] / first[:, 1])
 
 
-# Means over halves and splits --------------------------------------------------------------------
+# Means over halves -----------------------------------------------------------------------------
 
 
 def mean_of_halves(
@@ -230,12 +383,6 @@ def mean_of_halves(
     return out
 
 
-def mean_of_splits(splits: Sequence[dict[tuple, Estimate]]) -> dict[tuple, tuple[float, float]]:
-    """Means over the splits where a value exists, and the bound of their standard errors."""
-    out = {}
-    for name in dict.fromkeys(name for split in splits for name in split):
-        some = [split[name] for split in splits if name in split]
-        variances = [jackknife(one.without[:, None])[0].item() for one in some]
-        value = float(np.mean([one.value for one in some]))
-        out[name] = value, float(np.sqrt(np.mean(variances)))
-    return out
+def standard_error(estimate: Estimate) -> float:
+    """The jackknife's, over patients."""
+    return float(np.sqrt(jackknife(estimate.without[:, None])[0].item()))

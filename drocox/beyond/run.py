@@ -3,12 +3,14 @@
 A study is a module of this folder with two functions: ``jobs()`` lists small dictionaries, with the
 ``dataset`` among the keys unless patients are simulated, and ``rows(**job)`` runs one of them and
 returns a frame of numbers and strings. The frame may have a column ``moved``, as in
-:mod:`drocox.paper.run`; a missing value means that the last digits depend on the platform.
+:mod:`drocox.paper.run`; a missing value means that the last digits depend on the platform. A study
+with ``again(**job)``, ``part(rows)`` and ``means(stored, rows)`` is verified in part, see
+:class:`drocox.paper.sweep.Plan`.
 
 ``drocox sweep --protocol beyond`` runs all studies, with ``--method`` some of them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -29,7 +31,7 @@ SAMPLE = {
     "groups": ["opposite-0.2-1000-1.0-1", "opposite-0.2-4000-3.0-1", "seer-1"],
     "censoring": ["opposite-1.0-1"],
     "rivals": [f"seer-{method}" for method in RIVALS],
-    "many_data_sets": ["cancer"],
+    "many_data_sets": [f"{name}-{split}" for name in ("follic", "cancer") for split in range(5)],
 }
 
 
@@ -84,7 +86,16 @@ def jobs_of(
 
 def run_job(job: Job) -> pd.DataFrame:
     """Run one job: the rows of the study, with the fields of the job as first columns."""
-    rows = study(job.study).rows(**_settings(job.study)[job.job])
+    return _framed(job, study(job.study).rows)
+
+
+def run_again(job: Job) -> pd.DataFrame:
+    """Run that part of a job by which its study is verified."""
+    return _framed(job, study(job.study).again)
+
+
+def _framed(job: Job, run: Callable[..., pd.DataFrame]) -> pd.DataFrame:
+    rows = run(**_settings(job.study)[job.job])
     for key, value in reversed(vars(job).items()):
         if key not in rows:
             rows.insert(0, key, value)
@@ -96,7 +107,11 @@ def plan(name: str, out: Path | None = None) -> Plan:
     _checks.one_of(name, "method of beyond", STUDIES)
     jobs = jobs_of(name)
     sample = [job for job in jobs if job.job in SAMPLE[name]]
-    return Plan(Store(Path(out or DEFAULT), f"beyond/{name}"), jobs, run_job, sample)
+    module = study(name)
+    partly = {}
+    if hasattr(module, "again"):
+        partly = {"again": run_again, "part": module.part, "means": module.means}
+    return Plan(Store(Path(out or DEFAULT), f"beyond/{name}"), jobs, run_job, sample, **partly)
 
 
 def sweep(

@@ -33,7 +33,7 @@ asks(
             "these are the factors of the single steps; the curve is their product": (
                 1 - 1 / _at_risk
             ),
-            "these are the shares who have died so far; asked are those who have not": (
+            "these are the shares who have died so far; the question asks for those who have not": (
                 1 - _curve(_ones, _at_risk)
             ),
         },
@@ -108,13 +108,13 @@ def _six() -> Question:
         "the sign: a loss is minus the log of a probability": -right,
         "that is the other sign of theta": losses_of_six(-scores),
         "this is for theta = -1; asked is minus the logarithm of 2": losses_of_six(-X),
-        "a patient belongs to the own risk set": losses_of_six(scores, later),
+        "patients belong to their own risk sets": losses_of_six(scores, later),
         "the censored have no event to explain": losses_of_six(scores, event=True),
         "the risk sets shrink: patients who have left are not at risk": losses_of_six(
             scores, np.ones((6, 6))
         ),
         "these are probabilities; a loss is minus the log of one": EVENT * np.exp(-right),
-        "these are sums of hazards over the own one; the log is still missing": (
+        "these are sums of hazards divided by the patient's own; the log is still missing": (
             EVENT * np.exp(right)
         ),
         "your log is to base 2; the book's is the natural one": right / np.log(2),
@@ -151,7 +151,7 @@ def _expected_only(scores, time, event):
     return event @ chances(scores, time)
 
 
-@gradient.mistake("to be censored is no event: sum over events")
+@gradient.mistake("a censoring is not an event: sum over events only")
 def _sum_over_everybody(scores, time, event):
     return chances(scores, time).sum(axis=0) - event
 
@@ -161,7 +161,7 @@ def _gradient_of_the_mean_loss(scores, time, event):
     return gradient(scores, time, event) / len(scores)
 
 
-@gradient.mistake("at a tie everybody who dies then is at risk, not only the patient")
+@gradient.mistake("at a tie, all patients who die then are at risk, not only the patient")
 def _gradient_without_ties(scores, time, event):
     at_risk = ((time > time[:, None]) | np.eye(len(time), dtype=bool)) * np.exp(scores)
     return event @ (at_risk / at_risk.sum(axis=1, keepdims=True)) - event
@@ -172,7 +172,7 @@ def _gradient_with_everybody_at_risk(scores, time, event):
     return event.sum() * np.exp(scores) / np.exp(scores).sum() - event
 
 
-@gradient.mistake("the censored are at risk, too, until they leave")
+@gradient.mistake("the censored are at risk as well, until they leave")
 def _gradient_of_the_dead(scores, time, event):
     result = np.zeros(len(scores))
     result[event] = gradient(scores[event], time[event], event[event])

@@ -226,6 +226,7 @@ class Store:
         by_store[self.name] = rows
         machines = dict.fromkeys(others, record.get("machine")) | record.get("machines", {})
         peaks = [*spent["peak"].dropna(), record.get("peak_gb_per_worker")]
+        facts = facts | {"data": record.get("data", {}) | facts.get("data", {})}
         record |= facts | {
             "rows": sum(by_store.values()),
             "stored": by_store,

@@ -12,9 +12,9 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from importlib.metadata import version
+from importlib.metadata import distributions, version
 from pathlib import Path
 
 import numpy as np
@@ -51,6 +51,11 @@ class Plan:
     run: Callable[[Job], pd.DataFrame]  # in a worker
     sample: Sequence[Job]  # to train again in order to verify the store
     cost: Callable[[Job], float] = lambda job: 1.0  # for the order of work and the time left
+    # a sample that is trained again in part: how, which rows that gives, and what is wrong with the
+    # means of unstable ones, from all stored rows and the new ones
+    again: Callable[[Job], pd.DataFrame] | None = None
+    part: Callable[[pd.DataFrame], pd.DataFrame] | None = None
+    means: Callable[[pd.DataFrame, pd.DataFrame], list[str]] | None = None
 
 
 def stack_cost(stack: Stack) -> float:
@@ -115,8 +120,13 @@ def machine() -> str:
 
 def facts() -> dict:
     """Commit, machine, versions and hashes of the data, to be kept beside a store."""
-    versions = {"python": platform.python_version(), "packages": {p: version(p) for p in PACKAGES}}
-    data = {name: load_dataset(name).sha256[:16] for name in ATTRIBUTES}
+    installed = {dist.name.lower() for dist in distributions()}
+    packages = {name: version(name) for name in PACKAGES if name in installed}
+    versions = {"python": platform.python_version(), "packages": packages}
+    data = {}
+    for name in ATTRIBUTES:
+        with suppress(ModuleNotFoundError, RuntimeError):  # some studies do without them
+            data[name] = load_dataset(name).sha256[:16]
     where = {"cores": os.cpu_count(), "machine": machine()}
     return {"commit": _commit(), **where, **versions, "data": data}
 
@@ -373,8 +383,11 @@ def verify_plan(
     if problems := _completeness(what, runs):
         return Verification([], problems)
     if everything is None:
-        trained = _results(what, what.sample, jobs, None, progress)
-        pairs = {job.name: (store.rows_of(runs, job), rows) for job, rows, _ in trained}
+        part = what.part or (lambda rows: rows)
+        trained = _results(
+            replace(what, run=what.again or what.run), what.sample, jobs, None, progress
+        )
+        pairs = {job.name: (part(store.rows_of(runs, job)), part(rows)) for job, rows, _ in trained}
     else:
         again = Store(everything, of.name)
         pairs = {f"all of {of.name}": (runs, _train_all(what, again, jobs, progress))}
@@ -391,6 +404,8 @@ def verify_plan(
         problems += [f"{name}: {line}" for line in found]
         if STABLE not in gaps.index:
             lines.append(f"no stable row to compare: {name}")
+    if everything is None and what.means is not None:
+        problems += what.means(runs, pd.concat([rows for _, rows in pairs.values()]))
     return Verification(lines, problems)
 
 

@@ -7,8 +7,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-import drocox
-from drocox.beyond import analysis
+from drocox.beyond import analysis, retired
 from drocox.beyond.datasets import REGISTERED
 from drocox.beyond.models import AGAINST, HALF, PLAIN, PUBLISHED
 
@@ -169,7 +168,7 @@ def test_a_plain_model_without_a_gap_has_no_share():
 
 def test_the_stored_study_says_what_the_readme_says():
     readme = " ".join((Path(__file__).parents[2] / "README.md").read_text("utf-8").split())
-    runs = analysis.whole(drocox.load_runs("beyond"))
+    runs = analysis.whole(retired.load("second_study"))
     claims = analysis.claims(runs)
     assert f"over {len(analysis.where_tested(HALF))} data sets" in readme
     table = analysis.primary_table(runs)

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from drocox.beyond import datasets, halves, many_data_sets, models, outcomes
+from drocox.beyond import datasets, fresh, halves, many_data_sets, models, outcomes, run
 from drocox.data import SurvivalData
 from drocox.evaluation import scaled_features
 from drocox.heldout import HeldOut
@@ -102,37 +102,35 @@ def test_errors_leave_out_each_patient_in_turn():
             rest = np.arange(len(b)) != i
             without = literal(scores[rest], b.data.time[rest], b.data.event[rest], women[rest])
             moves.append((without - values[-1]) / 2)
-    found = outcomes.mean_of_splits([outcomes.mean_of_halves(tested, both)])
+    found = outcomes.mean_of_halves(tested, both)
     errors = np.sqrt(np.diag(jackknife(np.array(moves))[0]))
     for k, name in enumerate(("c", "gap")):
-        assert found[name][0] == pytest.approx(np.mean(values, axis=0)[k], abs=1e-9)
-        assert found[name][1] == pytest.approx(errors[k], rel=1e-6)
-
-
-def test_effects_and_variances_are_means_over_the_splits_that_have_them():
-    rng = np.random.default_rng(0)
-    one, two = (
-        {name: outcomes.Estimate(rng.normal(), rng.normal(size=50)) for name in names}
-        for names in ("ab", "a")
-    )
-    alone = [outcomes.mean_of_splits([split]) for split in (one, two)]
-    found = outcomes.mean_of_splits([one, two])
-    assert found["a"][0] == pytest.approx(np.mean([split["a"][0] for split in alone]))
-    assert found["a"][1] ** 2 == pytest.approx(np.mean([split["a"][1] ** 2 for split in alone]))
-    assert found["b"] == pytest.approx(alone[0]["b"])
+        assert found[name].value == pytest.approx(np.mean(values, axis=0)[k], abs=1e-9)
+        assert outcomes.standard_error(found[name]) == pytest.approx(errors[k], rel=1e-6)
 
 
 def test_data_without_attributes_and_groups_have_a_c_index_only():
     patients = invented_patients.draw(120, 2.0, seed=1)  # a half has fewer than 30 events
-    rows = many_data_sets.study(dataclasses.replace(patients, attributes={}), splits=[0])
-    known = rows[rows["half"].isna()]
-    assert set(known["measure"]) == {"c", "c_diff"} | {
-        f"brier{slope}{diff}" for slope in ("", "_slope") for diff in ("", "_diff")
-    }
-    assert models.PUBLISHED["linear"] not in set(rows["model"])
-    assert known["se"].notna().all()
+    patients = dataclasses.replace(patients, attributes={})
+    rows = many_data_sets.study(patients, 0, networks=False)
+    known = rows[rows["se"].notna()]
+    assert set(known["measure"]) == {"c", "c_diff", "optimism", "brier", "brier_slope"}
+    assert "imparity" not in set(rows["choice"])
+    assert rows["draw"].isna().all()
 
 
-def test_every_registered_data_set_has_a_job():
-    names = [job["name"] for job in many_data_sets.jobs()]
-    assert set(names) == set(datasets.REGISTERED["included"]) | set(datasets.REGISTERED["beside"])
+def test_every_data_set_has_a_job_for_each_split():
+    jobs = many_data_sets.jobs()
+    assert len(jobs) == 31 * 5
+    assert {job["name"] for job in jobs} == set(datasets.ALL)
+    assert set(fresh.NAMES) < set(datasets.ALL)
+    assert len(datasets.TESTED) == 16 and len(many_data_sets.NETWORKS) == 20
+    assert [job.job for job in run.jobs_of("many_data_sets")][:2] == ["support2-0", "support2-1"]
+
+
+def test_fresh_data_are_loaded_like_the_others():
+    patients = datasets.load("METABRIC")
+    assert len(patients) == 1981 and list(patients.attributes) == ["age"]
+    assert (np.diff(patients.data.time) >= 0).all()
+    with pytest.raises(ValueError, match="data set"):
+        datasets.load("metabric")

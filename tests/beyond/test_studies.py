@@ -11,6 +11,8 @@ from drocox.paper.sweep import verify_plan
 
 pytestmark = pytest.mark.slow  # of the study beyond the paper; `make check` is for the package
 
+STORED = [name for name in STUDIES if run.plan(name).store.is_finished()]  # those that have run
+
 
 class Study:
     """Four jobs, one without a data set."""
@@ -65,9 +67,10 @@ def test_jobs_have_unique_names():
 
 def test_the_sample_of_every_study_has_all_its_methods():
     runs = store.load_runs("beyond")
-    for name in STUDIES:
+    for name in STORED:
         stored = runs[runs["study"] == name]
-        by = "method" if stored["method"].notna().any() else "model"
+        known = stored.dropna(axis=1, how="all")
+        by = next(one for one in ("method", "model", "kind") if one in known)
         sample = stored[stored["job"].isin([job.job for job in run.plan(name).sample])]
         assert set(sample[by]) == set(stored[by]), name
 
@@ -79,7 +82,7 @@ def test_a_retired_study_is_whole_and_apart_from_the_others():
         assert store.sha256(store.to_csv(retired.load(name))) == facts["sha256"]
         assert len(retired.load(name)) == facts["rows"]
     runs = store.load_runs("beyond")
-    assert list(runs["study"].unique()) == list(STUDIES) and len(runs) == record["rows"]
+    assert list(runs["study"].unique()) == STORED and len(runs) == record["rows"]
     with pytest.raises(ValueError, match="retired study"):
         retired.load("many")
 

@@ -108,7 +108,7 @@ WRONG = {
         (np.negative(RIGHT), "the sign: a loss"),
         ([np.log(2.5), 0, np.log(4), np.log(1.5), 0, 0], "other sign of theta"),
         ([3.989, 0, 1.918, 2.759, 0, 0], "this is for theta = -1"),
-        (LATER, "own risk set"),
+        (LATER, "own risk sets"),
         ([RIGHT[0], np.log(12), RIGHT[2], RIGHT[3], np.log(2), 0], "no event to explain"),
         ([np.log(25), 0, np.log(6.25), np.log(12.5), 0, np.log(3.125)], "shrink"),
         ([1 / 25, 0, 1 / 5.5, 1 / 9, 0, 1], "these are probabilities"),
@@ -119,7 +119,7 @@ WRONG = {
     "cox-loss-gradient": [
         (lambda *a: -gradient(*a), "the sign"),
         (lambda f, t, e: gradient(f, t, e) + e, "what was observed is missing"),
-        (lambda *a: gradient(*a, all_rows=True), "to be censored is no event"),
+        (lambda *a: gradient(*a, all_rows=True), "a censoring is not an event"),
         (lambda *a: gradient(*a, own=True), "other patients' events"),
         (lambda *a: gradient(*a) / 6, "not the mean"),
         (lambda *a: gradient(*a, ties=False), "at a tie"),
