@@ -249,6 +249,20 @@ def test_the_tab_key_skips_formulas(visit):
     assert page.locator("article .katex").count() > 100 and reached == 0
 
 
+def test_every_link_to_a_figure_goes_there_and_back_returns(visit):
+    page = visit("book/method/dual.html")
+    links = page.locator('article a[href^="?"][href$="#explore-dual"]')
+    assert links.count() >= 2
+    for place in (0, 1, 1):  # all lead to the same anchor
+        links.nth(place).scroll_into_view_if_needed()
+        page.wait_for_timeout(300)
+        before = page.evaluate("scrollY")
+        links.nth(place).click()
+        assert 0 <= page.locator("#explore-dual").bounding_box()["y"] < DESK["height"] / 2
+    page.go_back()
+    page.wait_for_function(f"Math.abs(scrollY - {before}) < 50")
+
+
 def test_no_formula_is_cut_by_its_box(visit):
     """At one pixel per point, where a row of pixels is the bar of a mean or the head of a 1."""
     page = visit("book/foundations/fairness-metrics.html")

@@ -224,18 +224,14 @@ def shown(cell):
 
 def stepwise(cell, name, steps):
     """A picture as part of the page, some of whose panels are shown in later steps."""
-    svg = next(o.data[twins.SVG] for o in cell.outputs if twins.SVG in o.get("data", {}))
-    svg = svg[svg.index("<svg") :]
+    svg = svg_of(cell)
     for step in steps:
         panel = f'<g id="axes_{step}"'
         if panel not in svg:
             raise LookupError(f"{name} has no panel {step}")
         svg = svg.replace(panel, f'{panel} class="fragment"')
-    # Ids are unique in a picture, not in a page of many.
-    svg = re.sub(r'\bid="', f'id="{name}-', svg)
-    svg = re.sub(r'(href="#|url\(#)', rf"\g<1>{name}-", svg)
     svg = svg.replace("<svg ", f'<svg role="img" aria-label="{described(cell)}" ', 1)
-    return f'<div class="output">{svg}</div>'
+    return f'<div class="output">{with_own_ids(svg, name)}</div>'
 
 
 def panels(cell, name):
@@ -243,22 +239,29 @@ def panels(cell, name):
 
     A panel gets the tick labels of the axis that it shares with another.
     """
-    svg = next(o.data[twins.SVG] for o in cell.outputs if twins.SVG in o.get("data", {}))
-    svg = re.sub(r'\bid="((?!axes_|patch_|text_|matplotlib)[^"]*)"', rf'id="{name}-\1"', svg)
-    svg = re.sub(r'(href="#|url\(#)', rf"\g<1>{name}-", svg)
-    whole = ElementTree.fromstring(svg[svg.index("<svg") :])
+    whole = ElementTree.fromstring(svg_of(cell))
     count = len(axes_of(whole))
-    views = [whole, *(one_panel(copy.deepcopy(whole), place) for place in range(count))]
+    views = [*(one_panel(copy.deepcopy(whole), place) for place in range(count)), whole]
     markup = []
-    for place, view in enumerate([*views[1:], whole]):
-        for element in view.iter():
-            if re.match(r"(axes_|patch_|text_|matplotlib)", element.get("id", "")):
-                del element.attrib["id"]
+    for place, view in enumerate(views):
         view.set("class", "fragment current-visible" if place else "first")
         view.set("role", "img")
         view.set("aria-label", html.unescape(described(cell)))
-        markup.append(one_block(ElementTree.tostring(view, encoding="unicode")))
+        svg = ElementTree.tostring(view, encoding="unicode")
+        markup.append(one_block(with_own_ids(svg, f"{name}-{place}")))
     return f'<div class="output panels">{"".join(markup)}</div>'
+
+
+def svg_of(cell):
+    """The picture that an executed cell has drawn."""
+    svg = next(o.data[twins.SVG] for o in cell.outputs if twins.SVG in o.get("data", {}))
+    return svg[svg.index("<svg") :]
+
+
+def with_own_ids(svg, name):
+    """A picture whose ids begin with a name, as a page has other pictures beside it."""
+    svg = re.sub(r'\bid="', f'id="{name}-', svg)
+    return re.sub(r'(href="#|url\(#)', rf"\g<1>{name}-", svg)
 
 
 def axes_of(picture):
@@ -295,6 +298,8 @@ def one_panel(picture, place):
                 moved = ElementTree.SubElement(mine, f"{SVG_NAME}g")
                 moved.set("transform", f"translate({shift[0]:.2f} {shift[1]:.2f})")
                 moved.extend(copy.deepcopy(words))
+                for label in moved.iter():
+                    label.attrib.pop("id", None)  # it keeps it on the axis of the other
                 break
     for element in picture.find(f"{SVG_NAME}g"):
         if element is not mine and element.tag == f"{SVG_NAME}g":
@@ -910,10 +915,14 @@ def write_exam(path):
     out = ROOT / "_build" / "html" / "course"
     if not out.exists():
         sys.exit("First build the site: make book, or make preview.")
-    numbers = exams.read(Path(path))
-    for solved in (False, True):
-        page = out / f"{Path(path).stem}{'-solutions' if solved else ''}.html"
-        page.write_text(printable(exam(solved, numbers)), encoding="utf8")
+    try:
+        numbers = exams.read(Path(path))
+        bodies = {"": exam(False, numbers), "-solutions": exam(True, numbers)}
+    except (OSError, ValueError) as problem:
+        sys.exit(f"No exam was written. {problem}")
+    for ending, body in bodies.items():
+        page = out / f"{Path(path).stem}{ending}.html"
+        page.write_text(printable(body), encoding="utf8")
         print(page)
 
 

@@ -15,29 +15,61 @@ NAMES = "ABCDEF"
 PLACE = re.compile(r"\{=(\w+)\}")
 
 
+# What a file must have, table by table.
+KEYS = {
+    "patients": ("month", "died", "feature"),
+    "asked": ("dies_instead", "changed"),
+    "step": ("patients", "alpha"),
+    "ball": ("alpha",),
+    "weights": ("alpha",),
+}
+
+
 def read(path):
     """The numbers of a file; a ValueError says what does not make an exam."""
-    given = tomllib.loads(path.read_text(encoding="utf8"))
-    patients, asked = given["patients"], given["asked"]
-    month, died, feature = (patients[name] for name in ("month", "died", "feature"))
-    left = [name for name, dead in zip(NAMES, died, strict=True) if not dead]
-    wrong = [
-        (
-            len(month) != 6 or sorted(set(month)) != month,
-            "month: six different ones, in their order",
-        ),
-        (len(left) != 2 or not died[-1], "died: two of the first five left, and the last one died"),
-        (len(feature) != 6, "feature: one for each of the six"),
-        (asked["dies_instead"] not in left, f"dies_instead: one of {' and '.join(left)}, who left"),
-        (
-            asked["changed"] not in set(NAMES[:5]) - set(left),
-            "changed: one of the first five who died",
-        ),
-    ]
-    for failed, says in wrong:
-        if failed:
-            raise ValueError(f"{path.name}, {says}")
+    try:
+        given = tomllib.loads(path.read_text(encoding="utf8"))
+        for says in problems(given):
+            raise ValueError(says)
+    except ValueError as problem:  # also of tomllib
+        raise ValueError(f"{path.name}: {problem}") from None
     return given
+
+
+def problems(given):
+    """What is wrong with the numbers of an exam, in words; later checks rely on earlier ones."""
+    if not isinstance(given.get("title"), str):
+        yield 'title is missing: write title = "..." above the first table'
+    for table, keys in KEYS.items():
+        for key in keys:
+            if key not in given.get(table, {}):
+                yield f"[{table}] {key} is missing"
+    for key in KEYS["patients"]:
+        row = given["patients"][key]
+        if not isinstance(row, list) or len(row) != 6 or not all(map(is_number, row)):
+            yield f"[patients] {key}: six numbers, one for each patient"
+    month, died = given["patients"]["month"], given["patients"]["died"]
+    if sorted(set(month)) != month or month[0] <= 0:
+        yield "[patients] month: six different ones above 0, in their order"
+    left = [name for name, dead in zip(NAMES, died, strict=True) if not dead]
+    if not set(died) <= {0, 1} or len(left) != 2 or not died[-1]:
+        yield "[patients] died: 1 or 0; two of the first five left, and the last one died"
+    if given["asked"]["dies_instead"] not in left:
+        yield f"[asked] dies_instead: one of {' and '.join(left)}, who left"
+    if given["asked"]["changed"] not in set(NAMES[:5]) - set(left):
+        yield "[asked] changed: one of the first five who died"
+    people = given["step"]["patients"]
+    if not isinstance(people, int) or people < 1:
+        yield "[step] patients: a whole number above 0"
+    for table in ("step", "ball", "weights"):
+        alpha = given[table]["alpha"]
+        if not is_number(alpha) or not 0 < alpha < 1:
+            yield f"[{table}] alpha: a share, above 0 and below 1, and not {alpha}"
+
+
+def is_number(value):
+    """Whether a value of a file is a number."""
+    return isinstance(value, (int, float)) and math.isfinite(value)
 
 
 def filled(text, given):

@@ -169,7 +169,10 @@ explore.box = function (root) {
           box.set(link.search);
           const { top, bottom } = pictures.getBoundingClientRect();
           const middle = window.innerHeight / 2;
-          if (top > middle || bottom < middle) location.hash = root.id;
+          if (top < middle && bottom > middle) return;
+          /* An address that has the hash already would not scroll again, and Back would lead to the figure. */
+          history.replaceState(history.state, "", location.pathname + location.search);
+          location.hash = root.id;
         });
       });
       if (location.hash === "#" + root.id) box.set(location.search);
