@@ -50,7 +50,11 @@ def _table(name: str) -> pd.DataFrame:
     facts = TABLE[name]
     texts = [*facts["factors"], facts["event"], facts["id"]]
     table = pd.read_csv(
-        _path(name), sep=facts["separator"], skiprows=facts["rows"], dtype=dict.fromkeys(texts, str)
+        _path(name),
+        sep=facts["separator"],
+        skiprows=facts["rows"],
+        dtype=dict.fromkeys(texts, str),
+        float_precision="round_trip",
     )
     return table[table[[facts["time"], facts["event"]]].notna().all(axis=1)].reset_index(drop=True)
 

@@ -13,7 +13,6 @@ import numpy as np
 from drocox.beyond.by_adam import MAIN, PREFIX, STARTS, Quarters, chosen
 from drocox.beyond.datasets import Described, Patients, codes_of, cuts_of, described_groups, primary
 from drocox.beyond.models import (
-    AGAINST,
     ALONE,
     COX,
     CROSSED,
@@ -225,11 +224,6 @@ def _with_order(models: dict[Key, Model], patients: Patients) -> dict[Key, Model
     scores = {key: model.scores(patients) for key, model in models.items()}
     out = {}
     for key, own in scores.items():
-        facts = {
-            "rank_correlation": rank_correlation(own, scores[Key(PLAIN)]),
-            "rank_correlation_base": rank_correlation(
-                own, scores[Key(AGAINST.get(key.name, PLAIN))]
-            ),
-        }
+        facts = {"rank_correlation": rank_correlation(own, scores[Key(PLAIN)])}
         out[key] = replace(models[key], facts=models[key].facts | facts)
     return out

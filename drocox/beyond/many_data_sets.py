@@ -15,9 +15,8 @@ setting was chosen, empty for certified models; ``against`` and ``against_choice
   points, and facts: ``learning_rate``, ``alpha``, ``penalty``, ``draw_of_weights``; ``eligible``,
   the number of candidates that the paper's rule permits, and ``none_eligible``; ``validation_c`` in
   points; ``constant``, 1 if scores are; ``protected``, the protected share divided by that of
-  events; and of certified models ``certificate`` and the ``rank_correlation`` on A with Cox and
-  (``..._base``) with the model in ``AGAINST``. Under imparity ``attribute`` is the one for which
-  the model was chosen;
+  events; and of certified models ``certificate`` and the ``rank_correlation`` on A with Cox. Under
+  imparity ``attribute`` is the one for which the model was chosen;
 - ``draw``: closings with permuted labels.
 
 ``moved`` says how far rounding in the initial weights moves a score on B, of all models that enter
@@ -116,7 +115,7 @@ def study(
         both.append(half_of(patients, learned, rows_b, half, networks and permutations))
     rows = [*_estimates(both), *(row for half in both for row in half.of_models)]
     frame = pd.DataFrame([*rows, *_permuted(both)]).reindex(columns=COLUMNS)
-    frame["moved"] = [float(f"{moved:.1e}") for moved in frame["moved"]]
+    frame["moved"] = [float(f"{moved:.0e}") for moved in frame["moved"]]
     return frame.round({"value": DECIMALS, "se": DECIMALS})
 
 

@@ -110,6 +110,11 @@ def _path(name: str) -> Path:
     return path
 
 
+def _read(name: str, **how) -> pd.DataFrame:
+    """Columns of a data set; numbers are parsed exactly, so that no release rounds the last bit."""
+    return pd.read_csv(_path(name), float_precision="round_trip", **how)
+
+
 def _header(name: str) -> list[str]:
     """Columns of a data set."""
     with _path(name).open(encoding="utf-8", newline="") as file:
@@ -118,7 +123,7 @@ def _header(name: str) -> list[str]:
 
 def _outcomes(name: str) -> pd.DataFrame:
     """Patient, event and time of each row."""
-    rows = pd.read_csv(_path(name), usecols=["pid", "event", "time"])
+    rows = _read(name, usecols=["pid", "event", "time"])
     if "event" not in TABLE[name]:
         return rows
     return rows.assign(event=(rows["event"] > 0).astype(int))  # any of several events
@@ -144,7 +149,7 @@ def _covariates(name: str, events: np.ndarray) -> pd.DataFrame:
     dropped = outcome.union(TABLE[name].get("drop", {}))
     used = [column for column in _header(name) if column not in dropped]
     texts = [column for column in used if column.startswith("fac_")]
-    table = pd.read_csv(_path(name), usecols=used, dtype=dict.fromkeys(texts, str))[used]
+    table = _read(name, usecols=used, dtype=dict.fromkeys(texts, str))[used]
     for column in texts:
         levels = table[column]
         table[column] = _pool(levels.mask(levels == "missing"), events.mean())
@@ -175,7 +180,7 @@ def _labels(name: str, attribute: str) -> pd.Series | None:
     if column is None:
         return None
     kind = float if attribute == "age" else str
-    values = pd.read_csv(_path(name), usecols=[column], dtype={column: kind})[column]
+    values = _read(name, usecols=[column], dtype={column: kind})[column]
     return values.mask(values == "missing")
 
 

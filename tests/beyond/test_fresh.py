@@ -86,6 +86,6 @@ def test_files_that_differ_are_refused(monkeypatch):
     with pytest.raises(RuntimeError, match=r"differs from the file of lifelines 0\.30\.3"):
         fresh.load("ACTG175")
     monkeypatch.setattr(fresh.importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(ModuleNotFoundError, match=r'pip install "lifelines==0\.30\.3"'):
+    with pytest.raises(ModuleNotFoundError, match=r"drocox\[beyond\]"):
         fresh.load("ACTG175")
     fresh._path.cache_clear()

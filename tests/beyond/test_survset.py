@@ -151,3 +151,9 @@ def test_data_sets_that_cannot_be_loaded_raise_clear_errors(monkeypatch, tmp_pat
     with pytest.raises(RuntimeError, match="is not in the installed SurvSet"):
         survset.load("cancer")
     survset._path.cache_clear()
+
+
+def test_numbers_are_those_of_the_file_to_the_last_bit():
+    with survset._path("follic").open(encoding="utf-8", newline="") as file:
+        times = [float(row["time"]) for row in csv.DictReader(file)]
+    np.testing.assert_array_equal(survset.load("follic").time, times)
