@@ -20,7 +20,7 @@ to evaluate any number of models.
 import numpy as np
 
 from drocox import _checks, concordance
-from drocox.curves import censoring_weights, kaplan_meier, log_risk_sums
+from drocox.curves import censoring_weights, kaplan_meier, log_risk_sums, squared_errors
 
 AUC_PERCENTILES = np.linspace(5, 81, 15)
 TRAIN = ("train_time", "train_event")
@@ -50,21 +50,6 @@ def concordance_index(scores, time, event, *, strata=None, weights=None) -> floa
     if weights is not None:
         return concordance.weighted_index(scores, time, event, weights, strata=strata)
     return concordance.count(scores, time, event, strata=strata).index()
-
-
-def weight_below(scores: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Total weight of the patients with a lower score than each, half of it if tied.
-
-    This is what a case scores against controls: the ROC curve, step by step. As in scikit-survival,
-    a step ends where the distance to the next score exceeds 1e-8. ``weight`` has shape (n,), or
-    (n, K) for K kinds of weights; each patient's own counts one half.
-    """
-    order = np.argsort(scores, kind="stable")
-    apart = np.diff(scores[order], prepend=-np.inf) > concordance.TOLERANCE
-    of_step = np.add.reduceat(weight[order], np.flatnonzero(apart))
-    below = np.empty(weight.shape)
-    below[order] = (np.cumsum(of_step, axis=0) - of_step / 2)[np.cumsum(apart) - 1]
-    return below
 
 
 class CumulativeAUC:
@@ -115,7 +100,7 @@ class CumulativeAUC:
         """Mean AUC of scores (n,), higher for earlier events."""
         scores = _checks.numbers(scores, "scores", 1)
         _checks.same_length(scores=scores, time=self.cases[:, 0])
-        won = (self.cases * weight_below(scores, self.controls)).sum(axis=0)
+        won = (self.cases * concordance.weight_below(scores, self.controls)).sum(axis=0)
         auc = won / (self.cases.sum(axis=0) * self.controls.sum(axis=0))
         return float(auc @ self.falls)
 
@@ -189,11 +174,6 @@ def brier_times(train_time, time) -> np.ndarray:
             "the largest of time; pass overlapping parts"
         )
     return np.linspace(start, stop, 50, endpoint=False)
-
-
-def squared_errors(survival: np.ndarray, cases: np.ndarray, controls: np.ndarray) -> np.ndarray:
-    """What each patient adds to a Brier score; weights of cases and controls are 0 for others."""
-    return survival**2 * cases + (1 - survival) ** 2 * controls
 
 
 class BrierScore:

@@ -118,6 +118,21 @@ def _lines(scores: np.ndarray, risk: RiskSets) -> Iterator[tuple[np.ndarray, "Li
         yield patients, line_up(scores[patients], risk.stop[0, begin:end], risk.event[0, begin:end])
 
 
+def weight_below(scores: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Total weight of the patients with a lower score than each, half of it if tied.
+
+    This is what a case scores against controls in an AUC, the ROC curve step by step. As in
+    scikit-survival, a step ends where the distance to the next score exceeds 1e-8. ``weight`` has
+    shape (n,), or (n, K) for K kinds of weights; each patient's own counts one half.
+    """
+    order = np.argsort(scores, kind="stable")
+    apart = np.diff(scores[order], prepend=-np.inf) > TOLERANCE
+    of_step = np.add.reduceat(weight[order], np.flatnonzero(apart))
+    below = np.empty(weight.shape)
+    below[order] = (np.cumsum(of_step, axis=0) - of_step / 2)[np.cumsum(apart) - 1]
+    return below
+
+
 @dataclass(frozen=True)
 class Line:
     """Patients of one stratum in a line: latest first, at one time the censored before the events.

@@ -89,6 +89,11 @@ def censoring_weights(time: np.ndarray, event: np.ndarray, at: np.ndarray) -> np
     return np.divide(1.0, G, out=np.zeros(np.shape(G)), where=G > 0)
 
 
+def squared_errors(survival: np.ndarray, cases: np.ndarray, controls: np.ndarray) -> np.ndarray:
+    """What each patient adds to a Brier score; weights of cases and controls are 0 for others."""
+    return survival**2 * cases + (1 - survival) ** 2 * controls
+
+
 def log_risk_sums(scores: np.ndarray, risk: RiskSets, weights: np.ndarray | None = None):
     """Logarithm of the sum of the hazards in each patient's risk set, (n,)."""
     order = risk.order[0]

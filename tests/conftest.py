@@ -6,6 +6,7 @@ Warnings are errors (see ``pyproject.toml``). Property tests draw the same examp
 
 from pathlib import Path
 
+import absent
 import pages
 import pytest
 from filelock import FileLock
@@ -19,6 +20,18 @@ slow_start = {"deadline": None, "database": None, "suppress_health_check": [Heal
 settings.register_profile("repeatable", derandomize=True, max_examples=40, **slow_start)
 settings.register_profile("explore", max_examples=1000, **slow_start)
 settings.load_profile("repeatable")
+
+
+absent.stand_in()  # for packages without a wheel
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item):
+    """Tests of the paper's data are skipped, too, where the package that has them is absent."""
+    try:
+        return (yield)
+    except ModuleNotFoundError as error:
+        absent.skipped(error)
 
 
 JUPYTER_BOOK = "from jupyter_book.cli.main import main; main()"  # as its command does

@@ -78,6 +78,14 @@ def test_figures_have_letters_that_a_phone_can_show(chapter):
     assert not re.search(r"(?:font|label)size=\"(?:xx-|x-)?small", code)
 
 
+def test_an_old_address_leads_to_a_page():
+    moved = ROOT / "book" / "_moved"
+    for page in moved.rglob("*.html"):
+        target = re.search(r"url=([^\"]+)\.html", page.read_text(encoding="utf8")).group(1)
+        found = (page.parent / target).resolve().relative_to(moved)
+        assert (ROOT / found).with_suffix(".md") in PAGES, page
+
+
 def test_no_twin_without_chapter():
     assert twins.orphans() == []
 

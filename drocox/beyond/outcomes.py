@@ -259,8 +259,11 @@ def planned() -> Iterator[Contrast]:
             yield Contrast(split, choice, dro, choice)
         for choice in (c, imparity):
             yield Contrast(prefix + PLAIN_3, choice, plain, choice)
+        yield Contrast(prefix + PLAIN_3, imparity, plain, c)
         yield Contrast(dro, imparity, prefix + PLAIN_3, c)
         start = "" if prefix else AT_START_0
+        for name, choice in product((PENALISED, BRIDGE), (c, imparity)):
+            yield Contrast(prefix + name, choice, plain + start, c)
         for name in (plain + start, dro + start, split + start, prefix + BRIDGE):
             for choice in (c, imparity, BOTH):
                 yield Contrast(name, choice, prefix + PENALISED, choice)

@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.stats import binom
 
-from drocox import dro, fairness
+from drocox import fairness
 from drocox.exercises._answers import numbers_question, parts_question
 from drocox.exercises._core import asks
 
@@ -113,35 +113,6 @@ asks(
             "by F_A, Cox 0.78": (3, {1: _SMALLEST, 2: _SMALLEST}),
         },
         digits=None,
-    ),
-)
-
-_C2 = dro.dual_constant(0.1, rule="paper") ** 2
-_SMALL_SIDE = 504
-_SIGN = "the sign: fewer patients in the sum make a smaller loss"
-_OTHER = "the company of one side is the other side"
-_BASE_TEN = "your log is to base 10; the book's is the natural one"
-asks(
-    "split-offsets",
-    parts_question(
-        {
-            "offset of D₁": (
-                np.log(0.1),
-                {-np.log(0.1): _SIGN, np.log(0.9): _OTHER, -1: _BASE_TEN},
-            ),
-            "offset of D₂": (
-                np.log(0.9),
-                {-np.log(0.9): _SIGN, np.log(0.1): _OTHER, np.log10(0.9): _BASE_TEN},
-            ),
-            "patients": (
-                _SMALL_SIDE / _C2,
-                {
-                    5039 / _C2: "this is for all patients; the small side has a tenth of them",
-                    _SMALL_SIDE / np.sqrt(_C2): "n₂ is divided by c², not by c",
-                    _SMALL_SIDE * 0.1: "this is the sharp constant, 1/α; the paper's is larger",
-                },
-            ),
-        }
     ),
 )
 

@@ -18,8 +18,8 @@ random only within the group. Leave-one-out values are exact and include the cha
 import numpy as np
 from scipy import stats
 
-from drocox import accuracy
-from drocox.curves import by_time, kaplan_meier
+from drocox import concordance
+from drocox.curves import by_time, kaplan_meier, squared_errors
 from drocox.heldout.censoring import Censoring, without_each
 from drocox.heldout.intervals import LEVEL
 
@@ -80,10 +80,12 @@ def auc(
     for label in np.unique(fold[case]):
         rows = np.flatnonzero(fold == label)
         controls = control[rows].astype(float)
-        of_case[0, rows] = accuracy.weight_below(scores[rows], controls)
+        of_case[0, rows] = concordance.weight_below(scores[rows], controls)
         of_case[1, rows] = controls.sum()
         cases = changed[rows]
-        of_control[0, rows] = controls * (cases.sum() - accuracy.weight_below(scores[rows], cases))
+        of_control[0, rows] = controls * (
+            cases.sum() - concordance.weight_below(scores[rows], cases)
+        )
         of_control[1, rows] = controls * cases.sum()
     total = []
     without = []
@@ -122,7 +124,7 @@ def brier_score(
     if not weight > 0:
         return nothing
     of_cases = np.where(event & early, weights.weight, 0.0)
-    terms = accuracy.squared_errors(1 - risk, of_cases, np.where(early, 0.0, weight))
+    terms = squared_errors(1 - risk, of_cases, np.where(early, 0.0, weight))
     late = np.where(early, 0.0, terms)
     left = weights.sum_without(terms - late, 1) + changed * (late.sum() - late)
     return float(terms.mean()), left / max(n - 1, 1)

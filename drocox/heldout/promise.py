@@ -48,7 +48,7 @@ since :math:`|K''| \le b^2 / (6 \sqrt 3)`, except for the kink where scores are 
 import numpy as np
 from scipy import special
 
-from drocox import accuracy
+from drocox import concordance
 from drocox.compiled import njit
 from drocox.concordance import TOLERANCE
 from drocox.heldout.censoring import Censoring
@@ -276,7 +276,7 @@ def implied_auc_terms(
 
     def below(weight: np.ndarray) -> np.ndarray:
         """Weight of the others with a lower score, half of it if tied, and of all others."""
-        lower = accuracy.weight_below(scores, weight)
+        lower = concordance.weight_below(scores, weight)
         return np.column_stack([lower - weight / 2, weight.sum() - weight])
 
     def above(weight: np.ndarray) -> np.ndarray:

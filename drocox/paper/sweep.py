@@ -384,9 +384,7 @@ def verify_plan(
         return Verification([], problems)
     if everything is None:
         part = what.part or (lambda rows: rows)
-        trained = _results(
-            replace(what, run=what.again or what.run), what.sample, jobs, None, progress
-        )
+        trained = _results(replace(what, run=what.again or what.run), what.sample, jobs, progress)
         pairs = {job.name: (part(store.rows_of(runs, job)), part(rows)) for job, rows, _ in trained}
     else:
         again = Store(everything, of.name)

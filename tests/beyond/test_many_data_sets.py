@@ -13,13 +13,14 @@ import torch
 from scipy import stats
 
 from drocox import concordance, training
-from drocox.beyond import by_adam, datasets, halves, many_data_sets, models, outcomes
+from drocox.beyond import by_adam, datasets, halves, many_data_sets, models, outcomes, run
 from drocox.beyond.by_adam import BRIDGE, DRO, PENALISED, PLAIN_3, PLAIN_18, Arm, Judged, Quarters
 from drocox.beyond.models import AGAINST, ALONE, FORMS, GENTLE, HALF, PLAIN, SPLIT, Key
 from drocox.beyond.outcomes import Average, Contrast
 from drocox.evaluation import scaled_features
 from drocox.heldout import assign_folds
 from drocox.paper import store
+from drocox.paper.sweep import train_missing, verify_plan
 from drocox.solver import minimise
 
 pytestmark = pytest.mark.slow  # of a study beyond the paper; `make check` is for the package
@@ -499,3 +500,31 @@ def test_means_of_unstable_models_may_differ_by_as_much_as_starts_do(rows):
         assert len(by_c) == problems
     stable = rows.assign(moved=0.0)
     assert many_data_sets.means(stable, moved.assign(moved=0.0)) == []
+
+
+def test_the_study_is_swept_and_verified_by_its_first_start(tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        datasets, "load", lambda name: invented_patients.draw(200, 0.4, seed=len(name))
+    )
+    plan = run.plan("many_data_sets", tmp_path)
+    jobs = [job for job in plan.jobs if job.job in ("follic-0", "cancer-0")]
+    plan = dataclasses.replace(plan, jobs=jobs, sample=jobs)
+    assert train_missing(plan, jobs=1, progress=False) == 2
+    rows = plan.store.read()
+    networks = rows["model"].isin(by_adam.CANDIDATES)
+    assert set(rows["name"]) == {"follic", "cancer"} and set(rows.loc[networks, "name"]) == {
+        "follic"
+    }
+    verdict = verify_plan(plan, jobs=1, progress=False)
+    assert verdict.problems == []
+    assert any(line.startswith("stable: ") for line in verdict.lines)
+    outcome = rows["half"].notna() & rows["measure"].eq("c")
+    wrong = rows.assign(
+        value=rows["value"] + outcome, moved=rows["moved"].where(rows["moved"].isna(), 1.0)
+    )
+    monkeypatch.setattr(store.Store, "read", lambda self: wrong)
+    problems = verify_plan(plan, jobs=1, progress=False).problems
+    assert any(
+        problem.startswith("mean of follic: bridge, c-index, c: 1 apart") for problem in problems
+    )
+    assert any(problem.startswith("cancer-0: value") for problem in problems)

@@ -44,15 +44,6 @@ WRONG = {
         ([2, 1, 3, 3], "by F_A: one with a smaller value"),
         ([2, 2, 2, 2], "by CI, Cox 0.78: one with a smaller value"),
     ],
-    "split-offsets": [
-        ([2.3026, 0.105, 3.09], "offset of D₁: the sign"),
-        ([-0.105, -2.3, 3.09], "offset of D₁: the company"),
-        ([-1, -0.0458, 3.09], "base 10"),
-        ([-2.30, 0.105, 3.09], "offset of D₂: the sign"),
-        ([-2.30, -0.105, 30.9], "a tenth of them"),
-        ([-2.30, -0.105, 504 / 163**0.5], "not by c"),
-        ([-2.30, -0.105, 50.4], "the sharp constant"),
-    ],
     "claims-chance": [
         ([chance((7, 8), 1 / 8), chance((5, 6, 7, 8), 1 / 8)], "two of the eight"),
         ([chance((7,), 1 / 4), chance((5,), 1 / 4)], "add the larger counts"),
