@@ -277,7 +277,10 @@ def axes_of(picture):
 
 
 def one_panel(picture, place):
-    """A picture cut to one of its panels, with the margins of the whole picture."""
+    """A picture cut to one of its panels, with the margins of the whole picture.
+
+    Names that all panels share stand where they stood, in the middle of the left or of the bottom.
+    """
     found = axes_of(picture)
     boxes = np.array([box for _, box in found])
     _, _, width, height = map(float, picture.get("viewBox").split())
@@ -304,10 +307,29 @@ def one_panel(picture, place):
     for element in picture.find(f"{SVG_NAME}g"):
         if element is not mine and element.tag == f"{SVG_NAME}g":
             element.set("visibility", "hidden")
-    corner = box[0] - near[0], box[2] - far[0]
-    size = box[1] - box[0] + near.sum(), box[3] - box[2] + far.sum()
+    corner = np.array([box[0] - near[0], box[2] - far[0]])
+    size = np.array([box[1] - box[0] + near.sum(), box[3] - box[2] + far.sum()])
+    centred = corner + size / 2 - np.array([width, height]) / 2
+    for words in picture.findall(f"{SVG_NAME}g/{SVG_NAME}g"):
+        if not words.get("id", "").startswith("text_"):
+            continue
+        x, y = place_of(words)
+        if x < boxes[:, 0].min() and boxes[:, 2].min() < y:  # the name of all vertical axes
+            shift = corner[0], centred[1]
+        elif y > boxes[:, 3].max():  # of all horizontal ones
+            shift = centred[0], corner[1] + size[1] - height
+        else:
+            continue
+        words.set("transform", f"translate({shift[0]:.2f} {shift[1]:.2f})")
+        del words.attrib["visibility"]
     picture.set("viewBox", " ".join(f"{number:.2f}" for number in (*corner, *size)))
     return picture
+
+
+def place_of(words):
+    """Where the words of a picture begin."""
+    moved = words.find(f"{SVG_NAME}g").get("transform")
+    return [float(number) for number in re.findall(r"-?[\d.]+", moved)[:2]]
 
 
 def labels_of(axis):
