@@ -651,9 +651,7 @@ def sheet_source(name):
         return source(f"sheets/{name}.md")
     text, _, _ = source("sheets/quiz.md").partition(MARKS)
     intro, *sections = re.split(r"^(?=## Session )", text, flags=re.MULTILINE)
-    place = QUIZZES.index(name)
-    unused = "{head}\n" if place else symbols()  # only session 1 asks about the six, and only there
-    return intro.replace("# Quiz:", "# A short quiz:", 1).replace(unused, "") + sections[place]
+    return intro.replace("# Quiz:", "# A short quiz:", 1) + sections[QUIZZES.index(name)]
 
 
 def exam(solved=False, numbers=None):
@@ -850,12 +848,8 @@ def write(site):
         twins.write(made, folder / f"{name}.ipynb")
     shutil.copy(TEACHING / "nbgrader_config.py", out)
     write_wheel(out)
-    for number, name in enumerate(QUIZZES, start=1):
-        asked = [f[2].split() for f in REFERENCE.finditer(sheet_source(name)) if f[1] == "quiz"]
-        questions = [quiz(chapter)[int(place) - 1] for chapter, place in asked]
-        intro = source("sheets/head.md") if number == 1 else symbols()
-        text = gift.written(intro, questions, f"drocox/session {number}")
-        (out / f"{name}.gift.txt").write_text(text, encoding="utf8")
+    for name in QUIZZES:
+        (out / f"{name}.gift.txt").write_text(for_moodle(name), encoding="utf8")
     (out / "README.md").write_text(source("notebooks/README.md"), encoding="utf8")
     if CHROMIUM:
         print_decks(out)
@@ -869,9 +863,18 @@ def write(site):
     pack(out / "course.zip", needed, site)
 
 
-def symbols():
-    """What the quiz says of its symbols."""
-    return re.search(r"^\*\*Symbols\.\*\*.*?(?=^## )", source("sheets/quiz.md"), re.M | re.S)[0]
+def for_moodle(name):
+    """A quiz as Moodle imports it: each question carries what it needs, as any may be drawn."""
+    text = sheet_source(name)
+    symbols = "".join(re.findall(r"^\*\*Symbols\.\*\*.*\n", text, re.MULTILINE))
+    questions = []
+    for kind, what in REFERENCE.findall(text):
+        if kind == "quiz":
+            chapter, place = what.split()
+            asked = quiz(chapter)[int(place) - 1]
+            data = "" if asked.choices or "{head}" not in text else source("sheets/head.md")
+            questions.append((symbols + data, asked))
+    return gift.written(questions, f"drocox/session {name[-1]}")
 
 
 def print_decks(out):
