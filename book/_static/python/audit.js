@@ -111,6 +111,7 @@
       ...(flag ? [...one(flag, prediction.value), ...more] : []),
       ...one("--horizon", horizon.value.trim()),
       ...one("--smallest", given.smallest.value.trim()),
+      ...picked("features").flatMap((feature) => one("--features", feature)),
       ...(given.missing.checked ? ["--missing", "drop"] : []),
     ];
   }
