@@ -10,13 +10,13 @@ from sksurv.linear_model import CoxPHSurvivalAnalysis
 from sksurv.util import Surv
 
 import drocox
-from drocox.auditing import headroom
-from drocox.auditing.headroom import Headroom, own_scores
+from drocox.auditing import own_model
+from drocox.auditing.own_model import OwnModelGain, own_scores
 from drocox.heldout import HeldOut
 
 
 def versus_own(found):
-    return found.differences[found.differences["measure"] == "headroom"].set_index("group")
+    return found.differences[found.differences["measure"] == "own_model_gain"].set_index("group")
 
 
 def test_a_model_that_is_wrong_for_one_group_leaves_headroom_there():
@@ -37,7 +37,7 @@ def test_a_perfect_model_leaves_none():
 
 def test_scores_are_those_of_ridge_models_without_the_patients(monkeypatch):
     """One penalty: scikit-survival's ridge Cox model, fitted part by part."""
-    monkeypatch.setattr(headroom, "PENALTIES", np.array([0.05]))
+    monkeypatch.setattr(own_model, "PENALTIES", np.array([0.05]))
     data, _ = simulated(1, n=200)
     X = data.X[["a", "b", "c"]].to_numpy(copy=True)
     X[5, 0] = np.nan
@@ -71,7 +71,7 @@ def test_it_is_a_difference_over_the_same_pairs():
     members = data.groups["sex"] == 1
     for fold in (np.arange(400) % 5, np.zeros(400, int), np.arange(400) % 2):
         patients = HeldOut(scores, data.time, data.event, fold)
-        measure = Headroom(data.X)
+        measure = OwnModelGain(data.X)
         value, without = measure(patients, members)
         (own,) = measure.scored.values()
         used = np.flatnonzero(members)
@@ -90,20 +90,20 @@ def test_it_is_a_difference_over_the_same_pairs():
 def test_another_model_of_the_same_patients_reuses_the_fits(monkeypatch):
     data, scores = simulated(n=300)
     calls = []
-    original = headroom.own_scores
-    monkeypatch.setattr(headroom, "own_scores", lambda *a: calls.append(1) or original(*a))
+    original = own_model.own_scores
+    monkeypatch.setattr(own_model, "own_scores", lambda *a: calls.append(1) or original(*a))
     fold = np.arange(300) % 5
     drocox.audit(data, {"a": scores, "b": data.X["a"].to_numpy()}, folds=fold)
     assert len(calls) == 4  # two groups of two attributes
 
 
 def test_large_groups_and_many_features_cost_no_more(monkeypatch):
-    monkeypatch.setattr(headroom, "MOST_PATIENTS", 150)
-    monkeypatch.setattr(headroom, "MOST_FEATURES", 4)
+    monkeypatch.setattr(own_model, "MOST_PATIENTS", 150)
+    monkeypatch.setattr(own_model, "MOST_FEATURES", 4)
     data, scores = simulated(n=800)
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.normal(size=(800, 30))).assign(a=data.X["a"]).rename(columns=str)
-    measure = Headroom(X)
+    measure = OwnModelGain(X)
     value, without = measure(HeldOut(scores, data.time, data.event, np.zeros(800, int)), scores < 9)
     (own,) = measure.scored.values()
     assert 100 < len(own) <= 150 and np.isfinite(value)
@@ -113,13 +113,15 @@ def test_large_groups_and_many_features_cost_no_more(monkeypatch):
 def test_without_features_it_cannot_be_told():
     data, scores = simulated(n=300)
     bare = drocox.SurvivalData.from_arrays(data.time, data.event, groups=data.groups)
-    assert drocox.audit(bare, scores).table["headroom"].isna().all()
+    assert drocox.audit(bare, scores).table["own_model_gain"].isna().all()
     only = replace(data, X=pd.DataFrame({"score": scores}))
-    assert drocox.audit(only, scores).table["headroom"].isna().all()
+    assert drocox.audit(only, scores).table["own_model_gain"].isna().all()
     risk = 1 / (1 + np.exp(-scores))
     only = replace(data, X=pd.DataFrame({"risk": risk}))
-    assert drocox.audit(only, survival=1 - risk, times=1.0).table["headroom"].isna().all()
-    assert drocox.audit(data, scores).table["headroom"].notna().sum() == 4  # of attributes only
+    assert drocox.audit(only, survival=1 - risk, times=1.0).table["own_model_gain"].isna().all()
+    assert (
+        drocox.audit(data, scores).table["own_model_gain"].notna().sum() == 4
+    )  # of attributes only
 
 
 def test_few_events_many_groups_and_useless_features_have_none():
@@ -127,15 +129,15 @@ def test_few_events_many_groups_and_useless_features_have_none():
     few = np.zeros(300, int)
     few[np.flatnonzero(data.event)[:19]] = 1
     found = drocox.audit(replace(data, groups={"few": few}, group_labels={}), scores)
-    assert found.table["headroom"].notna().tolist() == [False, True, False]
+    assert found.table["own_model_gain"].notna().tolist() == [False, True, False]
     many = replace(data, groups={"site": np.arange(300) % 7}, group_labels={})
-    assert drocox.audit(many, scores).table["headroom"].isna().all()
+    assert drocox.audit(many, scores).table["own_model_gain"].isna().all()
     flat = replace(data, X=pd.DataFrame({"x": np.ones(300)}))
     table = drocox.audit(flat, scores).table.set_index("group")
     row = table.loc["sex = 1"]
-    assert row["headroom"] == pytest.approx(0.5 - row["c_index"], abs=0.05)  # it says nothing
+    assert row["own_model_gain"] == pytest.approx(0.5 - row["c_index"], abs=0.05)  # it says nothing
     expected = drocox.audit(data, expected=np.ones(300))  # no ranking
-    assert expected.table["headroom"].isna().all()
+    assert expected.table["own_model_gain"].isna().all()
 
 
 def test_the_penalty_is_chosen_by_patients_who_were_left_out(monkeypatch):
@@ -144,7 +146,7 @@ def test_the_penalty_is_chosen_by_patients_who_were_left_out(monkeypatch):
     noise = np.random.default_rng(0).normal(size=(150, 30))
     part = np.arange(150) % 5
     chosen = own_scores(noise, data.time, data.event, part)
-    monkeypatch.setattr(headroom, "PENALTIES", headroom.PENALTIES[:1])
+    monkeypatch.setattr(own_model, "PENALTIES", own_model.PENALTIES[:1])
     strongest = own_scores(noise, data.time, data.event, part)
     same = [np.allclose(chosen[part == k], strongest[part == k], atol=1e-3) for k in range(5)]
     assert sum(same) >= 4
