@@ -1,56 +1,142 @@
-"""The planned analysis of the study on many data sets, on invented results."""
+"""The planned analysis of the study on many data sets, on an invented store."""
 
-from pathlib import Path
+from dataclasses import replace
 
+import invented_store
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
 
-from drocox.beyond import analysis, retired
-from drocox.beyond.datasets import REGISTERED
-from drocox.beyond.models import AGAINST, HALF, PLAIN, PUBLISHED
-
-DEEP = PUBLISHED["nonlinear"]
+from drocox.beyond import analysis
+from drocox.beyond.analysis import PLAIN_18, SPLIT
+from drocox.beyond.datasets import FRESH, TESTED
+from drocox.beyond.models import HALF, PLAIN
+from drocox.beyond.outcomes import Average, Contrast
+from drocox.beyond.pooled import pool
 
 pytestmark = pytest.mark.slow  # of a study beyond the paper; `make check` is for the package
 
-DATASETS = [*REGISTERED["included"], *REGISTERED["beside"]]
-
-
-def invented(effects=None, spread=0.3, seed=0, draws=0):
-    """Rows of a store in which differences have given means, by model and measure."""
-    rng = np.random.default_rng(seed)
-    effects = effects or {}
-    rows = []
-    for dataset in DATASETS:
-        for model in (HALF, DEEP):
-            base = {"dataset": dataset, "model": AGAINST[model], "attribute": "", "se": 0.4}
-            rows.append(base | {"measure": "gap", "value": 1 + 0.1 * rng.normal()})
-            rows.append(base | {"measure": "distance", "value": 4 + 0.1 * rng.normal()})
-            for measure in ("c_diff", "worst_diff", "worst_own_diff", "closing", "guard"):
-                mean = effects.get((model, measure), 2.0 if measure == "guard" else 0.0)
-                value = mean + spread * rng.normal()
-                rows.append(base | {"model": model, "measure": measure, "value": value})
-            for draw in range(draws):
-                row = {"dataset": dataset, "model": model, "attribute": "", "draw": draw}
-                value = spread * rng.normal()
-                rows.append(row | {"measure": analysis.PERMUTED, "value": value})
-        of = {"dataset": dataset, "model": HALF, "attribute": "", "half": 0}
-        rows.append(of | {"measure": "certificate", "value": 1e-9})
-    columns = ["dataset", "model", "measure", *(["draw"] if draws else [])]
-    return pd.DataFrame(rows).drop_duplicates(columns).assign(study="many_data_sets")
+BY_C = Contrast(SPLIT, "c-index", PLAIN_18, "c-index")
 
 
 @pytest.fixture(scope="module")
-def nothing():
-    return analysis.whole(invented(draws=1000))
+def runs():
+    return invented_store.mixed(invented_store.parts())
 
 
-def test_a_part_of_the_study_is_refused():
-    runs = invented()
-    with pytest.raises(ValueError, match=r"runs lack \['pbc'\]"):
-        analysis.whole(runs[runs["dataset"] != "pbc"])
+@pytest.fixture(scope="module")
+def study(runs):
+    return analysis.whole(runs)
+
+
+def planted(study, effects):
+    """The study with given primary effects of the tested data sets, by objective and outcome."""
+    estimates = dict(study.estimates)
+    for name, values in effects.items():
+        key = (*analysis.primary()[name], analysis.MEASURES[name[1]], "")
+        estimates[key] = estimates[key].copy()
+        estimates[key].loc[list(TESTED), "effect"] = values
+    return replace(study, estimates=estimates)
+
+
+def drawn(mean, spread, seed=0):
+    """Effects of the tested data sets with exactly this mean and standard deviation."""
+    values = np.random.default_rng(seed).normal(size=len(TESTED))
+    return mean + spread * (values - values.mean()) / values.std(ddof=1)
+
+
+# The main table, in other words ------------------------------------------------------------------
+
+
+def literal_table(runs, prefix, names):
+    """Objective by choice minus plain-18 by c-index, from the rows of models: means only."""
+    rows = runs[runs["half"].notna() & (runs["dealt"] == 0) & runs["name"].isin(names)]
+    rows = rows[rows["measure"].isin(["c", "worst", "gap"])]
+    means = {}
+    for (model, choice), some in rows.groupby(["model", "choice"]):
+        if not model.startswith(prefix) or (not prefix and model.startswith("linear ")):
+            continue
+        for first_start in (True, False):
+            there = some[some["start"] == 0] if first_start else some
+            by_half = there.groupby(["measure", "name", "split", "half"])["value"].mean()
+            both = by_half.unstack("half").dropna().mean(axis=1)
+            by_name = both.groupby(["measure", "name"]).mean().unstack("measure")
+            means[model.removeprefix(prefix), choice, first_start] = by_name
+    table = {}
+    for objective, choice, first_start in means:
+        at_start_0 = objective in ("bridge", "plain-18 with penalty")
+        if first_start == at_start_0:
+            base = means["plain-18", "c-index", first_start]
+            own = means[objective, choice, first_start]
+            difference = own - base
+            differences = {"c-index": difference["c"], "worst": difference["worst"]}
+            differences["closing"] = -difference["gap"]
+            for outcome, values in differences.items():
+                found = stats.ttest_1samp(values.dropna(), 0)
+                interval = found.confidence_interval()
+                table[objective, choice, outcome] = [values.mean(), *interval]
+    return pd.DataFrame(table, index=["mean", "low", "high"]).T
+
+
+@pytest.mark.parametrize("kind", ["nonlinear", "linear"])
+def test_the_main_table_follows_from_the_rows_of_models(runs, study, kind):
+    prefix = analysis.PREFIX[kind]
+    table = analysis.objective_table(study, kind).sort_index()
+    expected = literal_table(runs, prefix, TESTED).sort_index()
+    assert len(table) == len(expected) == 36
+    base = ("plain-18", "c-index")
+    assert table.loc[base, "mean"].isna().all()
+    found = table.drop(base)[["mean", "low", "high"]]
+    assert list(found.index) == list(expected.drop(base).index)
+    np.testing.assert_allclose(found, expected.drop(base), atol=2e-6)
+
+
+# Rows --------------------------------------------------------------------------------------------
+
+
+def test_a_part_of_the_study_is_refused(runs):
+    part = runs[(runs["name"] != "uis") | (runs["split"] != 3)]
+    with pytest.raises(ValueError, match=r"lack 1 jobs .* \('uis', 3\)"):
+        analysis.whole(part)
+
+
+def test_the_effect_of_a_data_set_is_the_mean_over_its_splits(runs, study):
+    found = analysis.effects(study, BY_C, "worst_diff")
+    rows = runs[runs["model"].eq(SPLIT) & runs["measure"].eq("worst_diff") & runs["name"].eq("uis")]
+    rows = rows[rows[["choice", "against_choice"]].eq("c-index").all(axis=1)]
+    rows = rows[rows["against"] == PLAIN_18]
+    assert len(rows) == found.loc["uis", "splits"] == 5
+    assert found.loc["uis", "effect"] == pytest.approx(rows["value"].mean())
+    assert found.loc["uis", "se"] == pytest.approx(np.sqrt((rows["se"] ** 2).mean()))
+
+
+def test_networks_are_tested_on_16_and_certified_models_on_27_data_sets(study):
+    certified = Contrast(HALF, "", PLAIN, "")
+    assert list(analysis.effects(study, BY_C, "closing").index) == list(TESTED)
+    assert len(analysis.effects(study, certified, "closing")) == 27
+    fresh = analysis.effects(study, BY_C, "closing", on=FRESH)
+    assert list(fresh.index) == list(FRESH)
+
+
+def test_an_unknown_measure_is_refused(study):
+    with pytest.raises(ValueError, match="no measure 'worst' "):
+        analysis.effects(study, BY_C, "worst")
+
+
+@pytest.mark.parametrize("model", [HALF, PLAIN])
+def test_a_pair_is_left_out_where_either_model_is_uncertified(study, model):
+    wanted = Contrast(HALF, "", PLAIN, "")
+    of_pbc = study.models["name"].eq("pbc") & study.models["measure"].eq("certificate")
+    wrong = of_pbc & study.models["model"].eq(model)
+    models = study.models.assign(value=study.models["value"].mask(wrong, 1e-3))
+    changed = replace(study, models=models)
+    assert analysis.uncertified(changed).index.tolist() == [(model, "pbc")]
+    assert "pbc" in analysis.effects(study, wanted, "closing").index
+    assert "pbc" not in analysis.effects(changed, wanted, "closing").index
+
+
+# Means, intervals and words ----------------------------------------------------------------------
 
 
 def test_means_are_those_of_students_t():
@@ -61,125 +147,138 @@ def test_means_are_those_of_students_t():
     assert found[2:4] == pytest.approx(tuple(expected.confidence_interval()))
 
 
-def test_heterogeneity_is_that_of_metafor():
-    # log risk ratios of the BCG vaccine; confint(rma(yi, vi)) gives tau^2 from 0.1197 to 1.1115
-    y = [-0.8893, -1.5854, -1.3481, -1.4416, -0.2175, -0.7861, -1.6209, 0.0120, -0.4694,
-         -1.3713, -0.3394, 0.4459, -0.0173]  # fmt: skip
-    v = [0.3256, 0.1946, 0.4154, 0.0200, 0.0512, 0.0069, 0.2230, 0.0040, 0.0564,
-         0.0730, 0.0124, 0.5325, 0.0714]  # fmt: skip
-    low, high = analysis.heterogeneity(y, np.sqrt(v))
-    assert (low**2, high**2) == pytest.approx((0.1197, 1.1115), abs=1e-3)
+def test_a_summary_has_both_weightings_and_counts_omissions():
+    effect = [0.2, 0.3, 0.25, 0.28, 0.22, -0.12]
+    rows = pd.DataFrame({"effect": effect, "se": [0.1, 0.2, 0.1, 0.3, 0.1, 0.1]})
+    found = analysis.summary(rows)
+    omitted = [analysis.mean_of(np.delete(effect, i)) for i in range(6)]
+    assert found.omissions == sum((one.low > 0) != (found.low > 0) for one in omitted) > 0
+    assert found.reml == pytest.approx(pool(rows["effect"], rows["se"]).mean)
+    assert 1 < found.effective <= 6
 
 
-def test_models_by_adam_are_tested_where_events_suffice(nothing):
-    assert len(analysis.where_tested(HALF)) == 27
-    assert len(analysis.where_tested(DEEP)) == 16
-    assert len(analysis.effects(nothing, DEEP, "closing")) == 16
-    assert len(analysis.effects(nothing, DEEP, "closing", shown=True)) == 29
+def test_a_slope_has_the_interval_of_least_squares():
+    rng = np.random.default_rng(0)
+    events = pd.Series(rng.integers(300, 2000, 16), index=list(TESTED))
+    effect = pd.Series(rng.normal(size=16), index=list(TESTED))
+    X = np.column_stack([np.ones(16), np.log10(events)])
+    coef = np.linalg.solve(X.T @ X, X.T @ effect)
+    variance = ((effect - X @ coef) ** 2).sum() / 14 * np.linalg.inv(X.T @ X)[1, 1]
+    found = analysis.slope(effect[::-1], events)
+    assert found.mean == pytest.approx(coef[1])
+    assert found.high - coef[1] == pytest.approx(stats.t.ppf(0.975, 14) * np.sqrt(variance))
 
 
-@pytest.mark.parametrize("model", [HALF, PLAIN])
-def test_a_pair_is_left_out_where_either_model_is_uncertified(nothing, model):
-    of = {"dataset": "pbc", "model": model, "attribute": "", "half": 1}
-    row = of | {"measure": "certificate", "value": 1e-3, "study": "many_data_sets"}
-    runs = pd.concat([nothing, pd.DataFrame([row])])
-    assert "pbc" in analysis.effects(nothing, HALF, "closing").index
-    assert "pbc" not in analysis.effects(runs, HALF, "closing").index
-
-
-@pytest.mark.parametrize("sign", [1, -1])
-@pytest.mark.parametrize(("errors", "irrelevant"), [(1.88, True), (1.5, False)])
-def test_no_effect_that_matters_needs_the_90_percent_interval_within(sign, errors, irrelevant):
-    # a share of 10 % is `errors` standard errors below 25 %; t quantiles: 1.71 (90 %), 2.06 (95 %)
-    runs = analysis.whole(invented())
-    of_half = runs["model"].eq(HALF) & runs["measure"].eq("closing")
-    tested = of_half & runs["dataset"].isin(REGISTERED["included"])
-    drawn = np.random.default_rng(0).normal(size=27)
-    drawn = (drawn - drawn.mean()) / drawn.std(ddof=1)
-    error = (0.25 - 0.1) / errors
-    runs.loc[tested, "value"] = sign * (0.1 + np.sqrt(27) * error * drawn)
-    runs.loc[runs["model"].eq(PLAIN) & runs["measure"].eq("gap"), "value"] = 1.0
-    assert analysis.claims(runs)[HALF, "closing"].irrelevant == irrelevant
-
-
-def test_without_an_effect_nothing_is_claimed_and_small_effects_are_excluded(nothing):
-    for claim in analysis.claims(nothing).values():
-        assert not claim.says
-    assert analysis.claims(nothing)[HALF, "closing"].irrelevant
-    assert not analysis.default_changes(nothing)
-    table = analysis.control_table(nothing)
-    assert (table["control"] == "passed").all()
+def test_equal_effects_share_one_interval_and_others_have_wider_ones():
+    one = drawn(0.2, 1.0)
+    equal = pd.DataFrame({0: one, 1: one, 2: one, 3: one})
+    alone = analysis.mean_of(one)
+    assert analysis.intervals(equal)["high"].to_numpy() == pytest.approx(alone.high, rel=0.02)
+    apart = pd.DataFrame({k: drawn(0.2, 1.0, seed=k) for k in range(4)})
+    assert (analysis.intervals(apart)["high"] > alone.high * 1.05).all()
 
 
 @pytest.mark.parametrize(
-    ("effects", "name", "says", "lacks"),
+    ("outcome", "mean", "spread", "words"),
     [
-        ({"worst_diff": 1, "worst_own_diff": 1}, "worst", "gains", ""),
-        ({"worst_diff": 1, "worst_own_diff": 0}, "worst", "gains", "its own worst group"),
-        ({"worst_diff": -1}, "worst", "falls", ""),
-        ({"closing": 0.5, "worst_diff": 0.2}, "closing", "closes", ""),
-        ({"closing": 0.5, "guard": 0, "worst_diff": 0.2}, "closing", "", ""),
-        ({"closing": 0.5, "worst_diff": -1}, "closing", "", ""),
-        ({"closing": -0.5}, "closing", "opens", ""),
-    ],
-    ids=[
-        "the worst group gains",
-        "not in its own worst group",
-        "the worst group falls",
-        "the gap closes",
-        "past equality",
-        "closed at the worst group's cost",
-        "the gap opens",
+        ("worst", -1.0, 0.5, "falls"),
+        ("worst", 1.0, 0.5, "gains"),
+        ("worst", 0.0, 0.3, "too small to matter"),
+        ("worst", -0.2, 0.1, "falls, too small to matter"),
+        ("worst", 0.0, 1.7, "not known"),
+        ("closing", 0.4, 0.2, "closes"),
+        ("closing", -0.4, 0.2, "opens"),
+        ("closing", 0.1, 0.05, "closes, too small to matter"),
     ],
 )
-def test_planted_effects_are_claimed_as_planned(effects, name, says, lacks):
-    runs = invented({(HALF, measure): mean for measure, mean in effects.items()})
-    found = analysis.claims(analysis.whole(runs))
-    assert found[HALF, name][:2] == (says, lacks)
-    assert not found[DEEP, name].says
-    assert analysis.default_changes(runs) == (says == "gains" and not lacks)
+def test_planted_effects_get_the_planned_words(study, outcome, mean, spread, words):
+    table = analysis.primary_table(planted(study, {(SPLIT, outcome): drawn(mean, spread)}))
+    row = table.loc[(SPLIT, outcome)]
+    assert row["word"] == words
+    assert row["mean"] == pytest.approx(mean)
+    assert row["spread"] == pytest.approx(spread)
 
 
-def test_the_default_needs_accuracy():
-    gain = {(HALF, "worst_diff"): 1.0, (HALF, "worst_own_diff"): 1.0, (HALF, "c_diff"): -1.0}
-    assert not analysis.default_changes(analysis.whole(invented(gain)))
+def test_an_effect_that_one_data_set_hides_changes_its_word_without_it(study):
+    values = drawn(-0.5, 0.1)
+    values[3] = 6.0
+    row = analysis.primary_table(planted(study, {(SPLIT, "worst"): values})).loc[(SPLIT, "worst")]
+    assert (row["word"], row["omissions"]) == ("not known", 1)
 
 
-def test_a_share_is_a_ratio_of_means(nothing):
-    outcome = analysis.OUTCOMES["closing"]
-    found = analysis.share(nothing, HALF, outcome)
-    rows = nothing[nothing["dataset"].isin(REGISTERED["included"]) & nothing["se"].notna()]
-    closing = rows[(rows["model"] == HALF) & (rows["measure"] == "closing")]["value"].mean()
-    gap = rows[(rows["model"] == PLAIN) & (rows["measure"] == "gap")]["value"].mean()
-    assert found.mean == pytest.approx(closing / gap)
-    row = analysis.primary_table(nothing).loc[(HALF, "closing")]
-    assert row["matters"] == pytest.approx(gap / 4)
-    assert row["share_low"] < row["share_low90"] < row["share_high90"] < row["share_high"]
+def test_a_data_set_that_lacks_one_primary_effect_leaves_all_four(study):
+    of = (*analysis.primary()[SPLIT, "worst"], "worst_diff", "")
+    estimates = study.estimates | {of: study.estimates[of].drop("uis")}
+    part = replace(study, estimates=estimates)
+    assert "uis" not in analysis.together(part).index
+    assert (analysis.primary_table(part)["k"] == 15).all()
 
 
-def test_a_plain_model_without_a_gap_has_no_share():
-    runs = invented()
-    gaps = (runs["measure"] == "gap") & (runs["model"] == PLAIN)
-    runs.loc[gaps, "value"] = np.random.default_rng(0).normal(0, 1, gaps.sum())
-    table = analysis.primary_table(analysis.whole(runs))
-    assert np.isnan(table.loc[(HALF, "closing"), "matters"])
-    assert not analysis.claims(runs)[HALF, "closing"].irrelevant
+def test_the_primary_effects_are_those_of_the_table_and_of_the_first_start(study):
+    table = analysis.objective_table(study)
+    of_primary = analysis.primary_table(study)
+    worst = table.loc[(SPLIT, "c-index", "worst"), "mean"]
+    assert of_primary.loc[(SPLIT, "worst"), "mean"] == pytest.approx(worst)
+    by_c, by_rule = (
+        analysis.effects(study, Contrast(SPLIT, choice, PLAIN_18, choice), "closing")["effect"]
+        for choice in ("c-index", "imparity")
+    )
+    found = of_primary.loc[(SPLIT, "closing"), "mean"]
+    assert found == pytest.approx((by_c + by_rule).mean() / 2, abs=1e-6)
+    penalised = analysis.primary_table(study, analysis.PENALISED)
+    of = Contrast(f"{SPLIT}, start 0", "c-index", "plain-18 with penalty", "c-index")
+    mean = analysis.effects(study, of, "worst_diff")["effect"].mean()
+    assert penalised.loc[(SPLIT, "worst"), "mean"] == pytest.approx(mean)
 
 
-def test_the_stored_study_says_what_the_readme_says():
-    readme = " ".join((Path(__file__).parents[2] / "README.md").read_text("utf-8").split())
-    runs = analysis.whole(retired.load("second_study"))
-    claims = analysis.claims(runs)
-    assert f"over {len(analysis.where_tested(HALF))} data sets" in readme
-    table = analysis.primary_table(runs)
-    loss, half = table.loc[(DEEP, "worst")], table.loc[(HALF, "worst")]
-    low, high = -loss["high"], -loss["low"]
-    words = f"{-loss['mean']:.1f} points worse than the same network trained in the ordinary way"
-    assert f"{words} (95 % interval {low:.1f} to {high:.1f};" in readme
-    assert claims[DEEP, "worst"].says == "falls"
-    # "a gain of that group that matters is excluded, and a loss is not"
-    assert half["high"] < half["matters"] < -half["low"]
-    assert not claims[HALF, "worst"].says
-    # "For both, a closing of the gap … by a quarter is excluded"
-    assert claims[DEEP, "closing"].irrelevant and claims[HALF, "closing"].irrelevant
-    assert not analysis.default_changes(runs)
+def test_a_share_is_a_ratio_of_means(study):
+    of = analysis.primary()[SPLIT, "closing"]
+    closing = analysis.effects(study, of, "closing")["effect"].mean()
+    gaps = [
+        analysis.effects(study, Average(PLAIN_18, choice), "gap")["effect"].mean()
+        for choice in ("c-index", "imparity")
+    ]
+    found = analysis.share(study, of, "closing")
+    assert found.mean == pytest.approx(closing / np.mean(gaps))
+
+
+# Starts, choices and controls --------------------------------------------------------------------
+
+
+def test_spreads_are_those_of_a_data_sets_outcomes_between_draws(runs, study):
+    found = analysis.spreads(study)
+    rows = runs[runs["half"].notna() & runs["name"].isin(TESTED) & runs["measure"].eq("worst")]
+    rows = rows[rows["model"].eq(SPLIT) & rows["choice"].eq("c-index")]
+    for source, other in (("start", "dealt"), ("dealt", "start")):
+        means = rows[rows[other] == 0].groupby(["name", source])["value"].mean().unstack()
+        expected = np.sqrt(means.var(axis=1, ddof=1).mean())
+        assert found.loc[(SPLIT, "c-index"), (source, "worst")] == pytest.approx(expected)
+    assert found.loc[(PLAIN_18, "c-index"), "dealt"].isna().all()
+
+
+def test_chosen_models_are_counted(study):
+    some = study.models["model"].eq(SPLIT) & study.models["name"].eq("uis")
+    moved = study.models["moved"].mask(some, 1e-6)
+    value = study.models["value"].mask(some & study.models["measure"].eq("constant"), 1.0)
+    table = analysis.counts(replace(study, models=study.models.assign(moved=moved, value=value)))
+    row = table.loc[(SPLIT, "imparity")]
+    # 20 networks' data sets, 5 splits, 2 halves, 5 starts and draws of halves, 2 attributes
+    assert row["chosen"] == 20 * 5 * 2 * 5 * 2
+    assert row["unstable"] == row["constant"] == 5 * 2 * 5 * 2
+    of_one = study.models[study.models["model"].eq(SPLIT) & study.models["measure"].eq("eligible")]
+    assert row["eligible"] == pytest.approx(of_one["value"].mean())
+    assert row["none_eligible"] == (of_one["value"] == 0).sum()
+
+
+def test_controls_reject_as_often_as_they_should_without_an_effect(study):
+    effects = {name: drawn(0.0, 1.0, seed=k) for k, name in enumerate(analysis.primary(), 4)}
+    table = analysis.control_table(planted(study, effects))
+    assert len(table) == 6
+    assert (table["control"] == "passed").all()
+
+
+def test_a_control_that_finds_something_has_failed(study):
+    permuted = study.permuted.assign(value=study.permuted["value"] + 0.5)
+    table = analysis.control_table(replace(study, permuted=permuted))
+    failed = table.loc[("labels permuted", SPLIT, "closing"), "control"]
+    assert failed == "failed: rejects too often"
