@@ -28,7 +28,7 @@ from numpy.typing import ArrayLike
 
 from drocox.auditing.measures import UNCHANGED, Measure, Scale, inside
 from drocox.heldout import Estimate
-from drocox.heldout.intervals import jackknife, says, simultaneous, wilson
+from drocox.heldout.intervals import jackknife, says, simultaneous
 
 MANY = 1e9  # degrees of freedom: Student's distribution is normal
 
@@ -74,9 +74,9 @@ def critical_values(contrasts: list[Contrast]) -> tuple[np.ndarray, np.ndarray]:
 def _df(one: Contrast, otherwise: float) -> float:
     """Degrees of freedom of a difference, by Welch and Satterthwaite where those of both are known.
 
-    Limits of shares are Wilson's, which need none.
+    Limits of decisions are Wilson's, which need none.
     """
-    if one.first.size is not None or one.second.size is not None:
+    if one.first.limits is not None and one.second.limits is not None:
         return MANY
     parts = [(jackknife(e.without[:, None])[0].item(), e.df) for e in (one.first, one.second)]
     parts = [(variance, df) for variance, df in parts if variance > 0]
@@ -108,10 +108,10 @@ def contrast(
     down, up = _distances(scale, first, critical * error)
     down_of_second, up_of_second = _distances(scale, second, critical * error_of_second)
     for k, one in enumerate(contrasts):
-        if one.first.size is not None and one.second.size is not None:
-            low, high = wilson(one.first.value, one.first.size, critical[k])
+        if one.first.limits is not None and one.second.limits is not None:
+            low, high = one.first.limits(critical[k])
             down[k], up[k] = first[k] - low, high - first[k]
-            low, high = wilson(one.second.value, one.second.size, critical[k])
+            low, high = one.second.limits(critical[k])
             down_of_second[k], up_of_second[k] = second[k] - low, high - second[k]
     difference = first - second
     lower, higher = np.transpose([one.slack for one in contrasts])
@@ -135,7 +135,7 @@ def _can_be_told(one: Contrast, scale: Scale) -> bool:
     for estimate in estimates:
         if not np.isfinite(estimate.without).all():
             return False
-    if all(estimate.size is not None for estimate in estimates):
+    if all(estimate.limits is not None for estimate in estimates):
         return True  # Wilson's limits exist at 0 and 1, too
     inside = np.isfinite(scale.forward(np.array([one.first.value, one.second.value]))).all()
     return bool(inside or one.first.value == one.second.value)

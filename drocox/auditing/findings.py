@@ -297,7 +297,7 @@ def _rounded(number: float) -> str:
     if not np.isfinite(number):
         return "many more"
     unit = 10 ** max(0, math.floor(math.log10(max(number, 1))) - 1)
-    return f"{math.ceil(number / unit) * unit:,}"
+    return f"{math.ceil(number / unit - 1e-9) * unit:,}"
 
 
 def _excludes_none(row: pd.Series, measure: Measure) -> bool:

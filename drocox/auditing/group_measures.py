@@ -28,7 +28,7 @@ from drocox.auditing.predictions import Predictions
 from drocox.curves import kaplan_meier
 from drocox.heldout import DIFFERENCE_COLUMNS, FEWEST_EVENTS, Estimate, HeldOut, difference, ties
 from drocox.heldout.horizon import observed_risk, risk_interval
-from drocox.heldout.intervals import LEVEL, jackknife, simultaneous, wilson
+from drocox.heldout.intervals import LEVEL, jackknife, simultaneous
 
 MOST_PAIRED = 6  # groups that are compared with each other; more are compared with everybody
 MOST_CROSSED = 20_000_000  # groups times patients, up to which members are compared with everybody
@@ -42,8 +42,8 @@ COMPARISON_COLUMNS = [*DIFFERENCE_COLUMNS[:3], "measure", *DIFFERENCE_COLUMNS[3:
 def with_interval(name: str, measure: Measure, estimate: Estimate) -> dict[str, float]:
     """A measure with the ends of its 95 % interval, if it has one, as columns of a row."""
     scale = measure.scale
-    if estimate.size is not None:
-        low, high = wilson(estimate.value, estimate.size, stats.norm.ppf((1 + LEVEL) / 2))
+    if estimate.limits is not None:
+        low, high = estimate.limits(stats.norm.ppf((1 + LEVEL) / 2))
         return {name: estimate.value, f"{name}_low": float(low), f"{name}_high": float(high)}
     centre = scale.forward(estimate.value)
     if scale is LOG and not np.isfinite(centre):
@@ -157,7 +157,7 @@ def _described(patients: HeldOut) -> dict[str, float]:
 
 def _one_or_two_decide(estimate: Estimate) -> bool:
     """Whether nearly all of the jackknife's variance is that of leaving out one or two patients."""
-    known = estimate.df is not None or estimate.size is not None  # how uncertain the variance is
+    known = estimate.df is not None or estimate.limits is not None  # how uncertain the variance is
     return not known and bool(
         np.ptp(estimate.without) > 0 and jackknife(estimate.without[:, None])[1] < 2
     )

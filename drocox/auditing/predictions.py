@@ -25,7 +25,6 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy import special
 
 from drocox import _checks
 from drocox.auditing.disclosure import count_text
@@ -44,7 +43,8 @@ from drocox.heldout.ties import many_tied, tied_events
 
 BEYOND = 1e3  # by how much risks of 0 and 1 rank outside all others, whose log-hazards are smaller
 RISING = 1e-6  # that a survival curve may do by rounding
-OUTLYING = 5.0  # standard deviations, by quartiles, from the median
+CLIPPED = 2.0  # times as far from the median as the central 95 % of the scores reach
+OUTLYING = 2.0  # times as far again: a note says so
 FAR = 10  # times as steep or as flat as log-hazards: another scale, or far too extreme
 REPEATED = 0.5  # share of the rows that are copies of others, from which on a note says so
 MANY_TIES = 0.05  # share of the pairs in which an event and another patient have the same time
@@ -220,17 +220,20 @@ def _clipped(patients: HeldOut, smallest: int) -> tuple[HeldOut | None, list[str
     One such score would decide by which factor everybody's scores are multiplied, and so which
     c-index is expected of other groups.
     """
-    low, middle, high = np.quantile(patients.scores, [0.25, 0.5, 0.75])
-    reach = OUTLYING * (high - low) / (2 * special.ndtri(0.75))
-    far = np.abs(patients.scores - middle) > reach
-    if not reach > 0 or not far.any():
+    low, middle, high = np.quantile(patients.scores, [0.025, 0.5, 0.975])
+    reach = CLIPPED * (high - low) / 2
+    apart = np.abs(patients.scores - middle)
+    if not reach > 0 or not (apart > reach).any():
         return None, []
     clipped = replace(patients, scores=np.clip(patients.scores, middle - reach, middle + reach))
     vars(clipped)["counts"] = patients.counts  # of which only the number of pairs is used
+    outlying = int((apart > OUTLYING * reach).sum())
+    if not outlying:
+        return clipped, []
+    verb = "lies" if outlying == 1 else "lie"
     return clipped, [
-        f"{count_text(int(far.sum()), smallest).capitalize()} of {len(far)} scores "
-        f"{'lies' if far.sum() == 1 else 'lie'} more than {OUTLYING:g} standard deviations (by "
-        "quartiles) from the middle; for the expected c-index they count as just as far."
+        f"{count_text(outlying, smallest).capitalize()} of {len(apart)} scores {verb} far outside "
+        "all others; for the expected c-index they count as less far."
     ]
 
 

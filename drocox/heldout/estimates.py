@@ -15,9 +15,9 @@ also in :math:`O(n \log n)`. The c-index that predictions lead one to expect,
 it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple
 from weakref import WeakValueDictionary
 
@@ -30,7 +30,7 @@ from drocox.concordance import TOLERANCE
 from drocox.data import SurvivalData
 from drocox.heldout import decisions, expected, horizon, uno
 from drocox.heldout.censoring import Censoring, censoring
-from drocox.heldout.intervals import jackknife, says, simultaneous
+from drocox.heldout.intervals import jackknife, says, simultaneous, wilson
 from drocox.heldout.slope import calibration_slope
 
 FEWEST_EVENTS = 5  # a group with fewer gets no estimates
@@ -55,7 +55,7 @@ class Estimate(NamedTuple):
     value: float
     without: np.ndarray
     df: float | None = None  # of its variance, where they are known; else by the jackknife
-    size: float | None = None  # of a share: the number of patients, for Wilson's interval
+    limits: Callable | None = None  # by a critical value, where they are not from the jackknife
 
 
 @dataclass(frozen=True)
@@ -290,7 +290,7 @@ class HeldOut:
     def flagged(self, members: np.ndarray) -> Estimate:
         """Share of the members who are flagged; needs ``risk`` and ``threshold``."""
         share = _ratio(np.column_stack([members & self.flags, members]))
-        return share._replace(size=float(members.sum()))
+        return _wilson(share, float(members.sum()))
 
     def sensitivity(self, members: np.ndarray) -> Estimate:
         """Share of the flagged among members with an event up to the horizon."""
@@ -317,7 +317,23 @@ class HeldOut:
         assert self.threshold is not None
         odds = self.threshold / (1 - self.threshold)
         values = counted.true_positive - odds * counted.false_positive
-        return self._of_all(members, float(values[0]), values[1:])
+        flagged, ppv = self.flagged(members), self.ppv(members)
+        if ppv.limits is None or flagged.limits is None:  # too few patients are flagged
+            return Estimate(np.nan, np.full(len(members), np.nan))
+        gain = ppv.value / (1 - self.threshold) - odds  # of each patient who is flagged
+        parts = [(ppv, flagged.value / (1 - self.threshold)), (flagged, gain)]
+
+        def limits(critical: float) -> tuple[float, float]:
+            """The distances of PPV and share flagged, which are independent, put together."""
+            down, up = np.zeros(2), np.zeros(2)
+            for k, (one, slope) in enumerate(parts):
+                assert one.limits is not None
+                ends = slope * (np.array(one.limits(critical)) - one.value)
+                down[k], up[k] = -ends.min(), ends.max()
+            value = float(values[0])
+            return value - np.hypot(*down), value + np.hypot(*up)
+
+        return self._of_all(members, float(values[0]), values[1:])._replace(limits=limits)
 
     @property
     def flags(self) -> np.ndarray:
@@ -352,7 +368,7 @@ class HeldOut:
         else:  # Kish's size of the weighted cases
             weight = self.alone(members).weights.weight[cases]
             size = float(weight.sum() ** 2 / (weight**2).sum())
-        return share._replace(size=size)
+        return _wilson(share, size)
 
     @property
     def event_by_horizon(self) -> np.ndarray:
@@ -376,6 +392,11 @@ class HeldOut:
         share = of_fold / (members.sum() - members)
         others = np.maximum(patients[self.fold] - 1, 1)
         return Estimate(np.exp(log_risk), np.exp(without + share * score / others))
+
+
+def _wilson(share: Estimate, size: float) -> Estimate:
+    """A share among a number of patients, with Wilson's limits."""
+    return share._replace(limits=partial(wilson, share.value, size))
 
 
 def _minus(one: Estimate, other: Estimate) -> Estimate:
