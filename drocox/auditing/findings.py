@@ -81,11 +81,13 @@ class _Attribute:
         self.of_groups = of_groups
         self.everybody = everybody
         self.measures = measures
+        self.unclear = False  # whether it was said of a measure that the data cannot tell
         self.ratio = "observed over expected events"
         if of_risks:
             self.ratio = "observed over predicted risks"
         judged = of_groups[["c_index", "calibration"]].notna().any(axis=1)
-        self.left_out = [self._with_events(group) for group in of_groups.index[~judged]]
+        few = of_groups.index[~judged & of_groups["events"].notna()]
+        self.left_out = [f"{group} ({_events(of_groups.loc[group, 'events'])})" for group in few]
 
     @property
     def said(self) -> str:
@@ -98,9 +100,10 @@ class _Attribute:
         text = f"By {self.name}, {told[0]}."
         for words in told[1:]:
             text += f" {words[:1].upper()}{words[1:]}."
-        if self.left_out:
-            verb = "is" if len(self.left_out) == 1 else "are"
-            text += f" {_listed(self.left_out)} {verb} not judged."
+        hidden = self.of_groups["events"].isna()
+        for groups, why in ((self.left_out, "judged"), (list(hidden.index[hidden]), "shown")):
+            if groups:
+                text += f" Not {why}: {_listed(groups)}."
         return text
 
     def word(self, measure: str) -> str:
@@ -109,7 +112,8 @@ class _Attribute:
         if said.empty:
             return ""
         if (said == ALIKE).all():
-            return CANNOT_TELL if self.left_out else ALIKE
+            whole = not self.left_out and self.of_groups["events"].notna().all()
+            return ALIKE if whole else CANNOT_TELL
         return DIFFER if (said == DIFFER).any() else CANNOT_TELL
 
     def _says(self, measure: str) -> pd.Series:
@@ -119,11 +123,6 @@ class _Attribute:
             better = (rows["says"] == DIFFER) & (rows["low"] > 0)
             return rows["says"].mask(better, ALIKE)
         return rows["says"]
-
-    def _with_events(self, group: str) -> str:
-        """A group with the number of its events, if that is shown."""
-        events = self.of_groups.loc[group, "events"]
-        return f"{group} ({_events(events)})" if events == events else group
 
     def _row(self, measure: str) -> pd.Series:
         """The difference that is told: the largest, or the one that is known worst."""
@@ -191,10 +190,20 @@ class _Attribute:
             none, beyond = "1", f"values beyond {number_text(limits[0], 2)} to {limits[1]:.2f}"
         elif self.measures[measure].versus:
             beyond = f"a shortfall of more than {number_text(-limits[0], 2)}"
+        if self.unclear:  # said before, of another measure
+            return f"{values}; about {needed} events in {fewest} would be needed"
         return (
             f"{_events(events[fewest])} in {fewest}; {values}, compatible with {none} and with "
             f"{beyond}; about {needed} events would be needed"
         )
+
+    def _cannot_tell(self, what: str, why: str) -> str:
+        """That the data cannot tell; of a second measure in fewer words."""
+        text = f"nor whether {what}: {why}"
+        if not self.unclear:
+            text = f"these data cannot tell whether {what}: {why}"
+        self.unclear = True
+        return text
 
     def _c_index(self) -> str:
         word = self.word("c_index")
@@ -211,7 +220,7 @@ class _Attribute:
         if (self._says("c_index") != ALIKE).any():
             values = f"the difference between {row['group']} and {row['versus']} is {size}"
         why = self._why("c_index", row, values)
-        return f"these data cannot tell whether the c-indices differ: {why}"
+        return self._cannot_tell("the c-indices differ", why)
 
     def _case_mix(self, row: pd.Series) -> str:
         """Whether the group with the lower c-index is ranked as well as expected."""
@@ -264,7 +273,7 @@ class _Attribute:
                 f"to within {margin}"
             )
         why = self._why("c_minus_expected", row, f"in {group} {values}")
-        return f"these data cannot tell whether every group is ranked as well as expected: {why}"
+        return self._cannot_tell("every group is ranked as well as expected", why)
 
     def _calibration(self) -> str:
         word = self.word("calibration")
@@ -278,7 +287,7 @@ class _Attribute:
         if word == ALIKE:
             return f"{self.ratio} are alike: {values}{self._within('calibration', row)}"
         why = self._why("calibration", row, values)
-        return f"these data cannot tell whether {self.ratio} differ: {why}"
+        return self._cannot_tell(f"{self.ratio} differ", why)
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -319,7 +319,7 @@ class HeldOut:
         values = counted.true_positive - odds * counted.false_positive
         flagged, ppv = self.flagged(members), self.ppv(members)
         if ppv.limits is None or flagged.limits is None:  # too few patients are flagged
-            return Estimate(np.nan, np.full(len(members), np.nan))
+            return Estimate(float(values[0]), np.full(len(members), np.nan))
         gain = ppv.value / (1 - self.threshold) - odds  # of each patient who is flagged
         parts = [(ppv, flagged.value / (1 - self.threshold)), (flagged, gain)]
 

@@ -1,4 +1,4 @@
-"""Headroom: whether a model of the group's own would rank it better."""
+"""Whether a model of the group's own would rank it better."""
 
 from dataclasses import replace
 
@@ -11,6 +11,7 @@ from sksurv.util import Surv
 
 import drocox
 from drocox.auditing import own_model
+from drocox.auditing.findings import NOT_ASKED
 from drocox.auditing.own_model import OwnModelGain, own_scores
 from drocox.heldout import HeldOut
 
@@ -19,19 +20,19 @@ def versus_own(found):
     return found.differences[found.differences["measure"] == "own_model_gain"].set_index("group")
 
 
-def test_a_model_that_is_wrong_for_one_group_leaves_headroom_there():
+def test_a_model_that_is_wrong_for_one_group_is_gained_on_there():
     data, scores = simulated(0, n=1500, minority=0.3, effects=(-0.4, 0.2, 0.9))
-    rows = versus_own(drocox.audit(data, scores))
+    rows = versus_own(drocox.audit(data, scores, features=list(data.X)))
     assert rows.loc["group = 1", "low"] > 0 and (rows["versus"] == "this model").all()
-    assert not rows.loc[["group = 0", "sex = 0", "sex = 1"], "low"].gt(5).any()
-    assert rows.loc["group = 0", "high"] < 3
+    assert not rows.loc[["group = 0", "sex = 0", "sex = 1"], "low"].gt(0.05).any()
+    assert rows.loc["group = 0", "high"] < 0.03
 
 
 def test_a_perfect_model_leaves_none():
     above = 0
     for seed in range(6):
         data, scores = simulated(seed, n=600, effects=(0.8, 0.5, 0))
-        above += (versus_own(drocox.audit(data, scores))["low"] > 0).any()
+        above += (versus_own(drocox.audit(data, scores, features=list(data.X)))["low"] > 0).any()
     assert above == 0
 
 
@@ -53,18 +54,6 @@ def test_scores_are_those_of_ridge_models_without_the_patients(monkeypatch):
         np.testing.assert_allclose(mine[part == k], expected, atol=1e-6)
 
 
-def test_its_intervals_hold_together_with_those_of_the_c_index():
-    """With headroom in the family, c-index and promise need wider intervals."""
-    data, scores = simulated(1, n=400)
-    bare = drocox.SurvivalData.from_arrays(data.time, data.event, groups=data.groups)
-    width = []
-    for one in (data, bare):
-        rows = drocox.audit(one, scores).differences
-        rows = rows[rows["measure"].isin(["c_index", "c_minus_promised"])]
-        width.append((rows["high"] - rows["low"]).to_numpy())
-    assert len(width[0]) == 6 and (width[0] > 1.01 * width[1]).all()
-
-
 def test_it_is_a_difference_over_the_same_pairs():
     """Audited models of five folds: pairs within these; else within parts of its own."""
     data, scores = simulated(2, n=400)
@@ -72,7 +61,7 @@ def test_it_is_a_difference_over_the_same_pairs():
     for fold in (np.arange(400) % 5, np.zeros(400, int), np.arange(400) % 2):
         patients = HeldOut(scores, data.time, data.event, fold)
         measure = OwnModelGain(data.X)
-        value, without = measure(patients, members)
+        value, without, *_ = measure(patients, members)
         (own,) = measure.scored.values()
         used = np.flatnonzero(members)
         order = np.lexsort((scores[used], data.event[used], data.time[used]))
@@ -93,8 +82,10 @@ def test_another_model_of_the_same_patients_reuses_the_fits(monkeypatch):
     original = own_model.own_scores
     monkeypatch.setattr(own_model, "own_scores", lambda *a: calls.append(1) or original(*a))
     fold = np.arange(300) % 5
-    drocox.audit(data, {"a": scores, "b": data.X["a"].to_numpy()}, folds=fold)
-    assert len(calls) == 4  # two groups of two attributes
+    drocox.audit(
+        data, {"a": scores, "b": data.X["a"].to_numpy()}, folds=fold, features=list(data.X)
+    )
+    assert len(calls) == 5  # everybody, and two groups of two attributes
 
 
 def test_large_groups_and_many_features_cost_no_more(monkeypatch):
@@ -104,39 +95,76 @@ def test_large_groups_and_many_features_cost_no_more(monkeypatch):
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.normal(size=(800, 30))).assign(a=data.X["a"]).rename(columns=str)
     measure = OwnModelGain(X)
-    value, without = measure(HeldOut(scores, data.time, data.event, np.zeros(800, int)), scores < 9)
+    value, without, *_ = measure(
+        HeldOut(scores, data.time, data.event, np.zeros(800, int)), scores < 9
+    )
     (own,) = measure.scored.values()
     assert 100 < len(own) <= 150 and np.isfinite(value)
     assert (without == value).sum() >= 800 - len(own)
 
 
-def test_without_features_it_cannot_be_told():
+def test_only_named_columns_are_used():
+    """A column that nobody named does nothing, whatever it knows."""
     data, scores = simulated(n=300)
-    bare = drocox.SurvivalData.from_arrays(data.time, data.event, groups=data.groups)
-    assert drocox.audit(bare, scores).table["own_model_gain"].isna().all()
-    only = replace(data, X=pd.DataFrame({"score": scores}))
-    assert drocox.audit(only, scores).table["own_model_gain"].isna().all()
-    risk = 1 / (1 + np.exp(-scores))
-    only = replace(data, X=pd.DataFrame({"risk": risk}))
-    assert drocox.audit(only, survival=1 - risk, times=1.0).table["own_model_gain"].isna().all()
-    assert (
-        drocox.audit(data, scores).table["own_model_gain"].notna().sum() == 4
-    )  # of attributes only
+    knowing = replace(data, X=data.X.assign(months=data.time / 30.4))
+    plain = drocox.audit(knowing, scores)
+    assert plain.table["own_model_gain"].isna().all() and plain.slices.empty
+    assert plain.features == () and NOT_ASKED in plain.sentence.splitlines()
+    found = drocox.audit(knowing, scores, features=["a", "b"])
+    same = drocox.audit(data, scores, features=["a", "b"])
+    pd.testing.assert_frame_equal(found.table, same.table)
+    assert found.features == ("a", "b")
+    assert found.table["own_model_gain"].notna().sum() == 5  # everybody, and groups
+    labels = data.X.assign(**{"arm=x": data.X["member"], "arm=y": data.X["a"] > 0}).astype(float)
+    found = drocox.audit(replace(data, X=labels), scores, features="arm")
+    assert found.features == ("arm=x", "arm=y")
+    with pytest.raises(ValueError, match="unknown features 'd'; choose one of: a, b, c, member"):
+        drocox.audit(data, scores, features=["a", "d"])
+
+
+@pytest.mark.parametrize("what", ["time", "event", "visits"])
+def test_a_column_that_knows_the_outcome_is_told_and_not_used(what):
+    data, scores = simulated(n=600)
+    rng = np.random.default_rng(0)
+    column = {
+        "time": data.time / 30.4,
+        "event": data.event + 0.01 * rng.normal(size=600),
+        "visits": np.round(4 * data.time + 0.3 * rng.random(600)),
+    }[what]
+    data = replace(data, X=data.X.assign(late=column))
+    found = drocox.audit(data, scores, features=["a", "late"])
+    assert "No model was fitted here: late alone tells nearly who has the event" in found.sentence
+    assert found.table["own_model_gain"].isna().all() and found.slices.empty
+    assert "ridge Cox" not in found.sentence and NOT_ASKED not in found.sentence
+
+
+def test_columns_that_know_the_outcome_together_are_told():
+    """The time is a sum of two columns, neither of which says much."""
+    data, scores = simulated(n=600)
+    noise = np.random.default_rng(0).normal(size=600)
+    rank = np.argsort(np.argsort(data.time)) / 600
+    data = replace(data, X=pd.DataFrame({"one": rank + 3 * noise, "two": noise}))
+    found = drocox.audit(data, scores, features=["one", "two"])
+    assert "A model of one, two ranks a group almost perfectly" in found.sentence
+    assert found.slices.empty and "ridge Cox" not in found.sentence
 
 
 def test_few_events_many_groups_and_useless_features_have_none():
     data, scores = simulated(n=300)
     few = np.zeros(300, int)
     few[np.flatnonzero(data.event)[:19]] = 1
-    found = drocox.audit(replace(data, groups={"few": few}, group_labels={}), scores)
-    assert found.table["own_model_gain"].notna().tolist() == [False, True, False]
+    found = drocox.audit(
+        replace(data, groups={"few": few}, group_labels={}), scores, features=list(data.X)
+    )
+    assert found.table["own_model_gain"].notna().tolist() == [True, True, False]
     many = replace(data, groups={"site": np.arange(300) % 7}, group_labels={})
-    assert drocox.audit(many, scores).table["own_model_gain"].isna().all()
+    gains = drocox.audit(many, scores, features=["a"]).table["own_model_gain"]
+    assert gains.notna().tolist() == [True, *[False] * 7]
     flat = replace(data, X=pd.DataFrame({"x": np.ones(300)}))
-    table = drocox.audit(flat, scores).table.set_index("group")
+    table = drocox.audit(flat, scores, features=["x"]).table.set_index("group")
     row = table.loc["sex = 1"]
     assert row["own_model_gain"] == pytest.approx(0.5 - row["c_index"], abs=0.05)  # it says nothing
-    expected = drocox.audit(data, expected=np.ones(300))  # no ranking
+    expected = drocox.audit(data, expected=np.ones(300), features=["a"])  # no ranking
     assert expected.table["own_model_gain"].isna().all()
 
 
