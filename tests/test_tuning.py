@@ -24,7 +24,7 @@ class Stub(BaseEstimator):
 
     slope_ = 1.0
 
-    def __init__(self, alpha=0.2, rule="sharp"):
+    def __init__(self, alpha=1.0, rule="sharp"):
         self.alpha = alpha
         self.rule = rule
 

@@ -277,7 +277,10 @@ def axes_of(picture):
 
 
 def one_panel(picture, place):
-    """A picture cut to one of its panels, with the margins of the whole picture."""
+    """A picture cut to one of its panels, with the margins of the whole picture.
+
+    Names that all panels share stand where they stood, in the middle of the left or of the bottom.
+    """
     found = axes_of(picture)
     boxes = np.array([box for _, box in found])
     _, _, width, height = map(float, picture.get("viewBox").split())
@@ -304,10 +307,29 @@ def one_panel(picture, place):
     for element in picture.find(f"{SVG_NAME}g"):
         if element is not mine and element.tag == f"{SVG_NAME}g":
             element.set("visibility", "hidden")
-    corner = box[0] - near[0], box[2] - far[0]
-    size = box[1] - box[0] + near.sum(), box[3] - box[2] + far.sum()
+    corner = np.array([box[0] - near[0], box[2] - far[0]])
+    size = np.array([box[1] - box[0] + near.sum(), box[3] - box[2] + far.sum()])
+    centred = corner + size / 2 - np.array([width, height]) / 2
+    for words in picture.findall(f"{SVG_NAME}g/{SVG_NAME}g"):
+        if not words.get("id", "").startswith("text_"):
+            continue
+        x, y = place_of(words)
+        if x < boxes[:, 0].min() and boxes[:, 2].min() < y:  # the name of all vertical axes
+            shift = corner[0], centred[1]
+        elif y > boxes[:, 3].max():  # of all horizontal ones
+            shift = centred[0], corner[1] + size[1] - height
+        else:
+            continue
+        words.set("transform", f"translate({shift[0]:.2f} {shift[1]:.2f})")
+        del words.attrib["visibility"]
     picture.set("viewBox", " ".join(f"{number:.2f}" for number in (*corner, *size)))
     return picture
+
+
+def place_of(words):
+    """Where the words of a picture begin."""
+    moved = words.find(f"{SVG_NAME}g").get("transform")
+    return [float(number) for number in re.findall(r"-?[\d.]+", moved)[:2]]
 
 
 def labels_of(axis):
@@ -629,9 +651,7 @@ def sheet_source(name):
         return source(f"sheets/{name}.md")
     text, _, _ = source("sheets/quiz.md").partition(MARKS)
     intro, *sections = re.split(r"^(?=## Session )", text, flags=re.MULTILINE)
-    place = QUIZZES.index(name)
-    unused = "{head}\n" if place else symbols()  # only session 1 asks about the six, and only there
-    return intro.replace("# Quiz:", "# A short quiz:", 1).replace(unused, "") + sections[place]
+    return intro.replace("# Quiz:", "# A short quiz:", 1) + sections[QUIZZES.index(name)]
 
 
 def exam(solved=False, numbers=None):
@@ -828,12 +848,8 @@ def write(site):
         twins.write(made, folder / f"{name}.ipynb")
     shutil.copy(TEACHING / "nbgrader_config.py", out)
     write_wheel(out)
-    for number, name in enumerate(QUIZZES, start=1):
-        asked = [f[2].split() for f in REFERENCE.finditer(sheet_source(name)) if f[1] == "quiz"]
-        questions = [quiz(chapter)[int(place) - 1] for chapter, place in asked]
-        intro = source("sheets/head.md") if number == 1 else symbols()
-        text = gift.written(intro, questions, f"drocox/session {number}")
-        (out / f"{name}.gift.txt").write_text(text, encoding="utf8")
+    for name in QUIZZES:
+        (out / f"{name}.gift.txt").write_text(for_moodle(name), encoding="utf8")
     (out / "README.md").write_text(source("notebooks/README.md"), encoding="utf8")
     if CHROMIUM:
         print_decks(out)
@@ -847,9 +863,18 @@ def write(site):
     pack(out / "course.zip", needed, site)
 
 
-def symbols():
-    """What the quiz says of its symbols."""
-    return re.search(r"^\*\*Symbols\.\*\*.*?(?=^## )", source("sheets/quiz.md"), re.M | re.S)[0]
+def for_moodle(name):
+    """A quiz as Moodle imports it: each question carries what it needs, as any may be drawn."""
+    text = sheet_source(name)
+    symbols = "".join(re.findall(r"^\*\*Symbols\.\*\*.*\n", text, re.MULTILINE))
+    questions = []
+    for kind, what in REFERENCE.findall(text):
+        if kind == "quiz":
+            chapter, place = what.split()
+            asked = quiz(chapter)[int(place) - 1]
+            data = "" if asked.choices or "{head}" not in text else source("sheets/head.md")
+            questions.append((symbols + data, asked))
+    return gift.written(questions, f"drocox/session {name[-1]}")
 
 
 def print_decks(out):

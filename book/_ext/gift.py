@@ -1,8 +1,8 @@
 """Questions of a quiz in Moodle's text format, GIFT (docs.moodle.org/en/GIFT_format).
 
 A question is ``::name::[html]text {answers}``, followed by an empty line. Of several answers the
-right one begins with ``=``, others with ``~``, and what is said of one follows ``#``; numbers begin
-with ``#`` and have a tolerance after a colon.
+right one begins with ``=``, others with ``~``, and what is said of one follows ``#``. Numbers begin
+with ``#`` and have a tolerance after a colon; a known wrong one is worth ``%0%``.
 """
 
 import re
@@ -10,26 +10,31 @@ import re
 from markdown_it import MarkdownIt
 from mdit_py_plugins.dollarmath import dollarmath_plugin
 
+from drocox.exercises.quizzes import NUMBERS
+
 SPECIAL = re.compile(r"([\\~=#{}:])")
-DECIMALS = 5e-4  # three decimals were asked for; what was cut off is right, too
+TOLERANCE = 1e-3  # three decimals were asked for; what was cut off is right, too
 
 
-def written(intro, questions, category):
-    """A text and questions as a file that Moodle imports into a category of its question bank."""
-    parts = [f"$CATEGORY: $course$/{category}", f"::What is given::[html]{html(intro)}"]
-    return "\n\n".join([*parts, *map(one, questions)]) + "\n"
+def written(questions, category):
+    """Pairs of what is given and a question, for a category of Moodle's question bank."""
+    blocks = [f"$CATEGORY: $course$/{category}", *(one(*pair) for pair in questions)]
+    return "\n\n".join(blocks) + "\n"
 
 
-def one(question):
+def one(given, question):
     """A question with its answers."""
-    text = f"::{escaped(question.name)}::[html]{html(question.text)}"
+    text = html(f"{given}\n\n{question.text}")
+    kind, answers = "", []
     if not question.choices:
-        return f"{text} {{#\n={question.right:.6g}:{2 * DECIMALS}\n}}"
-    answers = []
+        kind = "#"
+        answers.append(f"={question.right:.6g}:{TOLERANCE}")
+        for mistake, says in question.shows.items():
+            answers.append(f"=%0%{NUMBERS[mistake]:.6g}:{TOLERANCE} # {html(says)}")
     for letter, words in question.choices.items():
         said = f" # {html(question.shows[letter])}" if letter in question.shows else ""
         answers.append(f"{'=' if letter == question.right else '~'}{html(words)}{said}")
-    return "\n".join([f"{text} {{", *answers, "}"])
+    return "\n".join([f"::{escaped(question.name)}::[html]{text} {{{kind}", *answers, "}"])
 
 
 def html(markdown):

@@ -45,6 +45,7 @@ from drocox.beyond.models import AGAINST
 from drocox.beyond.outcomes import AT_START_0, BOTH, CHOICES, Average, Contrast
 from drocox.beyond.pooled import holm, pool
 from drocox.heldout.intervals import LEVEL, simultaneous
+from drocox.paper.store import DEFAULT, Store
 from drocox.paper.sweep import HELD
 
 INCLUDED = tuple(REGISTERED["included"])  # the 27 on which certified and linear models are fitted
@@ -158,6 +159,11 @@ def whole(runs: pd.DataFrame) -> Study:
     by_name = means.reset_index("name").groupby(level=keys, observed=True)
     estimates = {key: one.set_index("name") for key, one in by_name}
     return Study(estimates, runs[of_one], runs[permuted])
+
+
+def load() -> Study:
+    """The study from the book's store."""
+    return whole(Store(DEFAULT, "beyond/many_data_sets").read())
 
 
 def uncertified(study: Study) -> pd.Series:

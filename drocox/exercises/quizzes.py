@@ -46,17 +46,19 @@ class QuizQuestion:
 # The numbers of the quizzes, right answers and the results of known mistakes, in their order. Tests
 # compare the right ones with what the package computes.
 NUMBERS = {
-    # after A, C and D, a step for E in month 9; without it; one of six; B gone from the start
-    "km_e_dies": 5 / 6 * 3 / 4 * 2 / 3 * 1 / 2,
-    "km_e_leaves": 5 / 6 * 3 / 4 * 2 / 3,
-    "km_seen_alive": 1 / 6,
-    "km_without_b": 4 / 5 * 3 / 4 * 2 / 3 * 1 / 2,
-    # D, E and F are at risk in month 8
-    "d_equal": log(3),
-    "d_all_at_risk": log(6),
-    "d_without_own": log(2),
-    "d_probability": 1 / 3,
-    "d_no_log": 3.0,
+    # A and D die; a step for C; C at risk in month 8; two of six; B gone from the start
+    "km_c_leaves": 5 / 6 * 2 / 3,
+    "km_c_dies": 5 / 6 * 3 / 4 * 2 / 3,
+    "km_c_stays": 5 / 6 * 3 / 4,
+    "km_seen_alive": 2 / 6,
+    "km_without_b": 4 / 5 * 2 / 3,
+    # D and E with the hazard 2 and F with 1/2 are at risk in month 8
+    "d_beside_e": log(4.5 / 2),
+    "d_as_it_is": log(3 / 2),
+    "d_all_at_risk": log(11.5 / 2),
+    "d_without_own": log(2.5 / 2),
+    "d_probability": 2 / 4.5,
+    "d_no_log": 4.5 / 2,
     "down_one": exp(-1),
     "unchanged": 1.0,
     "up_one": exp(1),
@@ -76,10 +78,10 @@ NUMBERS = {
     "push_undivided": 2.0,
     "nothing": 0.0,
     # 1/alpha - 1, its square and twice its square
-    "radius_sharp": 4.0,
-    "radius_definition": 16.0,
-    "radius_paper": 32.0,
-    "inverse_share": 5.0,
+    "radius_sharp": 11.5,
+    "radius_definition": 11.5**2,
+    "radius_paper": 2 * 11.5**2,
+    "inverse_share": 12.5,
     "active": 100 / 4,
     "active_root": 100 / 2,
     "active_constant": 4.0,

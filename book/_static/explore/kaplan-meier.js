@@ -58,6 +58,14 @@ explore("kaplan-meier", function (box) {
     box.show(0, lives.drawn("months since entry", "", months, rows) + drawn.join(""));
   }
 
+  /* Beside its step, above the rest of the curve, where no other fraction and no line can be. */
+  function share({ day, deaths, atRisk }, table, axes, em) {
+    const middle = (estimate(table, day - 1) + estimate(table, day)) / 2;
+    const [x, y] = [axes.x(day), axes.y(middle) + 0.35 * em];
+    const fits = day < end;
+    return text(fits ? x + 5 : x - 5, y, deaths + "/" + atRisk, { "text-anchor": fits ? "start" : "end" });
+  }
+
   function drawCurve(time, event, table, em) {
     const place = { left: 3.9 * em, right: size[0] - 12, top: 12, bottom: size[1] - 3.3 * em };
     const axes = explore.axes([0, end], [0, 1.05], place, em);
@@ -78,9 +86,7 @@ explore("kaplan-meier", function (box) {
         path(axes.down(asked, axes.y(estimate(table, asked))), faint) +
         path(axes.across(estimate(table, asked), axes.x(asked)), faint) +
         path(staircase(table, Math.max(...time)), blue) +
-        table
-          .map((row) => text(axes.x(row.day), axes.bottom - 5, row.deaths + "/" + row.atRisk))
-          .join("") +
+        table.map((row) => share(row, table, axes, em)).join("") +
         ends.join("")
     );
   }

@@ -12,7 +12,7 @@ explore("weights", function (box) {
   const ylim = [Math.floor(sorted[0]), Math.ceil(sorted[sorted.length - 1])];
 
   function placed(em) {
-    return { left: 3.5 * em, right: width - 12, top: 4 * em, bottom: height - 3.3 * em };
+    return { left: 3.9 * em, right: width - 12, top: 4 * em, bottom: height - 3.3 * em };
   }
 
   function drawCloud(now, eta, em) {
@@ -76,7 +76,7 @@ explore("weights", function (box) {
     });
     box.show(
       1,
-      axes.drawn("year of death", "percent of the deaths’ weight") +
+      axes.drawn("year of death", "% of the deaths’ weight") +
         drawn.join("") +
         text(axes.right, em, "outlined: the deaths", { "text-anchor": "end" })
     );
@@ -101,15 +101,11 @@ explore("weights", function (box) {
     draw();
   }
 
-  const first = before[0];
   const percent = (value) => number(value, 0) + " %";
   const guesses = {
-    "the oldest": `No: patients over 65 get ${percent(first.old)} of the weight, though
-      ${percent(box.data.deathsOld)} of the deaths are theirs. `,
-    "the younger who died all the same": `Yes: ${percent(100 - first.old)} of the weight is on
-      patients of 65 or younger, whom the model did not expect to die. `,
-    "those who died first": `Only in part: the earliest tenth of the deaths gets
-      ${percent(first.early)} of the weight. `,
+    "the oldest": "No: the model expected them to die, so that their losses are small. ",
+    "the younger who died all the same": "Yes: the model did not expect them to die. ",
+    "those who died first": "Only in part: most of the weight lies on later deaths. ",
   };
   const radios = Object.keys(guesses).map((guess, i) => box.tick("radio", "guess" + i, guess));
   box.root.classList.add("explore-asking"); /* until a guess is made, nobody's weight is seen */
@@ -133,7 +129,7 @@ explore("weights", function (box) {
   box.onInput("trained", move);
   Object.values(guesses).forEach(function (feedback, i) {
     box.onInput("guess" + i, function () {
-      box.say("feedback", feedback.replace(/\s+/g, " "));
+      box.say("feedback", feedback);
       box.root.classList.remove("explore-asking");
     });
   });
