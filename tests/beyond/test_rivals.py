@@ -281,7 +281,7 @@ def test_a_rival_has_a_row_for_each_attribute():
 
 
 def test_the_stored_rivals_are_whole():
-    runs = store.load_runs("beyond").query("study == 'rivals'")
+    runs = store.load_runs("beyond/rivals")
     pairs = {(name, a) for name, attributes in ATTRIBUTES.items() for a in attributes}
     assert {tuple(key) for key in runs[["dataset", "attribute"]].to_numpy()} == pairs
     for (dataset, _), rows in runs.groupby(["dataset", "attribute"]):
