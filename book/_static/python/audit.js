@@ -109,9 +109,9 @@
       ...one("--event", given.event.value),
       ...[...picked("groups"), given.cuts.value.trim()].flatMap((group) => one("--groups", group)),
       ...(flag ? [...one(flag, prediction.value), ...more] : []),
+      ...picked("features").flatMap((column) => one("--features", column)),
       ...one("--horizon", horizon.value.trim()),
       ...one("--smallest", given.smallest.value.trim()),
-      ...picked("features").flatMap((feature) => one("--features", feature)),
       ...(given.missing.checked ? ["--missing", "drop"] : []),
     ];
   }
