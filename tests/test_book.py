@@ -301,11 +301,11 @@ def test_the_numbers_of_the_readme_are_those_of_the_landing_page():
         for output in cell.outputs:
             if kept := output.get("metadata", {}).get("scrapbook"):
                 value[kept["name"]] = output["data"][kept["mime_prefix"] + "text/plain"]
-    shown = [f"{int(value['data-sets'])} data sets", f"{int(value['most-events']):,} events"]
-    shown += [f"{float(value[name]):.1f} points worse" for name in ("loss", "by-c")]
+    shown = [f"{int(value['tested'])} data sets", f"{float(value['gap']):.1f} points"]
     shown += [
-        f"{float(value[name + '-low']):.1f} to {float(value[name + '-high']):.1f}"
-        for name in ("loss", "by-c")
+        f"{float(value[name]):.1f} points ({float(value[name + '-low']):.1f} to "
+        f"{float(value[name + '-high']):.1f})"
+        for name in ("dro-c", "split-worst")
     ]
     readme = " ".join((ROOT / "README.md").read_text("utf-8").replace("−", "-").split())
     assert [text for text in shown if text not in readme] == []

@@ -16,6 +16,8 @@ from drocox.evaluation import scaled_features
 from drocox.heldout import assign_folds
 from drocox.tuning import KEPT, Choice, choose, most_accurate
 
+pytestmark = pytest.mark.filterwarnings("ignore:choose_alpha:DeprecationWarning")
+
 
 class Stub(BaseEstimator):
     """A model without training: the smaller alpha, the larger the weight of the last feature."""
@@ -215,6 +217,12 @@ def test_any_object_with_fit_and_predict_can_be_cross_fitted():
     assert "train" in tuning.cross_fit(data, coxnet, folds=2)
     coxnet.set_params(fit_baseline_model=True)
     assert "survival" in tuning.cross_fit(data, coxnet, folds=2)
+
+
+def test_choose_alpha_says_that_it_leaves():
+    data, _ = simulated(0, n=200)
+    with pytest.warns(DeprecationWarning, match="gone in the next edition"):
+        drocox.choose_alpha(data, "group", alphas=[0.5], folds=3, repeats=1)
 
 
 def test_choose_alpha_with_the_default_estimator():

@@ -12,7 +12,7 @@ that nobody named.
 
 import json
 import textwrap
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
@@ -41,8 +41,8 @@ from drocox.auditing.group_measures import (
     measure_groups,
 )
 from drocox.auditing.groupings import Grouping, groupings_of
-from drocox.auditing.headroom import Headroom, usable_features
 from drocox.auditing.measures import RISK_RATIO, Measure, own_measures
+from drocox.auditing.own_model import OwnModelGain, knows_outcome, named_features
 from drocox.auditing.page import page
 from drocox.auditing.plots import draw_calibration, draw_funnels, draw_groups
 from drocox.auditing.predictions import (
@@ -61,14 +61,26 @@ MODEL_WIDTH = 14  # of a model's name in a table of text
 CURVE_COLUMNS = ["attribute", "group", "patients", "events", "predicted"]
 CURVE_COLUMNS += ["observed", "low", "high"]
 PAIRED_COLUMNS = ["model", "versus", "attribute", "group", "measure"]
-PAIRED_COLUMNS += ["difference", "low", "high", "beyond_noise"]
+PAIRED_COLUMNS += ["difference", "low", "high", "says"]
 MOST_NAMED = 12  # groups in a sentence of the page
 FEW_EVENTS_NOTE = "Few events, so that intervals are wide and rough: {}."
 HANGING_NOTE = (
     "Decided by one or two patients, so that intervals are very wide: {}. Their data are worth a "
     "look."
 )
+TAILS_NOTE = (
+    "A few extreme scores decide the slope, which is another one without the lowest and the "
+    "highest 2.5 % of the scores: {}."
+)
 HIDDEN_NOTE = "Groups with fewer than {} events or patients without an event are not shown{}."
+KNOWING_NOTE = (
+    "No model was fitted here: {} alone tells nearly who has the event, or in which order, and may "
+    "be known only afterwards."
+)
+OWN_KNOWS_NOTE = (
+    "A model of {} ranks a group almost perfectly, so that one of these columns may be known only "
+    "after the event: whether another model would rank a group better is left open."
+)
 FEW_FLAGGED_NOTE = (
     "Decisions are shown for everybody only: in some group fewer than {} patients with or without "
     "an event are flagged, or are not."
@@ -97,14 +109,14 @@ class Audit:
         A row for each pair of groups of an attribute and each ``measure``: the signed
         ``difference``, ``group`` minus ``versus``, with an interval that holds for all attributes
         at once (``low``, ``high``), or for the attribute's pairs where ``familywise`` is false,
-        and ``beyond_noise``, whether it excludes 0. In percentage points for c-index,
-        concordance, Uno's c and AUC; as they are for the others. Of more than six groups each is
-        compared with everybody.
+        and what this ``says``: ``alike`` if it lies inside the margin of a measure that has one,
+        ``differ`` if it excludes 0, else ``cannot tell``. Of observed / expected it is the ratio of
+        the two groups. Of more than six groups each is compared with everybody.
     imparity : DataFrame
-        The same for concordance by Algorithm B.1, whose rules for ties in time can make a
-        difference of their own; and ``noise_floor``, the absolute difference that the attribute's
-        most striking pair would show on average by chance, on as many patients as this pair has,
-        if the model had the same concordance in all groups.
+        The same, in percent, for concordance by Algorithm B.1, whose rules for ties in time can
+        make a difference of their own; and ``noise_floor``, the absolute difference that the
+        attribute's most striking pair would show on average by chance, on as many patients as this
+        pair has, if the model had the same concordance in all groups.
     slices : DataFrame
         The same, by the pairs of Harrell's c-index, for the worst groups that a search found, the
         worst first, judged on patients who took no part in it and compared with others who have
@@ -117,6 +129,8 @@ class Audit:
         Whether the intervals of differences hold for all attributes at once.
     smallest : int
         Groups with fewer patients, events or patients without an event are not shown.
+    features : tuple of str
+        The columns that models fitted here have used.
     """
 
     name: str
@@ -132,6 +146,9 @@ class Audit:
     familywise: bool = True
     smallest: int = 0
     _hanging: tuple[str, ...] = ()
+    _tails: tuple[str, ...] = ()
+    features: tuple[str, ...] = ()
+    _open: bool = False  # whether models fitted here say nothing, since a column knows the outcome
 
     @property
     def ci(self) -> pd.DataFrame:
@@ -145,9 +162,9 @@ class Audit:
         if self._predictions.backwards:
             return "\n".join(self.notes)
         found = (self.table, self.differences, self.slices, self.notes)
-        features = not self._predictions.ranks or "headroom" in self._predictions.more
-        lines = sentences(*found, self._predictions.of_risks, features)
-        if self.smallest and self._predictions.ranks:
+        features = self.features if self._predictions.ranks and not self._open else None
+        lines = sentences(*found, self.measures, self._predictions.of_risks, features)
+        if self.smallest and self.features:
             lines.append(SEARCHED_SHYLY)
         if self.threshold is not None:
             decided = (self.table, self.differences, self.threshold, self.horizon)
@@ -173,9 +190,9 @@ class Audit:
             for end, head in (("", heads[name]), ("_low", "low"), ("_high", "high")):
                 values = self.table[name + end].to_numpy()
                 table.insert(table.shape[1], head, values, allow_duplicates=True)
-        if self.table["c_promised"].notna().any():  # instead of the second interval
+        if self.table["c_expected"].notna().any():  # instead of the second interval
             table = table.iloc[:, :-2]
-            table.insert(table.shape[1] - 1, "promised", self.table["c_promised"].to_numpy())
+            table.insert(table.shape[1] - 1, "expected", self.table["c_expected"].to_numpy())
 
         def short(value: float) -> str:
             return number_text(value, 2 if abs(value) < 10 else 1)
@@ -207,9 +224,9 @@ class Audit:
         -------
         DataFrame
             A row for each group and measure that both can answer: ``attribute``, ``group``,
-            ``measure``, ``difference`` with an interval (``low``, ``high``), and ``beyond_noise``.
-            In each measure the intervals of groups hold for all of them at once, or for those of
-            an attribute where ``familywise`` is false. Units as in ``differences``.
+            ``measure``, ``difference`` with an interval (``low``, ``high``), and what this
+            ``says``. In each measure the intervals of groups hold for all of them at once, or for
+            those of an attribute where ``familywise`` is false. Units as in ``differences``.
         """
         rows = _paired({"other": other, "self": self})
         return rows.drop(columns=["model", "versus"])
@@ -287,20 +304,18 @@ class Audit:
         """Warnings of the page: groups with few events, and intervals that tell little."""
         known = self.table[self.table["attribute"].isin([f.attribute for f in self._groupings[1:]])]
         lines = []
-        none = known[known["events"] < FEWEST_EVENTS]
         few = known[(known["events"] >= FEWEST_EVENTS) & (known["events"] < FEW_EVENTS)]
-        for rows, words in (
-            (none, "Not judged, with fewer than {} events: {}.".format(FEWEST_EVENTS, "{}")),
-            (few, FEW_EVENTS_NOTE),
-        ):
-            names = [f"{row.group} ({row.events:.0f})" for row in rows.itertuples()]
-            if len(names) > MOST_NAMED:
-                names = [*names[:MOST_NAMED], f"{len(names) - MOST_NAMED} more"]
-            if names:
-                lines.append(words.format(", ".join(names)))
+        names = [f"{row.group} ({row.events:.0f})" for row in few.itertuples()]
+        if len(names) > MOST_NAMED:
+            names = [*names[:MOST_NAMED], f"{len(names) - MOST_NAMED} more"]
+        if names:
+            lines.append(FEW_EVENTS_NOTE.format(", ".join(names)))
         if self._hanging:
             named = [*self._hanging[:MOST_NAMED], *["others"] * (len(self._hanging) > MOST_NAMED)]
             lines.append(HANGING_NOTE.format(", ".join(named)))
+        if self._tails:
+            named = [*self._tails[:MOST_NAMED], *["others"] * (len(self._tails) > MOST_NAMED)]
+            lines.append(TAILS_NOTE.format(", ".join(named)))
         return lines
 
     def plot(self) -> object:
@@ -419,7 +434,7 @@ class Audits(Mapping):
 
         A row for each group and measure that both can answer: ``model``, ``versus`` (the first
         model), ``attribute``, ``group``, ``measure``, ``difference`` with an interval (``low``,
-        ``high``), and ``beyond_noise``. There is no row of calibration where it is a ratio of
+        ``high``), and what this ``says``. There is no row of calibration where it is a ratio of
         events for one model and of risks for the other, and none of slopes that leave out
         different patients of the group. In each measure the intervals of everybody hold for all
         models at once, those of groups for all models and groups, or for the groups of an
@@ -572,6 +587,8 @@ def audit(
     horizon: float | None = None,
     folds=None,
     train: tuple | Mapping | None = None,
+    features: Sequence[str] | None = None,
+    margin: Mapping[str, float] | None = None,
     smallest: int = 0,
     familywise: bool = True,
     threshold: float | None = None,
@@ -579,24 +596,24 @@ def audit(
 ) -> Audit | Audits:
     r"""Judge how well predictions serve the groups of ``data``, with 95 % intervals.
 
-    ``c_index`` is Harrell's, among the group's own patients. ``c_promised`` is the c-index that the
-    group's own log-hazards imply: over exactly the pairs that the c-index compares, the mean of
+    ``c_index`` is Harrell's, among the group's own patients. ``c_expected`` is the c-index that the
+    model's own predictions lead one to expect there: over exactly the pairs that the c-index
+    compares, the mean of
 
     .. math:: 1 / (1 + e^{-b |f_i - f_j|}) ,
 
     the probability that the patient with the higher log-hazard has the event first, under
-    proportional hazards and whatever the censoring given the scores. The slope b is one for
-    everybody, fitted without the two patients; everybody's own promise is therefore kept, nearly by
-    construction. ``c_minus_promised`` is 0 within error if the group is ranked as its predictions
-    promise, whatever its c-index. Below 0 the model knows less about the group than it says, as it
-    does if the group's own ``slope`` is lower than everybody's; above 0 it knows more. Hazards that
-    are not proportional can look like either. The promise is no upper bound: a constant score keeps
-    it, and so does a model that lacks a feature. ``headroom`` needs features in ``data.X``: the
-    cross-fitted c-index of a ridge Cox model that is fitted to the group alone, minus that of the
-    scores, over the same patients, 4,000 at most; above 0, another model ranks the group better.
-    With ``survival``, whose hazards need not be proportional, ``auc_promised`` and
-    ``auc_minus_promised`` take the place of the first two: the AUC that the predicted risks imply,
-    after one logistic recalibration of everybody.
+    proportional hazards and whatever the censoring given the scores (model-based concordance:
+    Gönen and Heller, 2005; van Klaveren and others, 2016). The slope b is one for everybody, fitted
+    without the two patients, so that everybody is ranked as expected, nearly by construction.
+    ``c_minus_expected`` is 0 within error if the group is ranked as expected, whatever its c-index.
+    Below 0 the model knows less about the group than its predictions say, as it does if the group's
+    own ``slope`` is lower than everybody's. Hazards that are not proportional can look like either.
+    A constant score is ranked as expected, and so is a model that lacks a feature. With
+    ``features``, ``own_model_gain`` is the cross-fitted c-index of a ridge Cox model of these
+    columns that is fitted to the group alone, minus that of the scores, over the same patients,
+    4,000 at most; above 0, another model ranks the group better. With ``survival`` or ``risk``,
+    log-hazards are those at the horizon.
 
     ``uno_c`` is the c-index weighted for censoring, up to the horizon. ``concordance`` is the
     fraction of Algorithm B.1, the group's patients compared with everybody; its differences between
@@ -605,7 +622,8 @@ def audit(
     .. math:: \sum_{i \in g} \delta_i \Big/ \sum_{i \in g} \hat H_i(Y_i)
 
     (for survival at a single time, observed / predicted risk), ``slope`` the coefficient of a Cox
-    regression on the log-hazards, and ``mean_risk`` the geometric mean of the hazards relative to
+    regression on the log-hazards, ``central_slope`` the same without the lowest and the highest
+    2.5 % of the scores, and ``mean_risk`` the geometric mean of the hazards relative to
     everybody's. Up to the horizon, ``risk_observed`` is Kaplan and Meier's risk,
     ``risk_predicted`` the mean prediction, ``auc`` and ``brier`` compare the two patient by
     patient. With a ``threshold``, ``flagged`` is the share of patients with at least this predicted
@@ -622,7 +640,7 @@ def audit(
 
     Intervals are those of the models at hand, for other patients like these. Where several models
     were cross-fitted, intervals are for these models and do not cover that another training would
-    have given others. In simulations they hold about as often as they promise, and a little less
+    have given others. In simulations they hold about as often as they say, and a little less
     often in cross-fitted data with little censoring.
 
     Parameters
@@ -653,6 +671,14 @@ def audit(
         fold are compared.
     train : (SurvivalData, array), or a mapping of fold to such pairs, optional
         Training part and its scores, for the baseline hazard.
+    features : list of str, optional
+        Columns of ``data.X`` that a model fitted here may use, and nothing else: for a model
+        of each group's own and for the search for badly served groups, neither of which is there
+        without them. Name only what is known at the time of the prediction.
+    margin : mapping of str to float, optional
+        Differences that do not matter, by measure: conventions and no findings. By default
+        ``{"c_index": 0.05, "calibration": 1.25, "slope": 0.2}``, of observed / expected events a
+        ratio from 0.80 to 1.25.
     smallest : int
         Groups with fewer patients, events or patients without an event are not shown, nor are
         others from which their counts could be worked out, by whatever sums and differences, nor
@@ -660,9 +686,10 @@ def audit(
         and the measures there. Notes and warnings tell no smaller number of patients either.
     familywise : bool
         Whether the intervals of differences hold for all attributes at once. Those of c-index,
-        promise, headroom, calibration and slope, which the sentence is about, then hold together:
-        where no group differs, they say of a named group that it does in 5 % of all audits. Those
-        of any other measure hold among themselves, as do those of groups that the search found.
+        c-index minus expected and calibration, which the first paragraph is about, then hold
+        together: where no group differs, they say of a named group that it does in 5 % of all
+        audits. Those of any other measure hold among themselves, as do those of groups that the
+        search found.
         Otherwise intervals hold for the groups of one attribute and one measure.
     measures : mapping of str to function, optional
         Measures of your own, by name. A function gets all held-out patients and a mask, True for
@@ -721,10 +748,12 @@ def audit(
     options |= {"smallest": smallest, "familywise": familywise, "threshold": threshold}
     options["more"] = own_measures(measures)
     models = _by_model(scores, risk, survival, expected)
-    given = [one.get(k) for one in models.values() for k in ("scores", "risk", "survival")]
     check_data(data)
-    if usable_features(data, given or [scores, risk, survival]):
-        options["more"]["headroom"] = Headroom(data.X)
+    used = named_features(data.X, features)
+    if knowing := knows_outcome(used, data.time, data.event):
+        used = used.iloc[:, :0]
+    own = OwnModelGain(used) if used.shape[1] else None
+    options |= {"features": used, "knowing": knowing, "own": own, "margin": margin}
     if not models:
         of_one = {"risk": risk, "survival": survival, "expected": expected}
         return _audit(data, scores, **of_one, **options)
@@ -741,22 +770,29 @@ def _audit(
     familywise: bool,
     threshold: float | None,
     more: dict[str, Callable],
+    features: pd.DataFrame,
+    knowing: list[str],
+    own: OwnModelGain | None,
+    margin: Mapping[str, float] | None,
     **given,
 ) -> Audit:
-    """The audit of one model; ``more`` has own measures, and headroom if there are features."""
+    """The audit of one model; ``more`` has own measures, ``own`` fits models of groups."""
     # what does not exist is NaN
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         predicted = predictions(data, scores, smallest=smallest, **given)
         if threshold is not None:
             predicted = with_threshold(predicted, threshold)
         if not predicted.ranks or predicted.backwards:
-            more = {name: one for name, one in more.items() if name != "headroom"}
-        predicted = predicted._replace(more=more)
+            own = None
+        more = more if own is None else {**more, "own_model_gain": own}
+        predicted = predicted._replace(more=more, margin=margin)
         groupings, of_groups = groupings_of(data)
         groups, others = hidden_groups(groupings, data.event, smallest)
         early = data.event & (data.time <= predicted.patients.until)
         hidden = Hidden(groups, hidden_at_horizon(groupings, early, smallest, groups))
         notes = [*predicted.notes, *of_groups]
+        if knowing:
+            notes.append(KNOWING_NOTE.format(", ".join(knowing)))
         if groups:
             notes.append(HIDDEN_NOTE.format(smallest, ALSO_HIDDEN.format(others) if others else ""))
         if hidden.at_horizon > groups:
@@ -769,13 +805,15 @@ def _audit(
                     f"threshold {threshold:g} flags, or leaves, fewer than {smallest} patients "
                     "with or without an event; choose another one, or lower smallest"
                 )
-        table, comparisons, imparity, hanging = measure_groups(
+        table, comparisons, imparity, hanging, tails = measure_groups(
             predicted, groupings, hidden, familywise
         )
+        if own is not None and own.knows:
+            notes.append(OWN_KNOWS_NOTE.format(", ".join(map(str, features.columns))))
         slices = pd.DataFrame(columns=[*DIFFERENCE_COLUMNS, "patients", "events"])
-        if predicted.ranks and not predicted.backwards:
+        if own is not None and not own.knows:
             secret = [one.codes == k for one in groupings for k in hidden.codes_of(one)]
-            slices = find_slices(predicted.patients, data.X, secret)
+            slices = find_slices(predicted.patients, features, secret)
         small = small_counts(slices["patients"], slices["events"], smallest).astype(bool)
         slices = slices[~small].reset_index(drop=True)
         if smallest:  # with counts of known groups, these could tell what is hidden
@@ -794,6 +832,9 @@ def _audit(
         familywise,
         smallest,
         hanging,
+        tails,
+        tuple(map(str, features.columns)),
+        bool(knowing) or (own is not None and own.knows),
     )
 
 

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 PREDICTIONS = ("score", "survival", "risk")  # kinds of predictions, one at a time
 MOST_NAMED = 6  # columns in a sentence
-GENTLE = 0.5  # alpha of the model that is fitted beside Cox
+PENALTIES = (0.0001, 0.001, 0.01, 0.1, 1.0)  # of the ridge Cox model that is fitted here
+MODEL = "ridge Cox"
 
 
 def add_audit(command: Callable) -> None:
@@ -46,8 +47,8 @@ def add_audit(command: Callable) -> None:
         "--score",
         action="append",
         metavar="COLUMN",
-        help="held-out scores to be judged; of two models: --score A --score B (default: Cox and "
-        "gentle DRO-COX, fitted here by cross-fitting)",
+        help="held-out scores to be judged; of two models: --score A --score B (default: a ridge "
+        "Cox model of --features, fitted here by cross-fitting)",
     )
     add(
         "--later",
@@ -94,11 +95,12 @@ def add_audit(command: Callable) -> None:
         help="intervals of differences that hold for all attributes at once (the default)",
     )
     add(
-        "--drop",
+        "--features",
         action="append",
         default=[],
         metavar="A,B",
-        help="columns that are no features, such as identifiers",
+        help="columns that a model fitted here may use: without a score the Cox model, else a "
+        "model of each group's own, and the search for badly served groups",
     )
     add("--out", type=Path, metavar="PAGE", help="the page to write (default: FILE-audit.html)")
 
@@ -114,9 +116,9 @@ def _audit(args) -> None:
     kind = _kind(args)
     whole = files.read_table(source)
     args.groups = columns.names_in(args.groups, whole.columns)
-    args.drop = columns.names_in(args.drop, whole.columns)
+    args.features = columns.names_in(args.features, whole.columns)
     df, rows = _complete(whole, args, kind)
-    data, facts, unusable = _patients(df, args, kind, source.name)
+    data, facts = _patients(df, args, kind, source.name)
     print(f"{source.name}: {len(data):,} patients, {data.event.sum():,} events", flush=True)
 
     warned: list[str] = []  # of models that are fitted here, and of events
@@ -124,11 +126,6 @@ def _audit(args) -> None:
         audits = _audit_given(df, data, args, kind)
     else:
         audits, warned = _audit_fitted(data, args)
-        if (share := data.event.mean()) <= GENTLE:
-            facts["Gentle DRO-COX"] = (
-                f"nearly Cox here, since it protects groups of {100 * GENTLE:g} % of the patients, "
-                f"and {100 * share:.0f} % have events"
-            )
     if warning := columns.several_censored(df, args.event):
         warned.append(warning)
 
@@ -147,14 +144,11 @@ def _audit(args) -> None:
     else:
         paragraphs = [f"{name}\n{result}" for name, result in audits.items()]
     paragraphs += [fill(f"Warning. {line}") for line in warned]
-    notable = ("Times", "Missing values", "Gentle DRO-COX")
+    notable = ("Times", "Missing values")
     said = [f"{name}: {facts[name]}." for name in notable if name in facts]
     if len(df) < len(whole):
         said.insert(0, f"Rows: {rows}.")
     paragraphs += ["\n".join(fill(line) for line in said)] if said else []
-    if unusable:
-        words = "Badly served groups were not searched for in: " + _listed(unusable)
-        paragraphs.append(fill(words))
     text = "".join(f"\n{paragraph}\n" for paragraph in paragraphs)
     print("".join(c if c.isprintable() or c == "\n" else "?" for c in text))
     print(f"wrote {out}")
@@ -178,6 +172,11 @@ def _kind(args) -> str:
         args.usage("--fold goes with --score, --survival or --risk")
     if args.later and kind != "score":
         args.usage("--later says what scores mean; it goes with --score")
+    if not kind and not args.features:
+        args.usage(
+            "name predictions with --score, --risk or --survival; or --features, the columns of a "
+            "Cox model to be fitted here"
+        )
     names = getattr(args, kind) if kind else []
     if len(set(names)) < len(names):
         args.usage(f"--{kind} names a column twice; name two models")
@@ -203,8 +202,8 @@ def _complete(df, args, kind: str):
     for name, argument in wanted.items():
         is_outcome = argument in ("--time", "--event")
         column(df, name, argument, () if is_outcome else (args.time, event))
-    for name in args.drop:
-        column(df, name, "--drop")
+    for name in args.features:
+        column(df, name, "--features", (args.time, event))
     gaps = df[list(wanted)].isna()
     gaps = gaps.loc[:, gaps.any()]
     if gaps.empty:
@@ -222,8 +221,8 @@ def _complete(df, args, kind: str):
     return left, f"{len(df):,} read, {len(left):,} used; left out: {why}"
 
 
-def _patients(df, args, kind: str, name: str) -> tuple["SurvivalData", dict[str, str], list[str]]:
-    """The table as data, what a page says about it, and columns that are not searched."""
+def _patients(df, args, kind: str, name: str) -> tuple["SurvivalData", dict[str, str]]:
+    """The table as data, and what a page says about it."""
     from drocox.auditing.disclosure import count_text
     from drocox.data import SurvivalData
 
@@ -239,12 +238,10 @@ def _patients(df, args, kind: str, name: str) -> tuple["SurvivalData", dict[str,
         if group in df.columns and df[group].nunique() > 2:  # codes are no measurement
             df = df.assign(**{group: groups[title]})
     predicted = _predicted(args, kind)
-    used = (*outcomes, *args.drop, *predicted, args.fold)
-    features = [column for column in df.columns if column not in used]
-    unusable: list[str] = []
-    if kind:  # no model is fitted here: an unusable column does no harm
-        features, unusable = columns.searchable(df, features)
-        features = features or predicted[:1]
+    features = args.features
+    if kind:  # the others tell whether rows are copies, and an unusable one does no harm
+        others = [column for column in df.columns if column not in (*outcomes, *features)]
+        features = [*features, *columns.searchable(df, others)]
     try:
         data = SurvivalData.from_frame(
             df.assign(**{event: events, args.time: times}),
@@ -255,35 +252,35 @@ def _patients(df, args, kind: str, name: str) -> tuple["SurvivalData", dict[str,
             name=name,
         )
     except (TypeError, ValueError) as error:  # the advice in terms of the command line
-        said = str(error).replace("features=[...]", "--drop COLUMN")
+        said = str(error).replace("leave it out with features=[...]", "leave it out of --features")
         raise ValueError(said.removeprefix("feature ")) from error
     facts = {}
     if at_zero := int((times == 0).sum()):
         count = count_text(at_zero, args.smallest)
         patients = "patient has" if count == "1" else "patients have"
         facts["Times"] = f"{count} {patients} a time of 0; check that this is meant"
-    gaps = df[features].isna().sum()
+    gaps = df[args.features].isna().sum()
     if gaps.any():
         numbers = {name: count_text(n, args.smallest) for name, n in gaps[gaps > 0].items()}
         counts = _listed([f"{name} ({number})" for name, number in numbers.items()])
-        whose = "in the search for badly served groups" if kind else "of the training patients"
-        facts["Missing values"] = f"replaced by medians {whose}: {counts}"
+        facts["Missing values"] = f"replaced by medians where a model is fitted: {counts}"
     facts["Predictions"] = "by models fitted here, each to patients other than those it scores"
     if kind:
         facts["Predictions"] = f"given in the file, as {kind}: {', '.join(predicted)}"
-    return data, facts, unusable
+    facts["Features"] = _listed(args.features, len(args.features)) or "none named"
+    return data, facts
 
 
-def _listed(names: list[str]) -> str:
+def _listed(names: list[str], most: int = MOST_NAMED) -> str:
     """Names with commas between them; of many the first ones."""
-    if len(names) > MOST_NAMED:
-        names = [*names[:MOST_NAMED], f"{len(names) - MOST_NAMED} more"]
+    if len(names) > most:
+        names = [*names[:most], f"{len(names) - most} more"]
     return ", ".join(names)
 
 
 def _audit_options(args) -> dict[str, Any]:
     """Options of an audit, whatever the model."""
-    names = ("horizon", "smallest", "familywise", "threshold")
+    names = ("horizon", "smallest", "familywise", "threshold", "features")
     return {name: getattr(args, name) for name in names}
 
 
@@ -324,23 +321,27 @@ def _of_columns(audits: Any) -> Mapping[str, "Audit"]:
 
 
 def _audit_fitted(data: "SurvivalData", args) -> tuple[Mapping[str, "Audit"], list[str]]:
-    """Audits of Cox and gentle DRO-COX, cross-fitted to the file, and warnings of training."""
+    """The audit of a ridge Cox model, cross-fitted to the file, and warnings of training."""
+    from sklearn.model_selection import GridSearchCV, KFold
+
     from drocox.auditing.audit import audit
     from drocox.auditing.predictions import check_data
     from drocox.estimator import DROCox
     from drocox.tuning import cross_fit
 
     check_data(data)  # before models are fitted
-    gentle = DROCox(alpha=GENTLE, rule="sharp", recalibrate=True)
-    models = {"Cox": DROCox(alpha=1.0), "gentle DRO-COX": gentle}
-    held_out = {}
-    warned = []
-    for name, model in models.items():
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            warnings.filterwarnings("ignore", "alpha=.* hardly acts", UserWarning)  # a fact says it
-            held_out[name] = cross_fit(data, model)
-        messages = dict.fromkeys(str(warning.message) for warning in caught)  # each once
-        warned += [f"{name}: {message}." for message in messages]
-    audits = audit(data, held_out, **_audit_options(args))
-    return _of_columns(audits), warned
+    parts = KFold(5, shuffle=True, random_state=0)
+    chosen = GridSearchCV(DROCox(alpha=1.0), {"penalty": PENALTIES}, scoring=_likelihood, cv=parts)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        held_out = cross_fit(data, chosen)
+    warned = list(dict.fromkeys(f"{warning.message}." for warning in caught))  # each once
+    return _of_columns({MODEL: audit(data, **held_out, **_audit_options(args))}), warned
+
+
+def _likelihood(model, X, y) -> float:
+    """Cox's log partial likelihood of patients left out, per event; 0 without one."""
+    from drocox.accuracy import log_partial_likelihood
+
+    event, time = (y[name] for name in y.dtype.names)
+    return log_partial_likelihood(model.predict(X), time, event) if event.any() else 0.0

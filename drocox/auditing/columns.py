@@ -293,16 +293,15 @@ def _are_codes(values) -> bool:
     return bool(several and known.nunique() <= MAX_LABELS and (known % 1 == 0).all())
 
 
-def searchable(df, names: list[str]) -> tuple[list[str], list[str]]:
-    """Columns in which badly served groups can be searched for, and the others."""
+def searchable(df, names: list[str]) -> list[str]:
+    """Columns that hold numbers, or labels of categories."""
     from drocox.data import column, encode
 
     usable = []
-    unusable = []
     for name in names:
         try:
             encode(column(df, name, "features"))
             usable.append(name)
         except (TypeError, ValueError):
-            unusable.append(name)
-    return usable, unusable
+            pass
+    return usable

@@ -14,9 +14,10 @@ with the correlation :math:`\rho` of the two:
 
 and likewise upwards. This is for groups, which share few patients or none: two models on the same
 patients have values so alike (:math:`\rho` near 1) that their difference is nearly normal itself
-(:func:`drocox.heldout.compare`). Where g is the identity, this is the usual interval
-:math:`v - w \pm c \, \sigma_{v - w}`. The critical value c makes the intervals of several
-differences hold together (:func:`drocox.heldout.intervals.simultaneous`).
+(:func:`drocox.heldout.compare`). Limits of a share are Wilson's, so that differences have
+Newcombe's hybrid score interval. Two ratios are compared by their ratio. Where g is the identity,
+this is the usual interval :math:`v - w \pm c \, \sigma_{v - w}`. The critical value c makes the
+intervals of several differences hold together (:func:`drocox.heldout.intervals.simultaneous`).
 """
 
 from typing import NamedTuple
@@ -25,9 +26,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from drocox.auditing.measures import Measure, Scale
+from drocox.auditing.measures import UNCHANGED, Measure, Scale, inside
 from drocox.heldout import Estimate
-from drocox.heldout.intervals import jackknife, simultaneous
+from drocox.heldout.intervals import jackknife, says, simultaneous
+
+MANY = 1e9  # degrees of freedom: Student's distribution is normal
 
 
 class Contrast(NamedTuple):
@@ -44,9 +47,17 @@ def estimable(measure: Measure, contrasts: list[Contrast]) -> list[Contrast]:
 
     Left out are differences that do not exist without some patient, and those of a measure at the
     end of its scale, such as an AUC of 1, which says nothing about its own error. Where both
-    values are at the same end, the difference is 0.
+    values are at the same end, the difference is 0. Of a ratio the values become logarithms.
     """
-    return [one for one in contrasts if _can_be_told(one, measure.scale)]
+    told = [one for one in contrasts if _can_be_told(one, measure.scale)]
+    if not measure.ratio:
+        return told
+    return [one._replace(first=_log(one.first), second=_log(one.second)) for one in told]
+
+
+def _log(estimate: Estimate) -> Estimate:
+    with np.errstate(divide="ignore", invalid="ignore"):  # both values are 0
+        return Estimate(np.log(estimate.value), np.log(estimate.without))
 
 
 def critical_values(contrasts: list[Contrast]) -> tuple[np.ndarray, np.ndarray]:
@@ -56,7 +67,23 @@ def critical_values(contrasts: list[Contrast]) -> tuple[np.ndarray, np.ndarray]:
     :func:`drocox.heldout.intervals.simultaneous`.
     """
     without = np.column_stack([one.first.without - one.second.without for one in contrasts])
-    return simultaneous(*jackknife(without))
+    covariance, df = jackknife(without)
+    return simultaneous(covariance, [_df(one, k) for one, k in zip(contrasts, df, strict=True)])
+
+
+def _df(one: Contrast, otherwise: float) -> float:
+    """Degrees of freedom of a difference, by Welch and Satterthwaite where those of both are known.
+
+    Limits of decisions are Wilson's, which need none.
+    """
+    if one.first.limits is not None and one.second.limits is not None:
+        return MANY
+    parts = [(jackknife(e.without[:, None])[0].item(), e.df) for e in (one.first, one.second)]
+    parts = [(variance, df) for variance, df in parts if variance > 0]
+    if not parts or any(df is None for _, df in parts):
+        return otherwise
+    total = sum(variance for variance, _ in parts)
+    return total**2 / sum(variance**2 / df for variance, df in parts if df)
 
 
 def contrast(
@@ -69,7 +96,8 @@ def contrast(
     """
     if not contrasts:
         return []
-    scale, unit = measure.scale, measure.unit
+    scale = UNCHANGED if measure.ratio else measure.scale  # of logarithms, see `estimable`
+    unit = measure.unit
     first = np.array([one.first.value for one in contrasts])
     second = np.array([one.second.value for one in contrasts])
     of_first = np.column_stack([one.first.without for one in contrasts])
@@ -79,21 +107,36 @@ def contrast(
     error, error_of_second, correlation = _errors(of_first, of_second)
     down, up = _distances(scale, first, critical * error)
     down_of_second, up_of_second = _distances(scale, second, critical * error_of_second)
+    for k, one in enumerate(contrasts):
+        if one.first.limits is not None and one.second.limits is not None:
+            low, high = one.first.limits(critical[k])
+            down[k], up[k] = first[k] - low, high - first[k]
+            low, high = one.second.limits(critical[k])
+            down_of_second[k], up_of_second[k] = second[k] - low, high - second[k]
     difference = first - second
     lower, higher = np.transpose([one.slack for one in contrasts])
     low = difference - _together(down, up_of_second, correlation) - lower
     high = difference + _together(up, down_of_second, correlation) + higher
     rows = pd.DataFrame([one.names for one in contrasts])
     rows = rows.assign(difference=unit * difference, low=unit * low, high=unit * high)
-    rows = rows.assign(noise_floor=unit * floor, beyond_noise=(low > 0) | (high < 0))
+    limits = inside(measure)
+    if measure.ratio:
+        limits = None if limits is None else (np.log(limits[0]), np.log(limits[1]))
+    said = [says(*ends, limits) for ends in zip(low, high, strict=True)]
+    rows = rows.assign(noise_floor=unit * floor, says=said)
+    if measure.ratio:
+        rows[["difference", "low", "high"]] = np.exp(rows[["difference", "low", "high"]])
     return rows.to_dict("records")
 
 
 def _can_be_told(one: Contrast, scale: Scale) -> bool:
     """Whether both values exist without each patient, and have errors of their own."""
-    for estimate in (one.first, one.second):
+    estimates = (one.first, one.second)
+    for estimate in estimates:
         if not np.isfinite(estimate.without).all():
             return False
+    if all(estimate.limits is not None for estimate in estimates):
+        return True  # Wilson's limits exist at 0 and 1, too
     inside = np.isfinite(scale.forward(np.array([one.first.value, one.second.value]))).all()
     return bool(inside or one.first.value == one.second.value)
 

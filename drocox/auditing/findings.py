@@ -1,26 +1,26 @@
-"""The findings of an audit in words, a verdict by attribute: promises of ranking, and calibration.
+"""The findings of an audit in words: alike, differ or cannot tell, for each attribute and measure.
 
-The first question is whether each group is ranked as its predictions promise, the second whether
-another model would rank it better. A low c-index is no fault by itself: a group's patients may be
-alike. Differences of the c-index stand beside the promised values.
+Three measures get a word: the c-index; the c-index beside the one that the model's own predictions
+lead one to expect, of which only a lower one counts; and observed over expected events, or risk.
+Groups are *alike* if every interval of their differences lies inside the measure's margin, they
+*differ* if one excludes 0, and otherwise the data *cannot tell*. The intervals are those of
+``differences``, which hold together. A group that is not judged forbids *alike*.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+import numpy as np
 import pandas as pd
 
 from drocox.auditing.groupings import EVERYBODY
-from drocox.auditing.measures import DECISIONS, MEASURES
-from drocox.heldout import FEWEST_EVENTS
+from drocox.auditing.measures import DECISIONS, MEASURES, WORDED, Measure, inside
+from drocox.heldout.intervals import ALIKE, CANNOT_TELL, DIFFER
 
-MOST_NAMED = 6  # groups in a sentence about models
-MOST_IN_TURN = 2  # groups of which a sentence each is said
-UNTOLD = "Whether another model would rank a group better cannot be told without features."
-NO_HEADROOM = "No group is seen to be ranked better by a model of its own, beyond noise."
-NO_FAULT = " A low c-index is no fault where little is promised."
-NO_MERIT = (
-    " Above its promise is no merit: the audit's one scale for everybody promises too little there."
+MOST_NAMED = 6  # groups in a sentence
+NOT_ASKED = (
+    "Whether another model would rank a group better was not asked, since no columns were named "
+    "that it may use."
 )
 MOST_DIGITS = 4  # after the point
 
@@ -30,36 +30,329 @@ def sentences(
     comparisons: pd.DataFrame,
     slices: pd.DataFrame,
     notes: tuple[str, ...],
+    measures: Mapping[str, Measure] = MEASURES,
     of_risks: bool = False,
-    features: bool = True,
+    features: Sequence[str] | None = (),
 ) -> list[str]:
-    """A line for each note, attribute and group found, and one for everybody."""
+    """A line for each note and attribute, for everybody, for other models and each group found.
+
+    ``features`` are the columns that other models have used; without them nothing is said of these
+    where it is None, and else that it was not asked.
+    """
     lines = list(notes)
     for name in table["attribute"].unique():
         rows = comparisons[comparisons["attribute"] == name]
-        compared = name in comparisons["attribute"].values or " × " not in name
-        if name and compared:
+        if name and (len(rows) or " × " not in name):
             of_groups = table[table["attribute"] == name].set_index("group")
-            lines.append(_attribute(name, rows, of_groups, table.iloc[0], of_risks))
+            lines.append(_Attribute(name, rows, of_groups, table.iloc[0], measures, of_risks).said)
     slopes = comparisons[comparisons["measure"] == "slope"]
-    differ = bool(((slopes["low"] > 0) | (slopes["high"] < 0)).any())
-    whole = _whole(table.iloc[0], of_risks, differ)
-    if whole:
-        lines.append(whole)
-    own = comparisons[comparisons["measure"] == "headroom"]
-    if not features:
-        lines.append(UNTOLD)
-    elif len(own) and not (own["low"] > 0).any():
-        lines.append(NO_HEADROOM)
+    lines += _slopes(slopes, table)
+    whole = _whole(table.iloc[0], of_risks, (slopes["says"] == DIFFER).any())
+    lines += [whole] if whole else []
+    if features:
+        lines += _own_models(
+            comparisons[comparisons["measure"] == "own_model_gain"], table, features
+        )
+    elif features is not None:
+        lines.append(NOT_ASKED)
     worse = slices[slices["high"] < 0]
     for row in worse.itertuples():
-        lines.append(
-            f"Found by search: {row.group}, ranked worse than {row.versus} by "
-            f"{-row.difference:.1f} points ({-row.high:.1f} to {-row.low:.1f})."
-        )
+        size = interval_text(-row.difference, -row.high, -row.low, 3)
+        lines.append(f"Found by search: {row.group}, ranked worse than {row.versus} by {size}.")
     if len(slices) and worse.empty:
-        lines.append("Found by search: no group that is ranked worse, beyond noise.")
+        lines.append("Found by search: no group whose interval says that it is ranked worse.")
     return lines
+
+
+class _Attribute:
+    """What is said of the groups of one attribute."""
+
+    def __init__(
+        self,
+        name: str,
+        rows: pd.DataFrame,
+        of_groups: pd.DataFrame,
+        everybody: pd.Series,
+        measures: Mapping[str, Measure],
+        of_risks: bool,
+    ):
+        self.name = name
+        self.rows = {measure: rows[rows["measure"] == measure] for measure in WORDED}
+        self.of_groups = of_groups
+        self.everybody = everybody
+        self.measures = measures
+        self.unclear = False  # whether it was said of a measure that the data cannot tell
+        self.ratio = "observed over expected events"
+        if of_risks:
+            self.ratio = "observed over predicted risks"
+        judged = of_groups[["c_index", "calibration"]].notna().any(axis=1)
+        few = of_groups.index[~judged & of_groups["events"].notna()]
+        self.left_out = [f"{group} ({_events(of_groups.loc[group, 'events'])})" for group in few]
+
+    @property
+    def said(self) -> str:
+        """The words for each measure, and the groups that are not judged."""
+        told = [
+            words for words in (self._c_index(), self._expected(), self._calibration()) if words
+        ]
+        if not told:
+            told = ["nothing can be compared"]
+        text = f"By {self.name}, {told[0]}."
+        for words in told[1:]:
+            text += f" {words[:1].upper()}{words[1:]}."
+        hidden = self.of_groups["events"].isna()
+        for groups, why in ((self.left_out, "judged"), (list(hidden.index[hidden]), "shown")):
+            if groups:
+                text += f" Not {why}: {_listed(groups)}."
+        return text
+
+    def word(self, measure: str) -> str:
+        """Alike, differ or cannot tell, by the intervals of all differences; empty without any."""
+        said = self._says(measure)
+        if said.empty:
+            return ""
+        if (said == ALIKE).all():
+            whole = not self.left_out and self.of_groups["events"].notna().all()
+            return ALIKE if whole else CANNOT_TELL
+        return DIFFER if (said == DIFFER).any() else CANNOT_TELL
+
+    def _says(self, measure: str) -> pd.Series:
+        """What each difference says; a group that is ranked better than expected is no finding."""
+        rows = self.rows[measure]
+        if self.measures[measure].versus:
+            better = (rows["says"] == DIFFER) & (rows["low"] > 0)
+            return rows["says"].mask(better, ALIKE)
+        return rows["says"]
+
+    def _row(self, measure: str) -> pd.Series:
+        """The difference that is told: the largest, or the one that is known worst."""
+        rows, word = self.rows[measure], self.word(measure)
+        said = self._says(measure)
+        if word == CANNOT_TELL and not (said == ALIKE).all():
+            rows = rows[said == CANNOT_TELL]
+            return rows.loc[self._needed(rows, measure).idxmax()]
+        rows = rows[said == word] if word == DIFFER else rows
+        return rows.loc[self._sizes(rows["difference"], measure).abs().idxmax()]
+
+    def _sizes(self, values: pd.Series, measure: str) -> pd.Series:
+        """Sizes of differences, on the scale on which that of none is 0."""
+        return np.log(values) if self.measures[measure].ratio else values
+
+    def _needed(self, rows: pd.DataFrame, measure: str) -> pd.Series:
+        """How many times as many events would make the intervals as narrow as the margin."""
+        sizes = {name: self._sizes(rows[name], measure) for name in ("difference", "low", "high")}
+        half = (sizes["high"] - sizes["low"]) / 2
+        if self.measures[measure].versus:
+            half = sizes["difference"] - sizes["low"]
+        limit = inside(self.measures[measure])
+        assert limit is not None
+        margin = -limit[0] if self.measures[measure].versus else limit[1]
+        return (half / (np.log(margin) if self.measures[measure].ratio else margin)) ** 2
+
+    def _value(self, group: str, measure: str) -> float:
+        if group == EVERYBODY:
+            return self.everybody[measure]
+        return self.of_groups.loc[group, measure]
+
+    def _both(self, row: pd.Series, measure: str) -> str:
+        """The values of both groups."""
+        digits = self.measures[measure].digits
+        values = []
+        for one in (row["group"], row["versus"]):
+            values.append(f"{number_text(self._value(one, measure), digits)} for {one}")
+        return " and ".join(values)
+
+    def _how_many(self, measure: str) -> str:
+        """Of several groups, how many differ from everybody, before what is said of one of them."""
+        rows = self.rows[measure]
+        loud = int((rows["says"] == DIFFER).sum())
+        if len(rows) == 1 or not (rows["versus"] == EVERYBODY).all():
+            return ""
+        return (
+            f"{loud} of {len(rows)} groups {'differs' if loud == 1 else 'differ'} from everybody; "
+        )
+
+    def _why(self, measure: str, row: pd.Series, values: str) -> str:
+        """Why the data cannot tell: few events, a wide interval, or groups that are not judged."""
+        if (self._says(measure) == ALIKE).all():
+            return f"not every group is judged; between the others {values}"
+        events = self.of_groups["events"]
+        groups = [one for one in (row["group"], row["versus"]) if one in events.index]
+        fewest = min(groups, key=lambda one: events[one])
+        needed = _rounded(
+            events[fewest] * self._needed(self.rows[measure].loc[[row.name]], measure).iloc[0]
+        )
+        limits = inside(self.measures[measure])
+        assert limits is not None
+        beyond = f"more than {number_text(limits[1], 2)}"
+        none = "none"
+        if self.measures[measure].ratio:
+            none, beyond = "1", f"values beyond {number_text(limits[0], 2)} to {limits[1]:.2f}"
+        elif self.measures[measure].versus:
+            beyond = f"a shortfall of more than {number_text(-limits[0], 2)}"
+        if self.unclear:  # said before, of another measure
+            return f"{values}; about {needed} events in {fewest} would be needed"
+        return (
+            f"{_events(events[fewest])} in {fewest}; {values}, compatible with {none} and with "
+            f"{beyond}; about {needed} events would be needed"
+        )
+
+    def _cannot_tell(self, what: str, why: str) -> str:
+        """That the data cannot tell; of a second measure in fewer words."""
+        text = f"nor whether {what}: {why}"
+        if not self.unclear:
+            text = f"these data cannot tell whether {what}: {why}"
+        self.unclear = True
+        return text
+
+    def _c_index(self) -> str:
+        word = self.word("c_index")
+        if not word:
+            return ""
+        row = self._row("c_index")
+        size = _size(row, 3)
+        values = f"{self._both(row, 'c_index')}, a difference of {size}"
+        if word == DIFFER:
+            text = f"the c-indices differ: {self._how_many('c_index')}{values}"
+            return text + self._case_mix(row)
+        if word == ALIKE:
+            return f"the c-indices are alike: {values}{self._within('c_index', row)}"
+        if (self._says("c_index") != ALIKE).any():
+            values = f"the difference between {row['group']} and {row['versus']} is {size}"
+        why = self._why("c_index", row, values)
+        return self._cannot_tell("the c-indices differ", why)
+
+    def _case_mix(self, row: pd.Series) -> str:
+        """Whether the group with the lower c-index is ranked as well as expected."""
+        rows = self.rows["c_minus_expected"].set_index("group")
+        low = row["group"] if row["difference"] < 0 else row["versus"]
+        if low not in rows.index:
+            return ""
+        other = row["versus"] if low == row["group"] else row["group"]
+        expected, of_other = (self._value(one, "c_expected") for one in (low, other))
+        margin = float(self.measures["c_minus_expected"].margin or 0)
+        if rows.loc[low, "low"] > -margin and expected < of_other:
+            return (
+                f"; but {low} is ranked as well as expected ({number_text(expected, 3)}), since "
+                "the model finds its patients more alike"
+            )
+        return ""
+
+    def _within(self, measure: str, row: pd.Series) -> str:
+        """The margin, and a smaller difference that is not 0."""
+        limits = inside(self.measures[measure])
+        assert limits is not None
+        small = ", small but not 0," if _excludes_none(row, self.measures[measure]) else ","
+        if self.measures[measure].ratio:
+            small = ", small but not 1," if len(small) > 1 else ","
+            return f"{small} within {limits[0]:.2f} to {limits[1]:.2f}"
+        return f"{small} within ±{number_text(limits[1], 2)}"
+
+    def _expected(self) -> str:
+        word = self.word("c_minus_expected")
+        if not word:
+            return ""
+        row = self._row("c_minus_expected")
+        group = row["group"]
+        values = (
+            f"the c-index is {number_text(self._value(group, 'c_index'), 3)} where "
+            f"{number_text(self._value(group, 'c_expected'), 3)} is expected, a difference of "
+            f"{_size(row, 3)}"
+        )
+        if word == DIFFER:
+            worse = self.rows["c_minus_expected"]["group"][self._says("c_minus_expected") == DIFFER]
+            which = "" if len(worse) == 1 else f"in {group} "
+            return (
+                "the ranking is worse than the model's own predictions lead one to expect in "
+                f"{_listed(list(worse))}: {which}{values}"
+            )
+        if word == ALIKE:
+            margin = number_text(float(self.measures["c_minus_expected"].margin or 0), 2)
+            return (
+                "every group is ranked as well as the model's own predictions lead one to expect, "
+                f"to within {margin}"
+            )
+        why = self._why("c_minus_expected", row, f"in {group} {values}")
+        return self._cannot_tell("every group is ranked as well as expected", why)
+
+    def _calibration(self) -> str:
+        word = self.word("calibration")
+        if not word:
+            return ""
+        row = self._row("calibration")
+        size = _size(row, 2, none=1)
+        values = f"{self._both(row, 'calibration')}, a ratio of {size}"
+        if word == DIFFER:
+            return f"{self.ratio} differ: {self._how_many('calibration')}{values}"
+        if word == ALIKE:
+            return f"{self.ratio} are alike: {values}{self._within('calibration', row)}"
+        why = self._why("calibration", row, values)
+        return self._cannot_tell(f"{self.ratio} differ", why)
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Names with commas between them, of many the first ones."""
+    if len(names) > MOST_NAMED:
+        names = [*names[:MOST_NAMED], f"{len(names) - MOST_NAMED} more"]
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def _events(number: float) -> str:
+    return f"{number:,.0f} event{'' if number == 1 else 's'}"
+
+
+def _rounded(number: float) -> str:
+    """A number of events with two digits, rounded up."""
+    if not np.isfinite(number):
+        return "many more"
+    unit = 10 ** max(0, math.floor(math.log10(max(number, 1))) - 1)
+    return f"{math.ceil(number / unit - 1e-9) * unit:,}"
+
+
+def _excludes_none(row: pd.Series, measure: Measure) -> bool:
+    none = 1 if measure.ratio else 0
+    return bool(row["low"] > none or row["high"] < none)
+
+
+def interval_text(value: float, low: float, high: float, least: int, none: float = 0) -> str:
+    """A value with its interval, neither end of which reads as none if that is outside."""
+    digits = least
+    if low > none or high < none:
+        digits = digits_for(low - none, high - none, least)
+    value_text, low_text, high_text = (number_text(one, digits) for one in (value, low, high))
+    return f"{value_text} ({low_text} to {high_text})"
+
+
+def _size(row: pd.Series, least: int, none: float = 0) -> str:
+    """A difference with its interval."""
+    text = interval_text(row["difference"], row["low"], row["high"], least, none)
+    return text.replace("(", "(95 % interval ", 1)
+
+
+def _own_models(rows: pd.DataFrame, table: pd.DataFrame, features: Sequence[str]) -> list[str]:
+    """Whether a ridge Cox model of the named columns ranks everybody, or a group, better."""
+    everybody = table.iloc[0]
+    gain, low, high = (everybody[f"own_model_gain{end}"] for end in ("", "_low", "_high"))
+    better = rows[rows["low"] > 0]
+    if rows.empty and math.isnan(gain):
+        return []
+    what = f"A ridge Cox model of {_listed(features)}"
+    text = ""
+    if low > 0:
+        size = interval_text(gain, low, high, 3)
+        text = f"{what} ranks everybody better than this model, by {size}: a general weakness."
+        if len(better):
+            text += " Fitted to one group alone it gains"
+    elif len(better):
+        text = f"{what}, fitted to one group alone, ranks its patients better than this model, by"
+    if len(better):
+        sizes = []
+        for row in better.itertuples():
+            sizes.append(f"{interval_text(row.difference, row.low, row.high, 3)} for {row.group}")
+        return [f"{text} {_listed(sizes)}."]
+    if text:
+        return [text]
+    return [f"{what}, fitted to one group alone, is not seen to rank any group better."]
 
 
 def number_text(value: float, digits: int = 2) -> str:
@@ -80,185 +373,6 @@ def digits_for(low: float, high: float, least: int) -> int:
     return max(least, min(MOST_DIGITS, math.ceil(1 - math.log10(smallest))))
 
 
-def _attribute(
-    name: str, rows: pd.DataFrame, of_groups: pd.DataFrame, everybody: pd.Series, of_risks: bool
-) -> str:
-    """What is found in the groups of one attribute: a verdict, and then its numbers."""
-    by_measure = dict(iter(rows.groupby("measure")))
-    promise = by_measure.get("c_minus_promised", by_measure.get("auc_minus_promised"))
-    ranking = by_measure.get("c_index")
-    loud = {measure for measure, one in by_measure.items() if one["beyond_noise"].any()}
-    broken = promise is not None and bool(promise["beyond_noise"].any())
-    own = by_measure.get("headroom", rows[:0])
-    better = own[own["low"] > 0]
-    ratios = f"the ratios of observed to {'predicted risk' if of_risks else 'expected events'}"
-    compared = {"calibration": ratios, "slope": "the calibration slopes"}
-    compared = {measure: words for measure, words in compared.items() if measure in by_measure}
-
-    verdict = ""
-    if broken or len(better) or loud & set(compared):
-        verdict = "faults are seen: "
-    elif promise is not None:
-        verdict = "no fault is seen: "
-    found = []
-    if promise is not None:
-        found.append(_kept(promise))
-    elif ranking is not None:
-        differs = "differs" if "c_index" in loud else "does not differ"
-        found.append(f"the c-index {differs} beyond noise")
-    found += _headroom(better)
-    differ = [words for measure, words in compared.items() if measure in loud]
-    alike = [words for measure, words in compared.items() if measure not in loud]
-    if differ:
-        found.append(f"{' and '.join(differ)} differ beyond noise")
-    if len(alike) == 2:
-        found.append("calibration does not differ beyond noise")
-    elif alike:
-        found.append(f"{alike[0]} do not differ beyond noise")
-    if ranking is None and "calibration" not in by_measure:
-        few = f"too few groups with {FEWEST_EVENTS} events"
-        if of_groups["patients"].isna().any():
-            few = "too few groups are shown"
-        found.insert(0, f"nothing to compare: {few}")
-        verdict = ""
-    text = f"By {name}, {verdict}{'; '.join(found)}."
-
-    if promise is not None:
-        text += _apart_from_promise(promise, of_groups)
-    if ranking is not None and not broken:
-        text += " " + _ranking(ranking, of_groups, everybody, "c_minus_promised" in by_measure)
-    if "calibration" in loud:
-        text += " " + _calibration(by_measure["calibration"], of_groups, everybody, of_risks)
-    if "slope" in loud:
-        text += " " + _slopes(by_measure["slope"], of_groups, everybody)
-    return text
-
-
-def _kept(rows: pd.DataFrame) -> str:
-    """Which groups are ranked below their promise, or better, or that all are as promised."""
-    below = rows.loc[rows["high"] < 0, "group"]
-    above = rows.loc[rows["low"] > 0, "group"]
-    parts = []
-    if len(below):
-        parts.append(f"{_groups(below, len(rows))} ranked below {_its(below)} promise")
-    if len(above):
-        parts.append(f"{_groups(above, len(rows))} ranked above {_its(above)} promise")
-    if not parts:
-        who = rows["group"].iloc[0] if len(rows) == 1 else "every group"
-        return f"{who} is ranked as promised, within noise"
-    return " and ".join(parts)
-
-
-def _groups(names: pd.Series, of: int) -> str:
-    """Some of the groups, as the subject of a sentence."""
-    if len(names) > MOST_IN_TURN:
-        return f"{len(names)} of {of} groups are"
-    return f"{' and '.join(names)} {'is' if len(names) == 1 else 'are'}"
-
-
-def _its(names: pd.Series) -> str:
-    return "its" if len(names) == 1 else "their"
-
-
-def _apart_from_promise(rows: pd.DataFrame, of_groups: pd.DataFrame) -> str:
-    """The groups that are not ranked as promised, those below their promise first."""
-    text = ""
-    loud = rows[rows["beyond_noise"]].sort_values("difference")
-    for _, row in loud.iloc[:MOST_IN_TURN].iterrows():
-        measure = row["measure"].removesuffix("_minus_promised")
-        of_group = of_groups.loc[row["group"]]
-        title, column = ("AUC", "auc") if measure == "auc" else ("c-index", "c_index")
-        low, high = _ends(row, 1)
-        text += (
-            f" For {row['group']} the {title} is {of_group[column]:.3f} where "
-            f"{of_group[f'{measure}_promised']:.3f} is promised, a difference of "
-            f"{number_text(row['difference'], 1)} points (95 % interval {low} to {high})."
-        )
-    return text + (NO_MERIT if (rows["low"] > 0).any() else "")
-
-
-def _headroom(rows: pd.DataFrame) -> list[str]:
-    """Groups that a model of their own ranks better."""
-    found = []
-    for _, row in rows.iterrows():
-        low, high = _ends(row, 1)
-        size = f"{number_text(row['difference'], 1)} points ({low} to {high})"
-        found.append(f"a model of its own ranks {row['group']} better, by {size}")
-    return found
-
-
-def _most_striking(rows: pd.DataFrame) -> pd.Series:
-    """The largest difference, of those beyond noise if there are any."""
-    candidates = rows[rows["beyond_noise"] == rows["beyond_noise"].any()]
-    return candidates.loc[candidates["difference"].abs().idxmax()]
-
-
-def _value(name: str, measure: str, of_groups: pd.DataFrame, everybody: pd.Series) -> float:
-    return everybody[measure] if name == EVERYBODY else of_groups.loc[name, measure]
-
-
-def _ends(row: pd.Series, least: int) -> tuple[str, str]:
-    """The ends of an interval; one that is not 0 does not look so where 0 is outside."""
-    ends = row["low"], row["high"]
-    digits = least
-    if row["beyond_noise"]:
-        digits = digits_for(*ends, least)
-    return number_text(ends[0], digits), number_text(ends[1], digits)
-
-
-def _how_many(rows: pd.DataFrame) -> str:
-    """Of many groups, how many differ from everybody, before what is said of one of them."""
-    if not (rows["versus"] == EVERYBODY).all():
-        return ""
-    loud = rows["beyond_noise"].sum()
-    if not loud:
-        return f"none of {len(rows)} groups differs from everybody; "
-    return f"{loud} of {len(rows)} groups {'differs' if loud == 1 else 'differ'} from everybody; "
-
-
-def _ranking(
-    rows: pd.DataFrame, of_groups: pd.DataFrame, everybody: pd.Series, promised: bool
-) -> str:
-    """The most striking difference of the c-index, beside what is promised if that is known."""
-    row = _most_striking(rows)
-    values = []
-    for name in (row["group"], row["versus"]):
-        value = f"{_value(name, 'c_index', of_groups, everybody):.3f} for {name}"
-        if promised:
-            value += f" (promised {_value(name, 'c_promised', of_groups, everybody):.3f})"
-        values.append(value)
-    low, high = _ends(row, 1)
-    size = f"{number_text(row['difference'], 1)} points (95 % interval {low} to {high})"
-    noise = "" if row["beyond_noise"] else ", not beyond noise"
-    text = f"{_how_many(rows)}the c-index is {' and '.join(values)}, a difference of {size}{noise}."
-    if promised and row["beyond_noise"]:
-        first, second = (
-            _value(row[one], "c_promised", of_groups, everybody) for one in ("group", "versus")
-        )
-        if (first - second) * row["difference"] > 0:
-            text += NO_FAULT
-    return _capital(text)
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
-
-
-def _calibration(
-    rows: pd.DataFrame, of_groups: pd.DataFrame, everybody: pd.Series, of_risks: bool
-) -> str:
-    row = _most_striking(rows)
-    what = "Observed / predicted risk" if of_risks else "Observed / expected events"
-    values = [_value(row[one], "calibration", of_groups, everybody) for one in ("group", "versus")]
-    first, second = map(number_text, values)
-    low, high = _ends(row, 2)
-    return (
-        f"{what}: {_how_many(rows)}{first} for {row['group']}, "
-        f"{second} for {row['versus']} (difference "
-        f"{number_text(row['difference'])}, {low} to {high})."
-    )
-
-
 def _digits_beside_1(low: float, high: float) -> int:
     """Digits, two or more, with which neither end of an interval that excludes 1 reads as 1."""
     digits = 2
@@ -267,17 +381,20 @@ def _digits_beside_1(low: float, high: float) -> int:
     return digits
 
 
-def _slopes(rows: pd.DataFrame, of_groups: pd.DataFrame, everybody: pd.Series) -> str:
-    """Two groups whose calibration slopes differ beyond noise."""
-    row = _most_striking(rows)
-    values = [_value(row[one], "slope", of_groups, everybody) for one in ("group", "versus")]
-    first, second = map(number_text, values)
-    low, high = _ends(row, 2)
-    return (
-        f"The calibration slope, 1 where predictions are right, is {first} for {row['group']} and "
-        f"{second} for {row['versus']} (difference {number_text(row['difference'])}, {low} to "
-        f"{high}): one scale of risks does not fit both."
-    )
+def _slopes(rows: pd.DataFrame, table: pd.DataFrame) -> list[str]:
+    """Two groups whose calibration slopes differ, the farthest apart; nothing if none do."""
+    rows = rows[rows["says"] == DIFFER]
+    if rows.empty:
+        return []
+    row = rows.loc[rows["difference"].abs().idxmax()]
+    values = []
+    for name in (row["group"], row["versus"]):
+        value = table.loc[table["group"] == name, "slope"].iloc[0]
+        values.append(f"{number_text(value)} for {name}")
+    return [
+        f"The calibration slopes differ: {' and '.join(values)}, a difference of {_size(row, 2)}. "
+        "Where a slope is below 1, differences between patients are smaller than predicted."
+    ]
 
 
 def _whole(everybody: pd.Series, of_risks: bool, slopes_differ: bool) -> str:
@@ -324,17 +441,14 @@ def model_sentences(
             of_all = mine[(mine["measure"] == measure) & (mine["group"] == EVERYBODY)]
             if len(of_all):
                 row = of_all.iloc[0]
-                points = measure == "c_index"
-                apart = digits_for(row["low"], row["high"], 1 if points else digits)
+                apart = digits_for(row["low"], row["high"], digits)
                 size, low, high = (
                     number_text(row[k], apart) for k in ("difference", "low", "high")
                 )
                 values = [number_text(everybody[measure][name], digits) for name in (model, base)]
-                unit = " points" if points else ""
-                noise = "beyond noise" if row["beyond_noise"] else "not beyond noise"
                 parts.append(
-                    f"{title} {values[0]} against {values[1]}, a difference of {size}{unit} "
-                    f"(95 % interval {low} to {high}), {noise}"
+                    f"{title} {values[0]} against {values[1]}, a difference of {size} "
+                    f"(95 % interval {low} to {high})"
                 )
         if not parts:
             lines.append(f"{model} and {base}: neither ranks patients, nor predicts risks.")
@@ -348,21 +462,20 @@ def _groups_of_models(rows: pd.DataFrame) -> str:
     rows = rows[(rows["measure"] == "c_index") & (rows["group"] != EVERYBODY)]
     if rows.empty:
         return ""
-    loud = rows[rows["beyond_noise"]]
+    loud = rows[(rows["low"] > 0) | (rows["high"] < 0)]
     if loud.empty:
-        return f"For none of {len(rows)} groups does ranking differ beyond noise."
-    named = [f"{row.group} ({row.difference:+.1f})" for row in loud.itertuples()]
+        return f"In none of {len(rows)} groups does the interval of this difference exclude 0."
+    named = [f"{row.group} ({row.difference:+.3f})" for row in loud.itertuples()]
     if len(named) > MOST_NAMED:
         named = [*named[:MOST_NAMED], f"{len(named) - MOST_NAMED} more"]
-    return (
-        f"Ranking differs beyond noise for {len(loud)} of {len(rows)} groups: {', '.join(named)}."
-    )
+    verb = "differs" if len(loud) == 1 else "differ"
+    return f"{len(loud)} of {len(rows)} groups {verb}: {', '.join(named)}."
 
 
 def decision_sentence(
     table: pd.DataFrame, differences: pd.DataFrame, threshold: float, horizon: float
 ) -> str:
-    """What the threshold does to everybody, and where groups differ beyond noise."""
+    """What the threshold does to everybody, and where groups differ."""
     everybody = table[table["group"] == EVERYBODY].iloc[0]
     values = []
     for name in DECISIONS[1:]:
@@ -376,23 +489,18 @@ def decision_sentence(
     rows = differences[differences["measure"].isin(DECISIONS)]
     for attribute in rows["attribute"].unique():
         mine = rows[rows["attribute"] == attribute]
-        loud = [_largest_loud(mine[mine["measure"] == name]) for name in DECISIONS]
-        loud = [words for words in loud if words]
-        text += f" By {attribute}, " + ("; ".join(loud) if loud else "none of these differs")
-        text += " beyond noise."
+        differ = [_largest(mine[mine["measure"] == name]) for name in DECISIONS]
+        differ = [words for words in differ if words]
+        text += f" By {attribute}, "
+        text += ("; ".join(differ) if differ else "no interval of a difference excludes 0") + "."
     return text
 
 
-def _largest_loud(rows: pd.DataFrame) -> str:
-    """The largest difference of a measure that is beyond noise, if there is one."""
-    if not rows["beyond_noise"].any():
+def _largest(rows: pd.DataFrame) -> str:
+    """The largest difference of a measure whose interval excludes 0, if there is one."""
+    rows = rows[rows["says"] == DIFFER]
+    if rows.empty:
         return ""
-    row = _most_striking(rows)
-    measure = MEASURES[row["measure"]]
-    digits = digits_for(row["low"], row["high"], 1 if measure.unit == 100 else measure.digits)
-    size, low, high = (number_text(row[name], digits) for name in ("difference", "low", "high"))
-    unit = " points" if measure.unit == 100 else ""
-    return (
-        f"{measure.title} differs ({row['group']} minus {row['versus']}: {size}{unit}, {low} to "
-        f"{high})"
-    )
+    row = rows.loc[rows["difference"].abs().idxmax()]
+    title = MEASURES[row["measure"]].title
+    return f"{title} differs ({row['group']} minus {row['versus']}: {_size(row, 2)})"

@@ -17,14 +17,14 @@ import pandas as pd
 from scipy import special, stats
 
 from drocox.heldout import Estimate
-from drocox.heldout.intervals import LEVEL, jackknife
+from drocox.heldout.intervals import DIFFER, LEVEL, jackknife
 
 
 class Funnel(NamedTuple):
     """The groups of one attribute, and what is needed for the limits."""
 
     attribute: str
-    groups: pd.DataFrame  # group, events, c_index, beyond_noise
+    groups: pd.DataFrame  # group, events, c_index, differs
     centre: float  # everybody's c-index
     spread: float  # standard error of a group with one event, on the scale of logits
 
@@ -56,9 +56,9 @@ def funnel(
     of_c_index = differences[
         (differences["attribute"] == attribute) & (differences["measure"] == "c_index")
     ]
-    beyond = of_c_index.set_index("group")["beyond_noise"].astype(bool)
+    beyond = of_c_index.set_index("group")["says"].eq(DIFFER)
     groups = rows[["group", "events", "c_index"]].assign(
-        beyond_noise=rows["group"].isin(beyond.index[beyond])
+        differs=rows["group"].isin(beyond.index[beyond])
     )
     of_one_event = np.full(len(rows), np.nan)
     with np.errstate(divide="ignore", invalid="ignore"):  # at the end of the scale

@@ -17,34 +17,34 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from scipy import stats
 from tqdm import tqdm
 
 from drocox.auditing.contrasts import Contrast, contrast, critical_values, estimable
 from drocox.auditing.disclosure import NOTHING_HIDDEN, Hidden
 from drocox.auditing.groupings import EVERYBODY, Group, Grouping
-from drocox.auditing.measures import DECISIONS, LOG, Measure, Scale
+from drocox.auditing.measures import DECISIONS, LOG, MEASURES, UNCHANGED, WORDED, Measure, Scale
 from drocox.auditing.predictions import Predictions
-from drocox.heldout import DIFFERENCE_COLUMNS, FEWEST_EVENTS, Estimate, HeldOut, ties
+from drocox.curves import kaplan_meier
+from drocox.heldout import DIFFERENCE_COLUMNS, FEWEST_EVENTS, Estimate, HeldOut, difference, ties
 from drocox.heldout.horizon import observed_risk, risk_interval
-from drocox.heldout.intervals import jackknife, simultaneous
+from drocox.heldout.intervals import LEVEL, jackknife, simultaneous
 
 MOST_PAIRED = 6  # groups that are compared with each other; more are compared with everybody
 MOST_CROSSED = 20_000_000  # groups times patients, up to which members are compared with everybody
 FEW_EVENTS = 30  # below which a group's intervals are rough
 FEWEST_AT_HORIZON = 5  # of either kind, that a group needs for a measure at the horizon
-# measures that the findings are about
-HEADLINE = (
-    *("c_index", "c_minus_promised", "auc_minus_promised", "headroom", "calibration", "slope"),
-)
 
-
-TABLE_COLUMNS = ["attribute", "group", "patients", "events"]
+TABLE_COLUMNS = ["attribute", "group", "patients", "events", "censored", "follow_up"]
 COMPARISON_COLUMNS = [*DIFFERENCE_COLUMNS[:3], "measure", *DIFFERENCE_COLUMNS[3:]]
 
 
 def with_interval(name: str, measure: Measure, estimate: Estimate) -> dict[str, float]:
     """A measure with the ends of its 95 % interval, if it has one, as columns of a row."""
     scale = measure.scale
+    if estimate.limits is not None:
+        low, high = estimate.limits(stats.norm.ppf((1 + LEVEL) / 2))
+        return {name: estimate.value, f"{name}_low": float(low), f"{name}_high": float(high)}
     centre = scale.forward(estimate.value)
     if scale is LOG and not np.isfinite(centre):
         centre = np.nan  # hazards beyond the largest number
@@ -64,7 +64,7 @@ def _half(scale: Scale, estimate: Estimate) -> float:
         # without one of the patients it is at the end of the scale
         covariance, df = jackknife(estimate.without[:, None])
         slope = scale.derivative(np.float64(estimate.value))
-    critical, _ = simultaneous(covariance, df)
+    critical, _ = simultaneous(covariance, df if estimate.df is None else [estimate.df])
     return float(critical.item() * slope * np.sqrt(covariance.item()))
 
 
@@ -75,6 +75,7 @@ class Measured(NamedTuple):
     comparisons: pd.DataFrame
     imparity: pd.DataFrame  # differences of the concordance by Algorithm B.1
     hanging: tuple[str, ...]  # measures of groups whose interval one or two patients decide
+    tails: tuple[str, ...]  # groups whose slope a few extreme scores decide
 
 
 def measure_groups(
@@ -94,9 +95,11 @@ def measure_groups(
             key = (grouping.attribute, group.label)
             rows[key] = {"attribute": grouping.attribute, "group": group.label}
             if key not in hidden.groups:
-                rows[key] |= {"patients": len(group.alone.time), "events": group.alone.event.sum()}
+                rows[key] |= _described(group.alone)
     contrasts: dict[str, list[list[Contrast]]] = {}
     hanging: list[str] = []
+    tails: list[str] = []
+    slopes: dict[tuple[str, str], Estimate] = {}
     described = predictions.described
     for name, method in tqdm(
         predictions.measures.items(), "audit", leave=False, disable=None, delay=5
@@ -112,6 +115,10 @@ def measure_groups(
                 enough = rows[grouping.attribute, label].get("events", 0) >= FEW_EVENTS
                 if measure.on_page and measure.interval and enough and _one_or_two_decide(estimate):
                     hanging.append(f"{measure.title} of {label}")
+                if name == "slope":
+                    slopes[grouping.attribute, label] = estimate
+                if name == "central_slope":
+                    tails += _tails_decide(label, slopes[grouping.attribute, label], estimate)
             if grouping.compared and measure.compared and not predictions.backwards:
                 slack = _slack(name, estimates, everybody, groups)
                 pairs = _contrasts(estimates, everybody, grouping, measure, method)
@@ -123,12 +130,37 @@ def measure_groups(
     table = pd.DataFrame(rows.values()).reindex(columns=TABLE_COLUMNS + columns)
     compared = pd.DataFrame(comparisons, columns=COMPARISON_COLUMNS)
     imparity = compared[compared["measure"] == "concordance"].drop(columns="measure")
-    return Measured(table, compared, imparity.reset_index(drop=True), tuple(hanging))
+    return Measured(table, compared, imparity.reset_index(drop=True), tuple(hanging), tuple(tails))
+
+
+def _tails_decide(label: str, slope: Estimate, central: Estimate) -> list[str]:
+    """A group with its slopes, if that of the central scores is another one by more than noise."""
+    apart = difference(slope, central)._replace(df=slope.df)
+    half = _half(UNCHANGED, apart)
+    if abs(apart.value) < max(half, MEASURES["slope"].margin or 0.0):
+        return []
+    return [f"{label} ({slope.value:.2f}, and {central.value:.2f} without them)"]
+
+
+def _described(patients: HeldOut) -> dict[str, float]:
+    """Sizes of a group, and for how long it was observed."""
+    leaves = kaplan_meier(patients.time, ~patients.event)  # follow-up, which events cut short
+    times = np.unique(patients.time)
+    half = np.flatnonzero(leaves(times) <= 0.5)
+    return {
+        "patients": len(patients.time),
+        "events": patients.event.sum(),
+        "censored": (~patients.event).mean(),
+        "follow_up": times[half[0]] if len(half) else np.nan,
+    }
 
 
 def _one_or_two_decide(estimate: Estimate) -> bool:
     """Whether nearly all of the jackknife's variance is that of leaving out one or two patients."""
-    return bool(np.ptp(estimate.without) > 0 and jackknife(estimate.without[:, None])[1] < 2)
+    known = estimate.df is not None or estimate.limits is not None  # how uncertain the variance is
+    return not known and bool(
+        np.ptp(estimate.without) > 0 and jackknife(estimate.without[:, None])[1] < 2
+    )
 
 
 def _measurable(groups: list[Group], grouping: Grouping, hidden: Hidden) -> list[Group]:
@@ -189,7 +221,7 @@ def _slack(
     name: str, estimates: dict[str, Estimate], everybody: HeldOut, groups: list[Group]
 ) -> dict[str, tuple[float, float]]:
     """By how much exact times could lower and raise the c-index of each group and of everybody."""
-    if name not in ("c_index", "c_minus_promised") or not estimates:
+    if name not in ("c_index", "c_minus_expected") or not estimates:
         return {}
     slack = {group.label: ties.c_index_slack(group.alone) for group in groups}
     return slack | {EVERYBODY: ties.c_index_slack(everybody)}
@@ -216,7 +248,7 @@ def _estimates(
     crossed = len(grouping.labels) * len(everybody.time) > MOST_CROSSED and many
     if name == "concordance" and crossed:
         return {}
-    if measure.needs == "features" and (many or not grouping.compared):  # each fits models
+    if measure.needs == "features" and (many or (grouping.attribute and not grouping.compared)):
         return {}
     out = {}
     for group in measurable:
@@ -247,7 +279,7 @@ def differences(
     """Differences with intervals that hold together, as rows with the measure's name.
 
     The pairs come by measure and attribute. If ``familywise``, intervals hold for the pairs of all
-    attributes at once, those of the headline's measures together; otherwise for the pairs of one
+    attributes at once, those of the three worded measures together; otherwise for the pairs of one
     attribute and measure.
     """
     known = {}
@@ -255,8 +287,8 @@ def differences(
         known[name] = [estimable(described[name], pairs) for pairs in by_attribute]
     critical: dict[str, list[list[float]]] = {}
     if familywise:
-        headline = [name for name in HEADLINE if name in known]
-        for together in [headline, *([name] for name in known if name not in HEADLINE)]:
+        headline = [name for name in WORDED if name in known]
+        for together in [headline, *([name] for name in known if name not in WORDED)]:
             everything = [one for name in together for pairs in known[name] for one in pairs]
             values = iter(critical_values(everything)[0] if everything else ())
             for name in together:

@@ -5,14 +5,15 @@ To add a measure, write a method of :class:`drocox.heldout.HeldOut` that returns
 :data:`MEASURES`. The docstring of :func:`drocox.audit` says what it means.
 
 Nothing is known about a measure of the user's own but its values, so its error is that of a
-jackknife over 100 blocks of patients (or over patients, if there are fewer). With
-:math:`\hat\vartheta_{(-b)}` the value without block b of B,
+jackknife over 100 blocks of the group's patients (or over patients, if there are fewer) and 100 of
+the others. With :math:`\hat\vartheta_{(-b)}` the value without block b of B, either has
 
 .. math:: \widehat{\mathrm{Var}} = \frac{B - 1}{B} \sum_b \big(\hat\vartheta_{(-b)} -
           \bar\vartheta\big)^2 .
 
-Each patient gets an equal share of the block's deviation, so that differences of groups, and of
-models, have errors as all measures have. Blocks are dealt at random, but to patients in the order
+The two are added, with B - 1 degrees of freedom for the group's B. Each patient gets an equal share
+of the block's deviation, so that differences of groups, and of models, have errors as all measures
+have. Blocks are dealt at random, but to patients in the order
 of their times, whatever the order of the rows.
 """
 
@@ -23,6 +24,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from scipy import special
 
+from drocox import _checks
 from drocox.heldout import Estimate, HeldOut
 
 BLOCKS = 100  # of patients, for the jackknife of own measures
@@ -53,7 +55,6 @@ class Measure(NamedTuple):
         "ranking",
         "log-hazards",
         "log-hazards as scores",
-        "survival",
         "risks",
         "risks or expected events",
         "features",
@@ -61,6 +62,8 @@ class Measure(NamedTuple):
     ]
     scale: Scale
     unit: float = 1  # of differences; 100: percentage points
+    margin: float | None = None  # differences below it do not matter; of a ratio, its larger end
+    ratio: bool = False  # whether groups are compared by the ratio of their values
     digits: int = 2  # after the point
     between_models: bool = True  # whether two models are compared in it
     at_horizon: bool = False  # needs patients with an event by the horizon, and others after it
@@ -76,7 +79,7 @@ class Measure(NamedTuple):
 
 def _at_threshold(title: str) -> Measure:
     """A measure of decisions."""
-    return Measure(title, "threshold", LOGIT, unit=100, digits=3, at_horizon=True, on_page=False)
+    return Measure(title, "threshold", LOGIT, digits=3, at_horizon=True, on_page=False)
 
 
 MEASURES = {
@@ -84,69 +87,66 @@ MEASURES = {
         "c-index",
         "ranking",
         LOGIT,
-        unit=100,
         digits=3,
+        margin=0.05,
         pairs_on_page=True,
         explained="Of the pairs of a group's own patients whose order of events is known, the "
         "share that the model orders rightly (ties count half); 0.5 is chance.",
         whole_follow_up=True,
     ),
-    "c_promised": Measure(
-        "Promised c-index",
+    "c_expected": Measure(
+        "Expected c-index",
         "log-hazards as scores",
         LOGIT,
         digits=3,
         between_models=False,
         compared=False,
         interval=False,
-        explained="The c-index that a group should have if its predictions were right, all scores "
-        "multiplied by one factor that fits everybody; it is low where patients are alike.",
+        explained="The c-index that the model's own predictions lead one to expect in this group, "
+        "if they are right up to one factor for everybody (model-based concordance; Gönen and "
+        "Heller 2005, van Klaveren and others 2016). It is low where patients are alike, and no "
+        "upper bound: a model that knows more ranks better, and expects more.",
         whole_follow_up=True,
     ),
-    "c_minus_promised": Measure(
-        "c-index minus promised",
+    "c_minus_expected": Measure(
+        "c-index minus expected",
         "log-hazards as scores",
         UNCHANGED,
-        unit=100,
         digits=3,
+        margin=0.05,
         between_models=False,
-        versus="promised",
+        versus="expected",
         on_page=False,
         whole_follow_up=True,
     ),
-    "headroom": Measure(
-        "Headroom",
+    "own_model_gain": Measure(
+        "Gain of a model of its own",
         "features",
         UNCHANGED,
-        unit=100,
         digits=3,
         between_models=False,
         versus="this model",
         on_page=False,
-        explained="The c-index of a ridge Cox model that is fitted to the group alone, by "
-        "cross-fitting, minus that of this model, over the same patients, 4,000 at most; above 0, "
-        "another model ranks the group better. At 0 one that is not linear, or knows more, still "
-        "may.",
+        explained="The c-index of a ridge Cox model of the named columns that is fitted to the "
+        "group alone, by cross-fitting, minus that of this model, over the same patients, 4,000 at "
+        "most. Where it is above 0 for everybody, too, the model is weak in general.",
         whole_follow_up=True,
     ),
     "concordance": Measure(
         "Concordance", "ranking", LOGIT, unit=100, on_page=False, whole_follow_up=True
     ),
     "uno_c": Measure(
-        "Uno's c",
-        "ranking",
-        LOGIT,
-        unit=100,
-        by_exact_times=True,
-        on_page=False,
-        whole_follow_up=True,
+        "Uno's c", "ranking", LOGIT, by_exact_times=True, on_page=False, whole_follow_up=True
     ),
     "calibration": Measure(
         "Observed / expected",
         "risks or expected events",
         LOG,
+        margin=1.25,
+        ratio=True,
         pairs_on_page=True,
-        explained="Events by those that the model expects; above 1 it expects too few.",
+        explained="Events by those that the model expects; above 1 it expects too few. Two groups "
+        "are compared by the ratio of the two.",
         whole_follow_up=True,
     ),
     "slope": Measure(
@@ -154,49 +154,42 @@ MEASURES = {
         "log-hazards",
         UNCHANGED,
         by_exact_times=True,
+        margin=0.2,
         pairs_on_page=True,
         explained="1 if differences between patients are as large as predicted, below 1 if they "
         "are smaller.",
         whole_follow_up=True,
     ),
-    "risk_observed": Measure(
-        "Observed risk", "nothing", LOGIT, unit=100, between_models=False, compared=False
-    ),
-    "risk_predicted": Measure("Predicted risk", "risks", LOGIT, unit=100, compared=False),
-    "auc": Measure("AUC", "ranking", LOGIT, unit=100, digits=3, at_horizon=True),
-    "auc_promised": Measure(
-        "Promised AUC",
-        "survival",
-        LOGIT,
-        digits=3,
-        at_horizon=True,
+    "central_slope": Measure(
+        "Central slope",
+        "log-hazards",
+        UNCHANGED,
+        by_exact_times=True,
         between_models=False,
         compared=False,
+        explained="The slope without the lowest and the highest 2.5 % of the group's scores. Where "
+        "it is far from the slope, a few extreme scores decide that one.",
+        whole_follow_up=True,
     ),
-    "auc_minus_promised": Measure(
-        "AUC minus promised",
-        "survival",
-        UNCHANGED,
-        unit=100,
-        digits=3,
-        at_horizon=True,
-        between_models=False,
-        versus="promised",
-        on_page=False,
+    "risk_observed": Measure(
+        "Observed risk", "nothing", LOGIT, between_models=False, compared=False
     ),
+    "risk_predicted": Measure("Predicted risk", "risks", LOGIT, compared=False),
+    "auc": Measure("AUC", "ranking", LOGIT, digits=3, at_horizon=True),
     "brier": Measure("Brier score", "risks", LOG, digits=3, at_horizon=True),
     "mean_risk": Measure(
         "Mean risk", "log-hazards", LOG, compared=False, on_page=False, whole_follow_up=True
     ),
     # decisions at a threshold of the risk, which have a table of their own on the page
     "flagged": Measure(
-        "Flagged", "threshold", LOGIT, unit=100, digits=3, on_page=False, whole_follow_up=True
+        "Flagged", "threshold", LOGIT, digits=3, on_page=False, whole_follow_up=True
     ),
     "sensitivity": _at_threshold("Sensitivity"),
     "specificity": _at_threshold("Specificity"),
     "ppv": _at_threshold("PPV"),
-    "net_benefit": _at_threshold("Net benefit")._replace(scale=UNCHANGED, unit=1),
+    "net_benefit": _at_threshold("Net benefit")._replace(scale=UNCHANGED),
 }
+WORDED = ("c_index", "c_minus_expected", "calibration")  # of which the first paragraph says a word
 DECISIONS = [name for name, measure in MEASURES.items() if measure.needs == "threshold"]
 # calibration without expected events
 RISK_RATIO = MEASURES["calibration"]._replace(
@@ -204,6 +197,34 @@ RISK_RATIO = MEASURES["calibration"]._replace(
     explained="Kaplan and Meier's risk up to the time given above by the mean of the predicted "
     "risks; above 1 these are too low.",
 )
+
+
+def inside(measure: Measure) -> tuple[float, float] | None:
+    """Between which values a difference does not matter; being better than expected never does."""
+    if measure.margin is None:
+        return None
+    if measure.ratio:
+        return 1 / measure.margin, measure.margin
+    return -measure.margin, np.inf if measure.versus else measure.margin
+
+
+def with_margins(measures: Mapping[str, Measure], margin) -> dict[str, Measure]:
+    """The measures with other margins, given by name."""
+    margin = {} if margin is None else margin
+    known = [name for name in MEASURES if MEASURES[name].margin and not MEASURES[name].versus]
+    if not isinstance(margin, Mapping) or not set(margin) <= set(known):
+        raise ValueError(
+            f"margin must map some of {', '.join(known)} to numbers, as in "
+            "margin={'c_index': 0.03}"
+        )
+    changed = dict(measures)
+    for name, value in margin.items():
+        least = 1.0 if MEASURES[name].ratio else 0.0
+        value = _checks.number_in(value, f"margin[{name!r}]", least, np.inf)
+        for one in (name, "c_minus_expected") if name == "c_index" else (name,):
+            if one in changed:
+                changed[one] = changed[one]._replace(margin=value)
+    return changed
 
 
 def own_measure(name: str) -> Measure:
@@ -221,17 +242,21 @@ class OwnMeasure:
     def __call__(self, patients: HeldOut, members: np.ndarray) -> Estimate:
         """The value and what stands for its leave-one-out values."""
         n = len(members)
-        blocks = min(n, BLOCKS)
-        order = np.lexsort((patients.scores, patients.event, patients.time))
-        block = np.empty(n, int)
-        block[order] = np.random.default_rng(0).permutation(n) % blocks
         value = self._value(patients, members)
-        without = np.empty(blocks)
-        for k in range(blocks):
-            left = block != k
-            without[k] = self._value(patients.subset(left), members[left])
-        share = np.sqrt((blocks - 1) / (n - 1))
-        return Estimate(value, value + share * (without - value)[block])
+        order = np.lexsort((patients.scores, patients.event, patients.time))
+        without = np.full(n, value)
+        of_members = 0
+        for part in (order[members[order]], order[~members[order]]):
+            blocks = min(len(part), BLOCKS)
+            of_members = of_members or blocks
+            block = np.random.default_rng(0).permutation(len(part)) % max(blocks, 1)
+            left_out = [part[block == k] for k in range(blocks)]
+            kept = (np.setdiff1d(np.arange(n), one) for one in left_out)
+            values = np.array([self._value(patients.subset(k), members[k]) for k in kept])
+            for rows, one in zip(left_out, values, strict=True):
+                share = (1 - 1 / blocks) / ((1 - 1 / n) * len(rows))
+                without[rows] += np.sqrt(share) * (one - values.mean())
+        return Estimate(value, without, df=max(1.0, of_members - 1.0))
 
     def _value(self, patients: HeldOut, members: np.ndarray) -> float:
         try:

@@ -11,12 +11,18 @@ from typing import TYPE_CHECKING
 import jinja2
 import numpy as np
 import pandas as pd
+from markupsafe import Markup, escape
 
 from drocox import __version__
 from drocox.auditing.findings import digits_for, number_text
 from drocox.auditing.group_measures import FEWEST_AT_HORIZON
 from drocox.auditing.measures import DECISIONS, MEASURES, RISK_RATIO
 from drocox.auditing.plots import as_svg, draw_calibration, draw_funnels, draw_groups
+from drocox.heldout.intervals import DIFFER
+
+WORDS = re.compile(
+    "(are alike|differ(?=:)|cannot tell|worse than(?= the model)|as well as(?= the model))"
+)
 
 if TYPE_CHECKING:
     from drocox.auditing.audit import Audit, Audits
@@ -35,11 +41,12 @@ def page(
     """
     layout = Path(__file__).with_name("page.html").read_text(encoding="utf-8")
     environment = jinja2.Environment(autoescape=True)
-    environment.filters |= {"number_text": number_text, "minus": _minus}
+    environment.filters |= {"number_text": number_text, "minus": _minus, "strong": _strong}
     about = {"Made on": date.today().isoformat(), "With": f"drocox {__version__}"}
     first = next(iter(audits.values()))
     folds = len(np.unique(first._predictions.patients.fold))
     models = f"by a model for each of {folds} folds, " if folds > 1 else ""
+    about["Features"] = ", ".join(first.features) or "none named; no model was fitted"
     about["Predictions"] = (
         f"passed to drocox.audit, {models}and taken to be of patients the model has not seen"
     )
@@ -55,7 +62,7 @@ def page(
         in_forest = {name: table.assign(calibration=np.nan) for name, table in in_forest.items()}
     drawable = all(len(table) > 1 for table in in_forest.values())
     measures = first.measures
-    if first.table["c_promised"].notna().any():  # one measure of ranking is enough
+    if first.table["c_expected"].notna().any():  # one measure of ranking is enough
         measures["auc"] = measures["auc"]._replace(on_page=False)
     if first.titles["calibration"] == RISK_RATIO.title:
         measures["calibration"] = RISK_RATIO
@@ -78,7 +85,7 @@ def page(
         side_by_side=_side_by_side,
         measures=measures,
         pairs=_pairs,
-        promises=_promises,
+        beside_expected=_beside_expected,
         between_groups=_between_groups(first),
         titles=first.titles,
         digits_for=digits_for,
@@ -89,9 +96,15 @@ def page(
         known=_known,
         drawn=drawn,
         draw_groups=partial(draw_groups, titles=first.titles),
+        draw_wide=partial(draw_groups, titles=first.titles, wide=True),
         draw_funnels=draw_funnels,
         draw_calibration=draw_calibration,
     )
+
+
+def _strong(text: str) -> Markup:
+    """The words of the findings in bold."""
+    return Markup(WORDS.sub(r"<b>\1</b>", str(escape(text))))
 
 
 def _minus(text: str) -> str:
@@ -111,14 +124,14 @@ def _between_groups(audit: "Audit") -> list[str]:
 
 
 def _rows(audit: "Audit", names: list[str], *same: str) -> list[dict]:
-    """Differences in these measures, those of the same group or pair in a row; the loud first."""
+    """Differences in these measures, those of a group or pair in a row; what differs first."""
     rows: dict[tuple, dict] = {}
     for row in audit.differences[audit.differences["measure"].isin(names)].itertuples():
         key = tuple(getattr(row, name) for name in same)
         rows.setdefault(key, {"group": row.group, "versus": row.versus})[row.measure] = row
 
     def quiet(row: dict) -> bool:
-        return not any(row[name].beyond_noise for name in names if name in row)
+        return not any(row[name].says == DIFFER for name in names if name in row)
 
     return sorted(rows.values(), key=quiet)
 
@@ -137,7 +150,7 @@ def _decided(audit: "Audit") -> list[dict]:
     pairs: dict[tuple, dict] = {}
     for row in audit.differences[audit.differences["measure"].isin(DECISIONS)].itertuples():
         pair = (row.attribute, row.group, row.versus)
-        name = f"{row.group} minus {row.versus}"
+        name = f"{row.group} against {row.versus}"
         pairs.setdefault(pair, {"name": name, "pair": True})[row.measure] = row
     return rows + list(pairs.values())
 
@@ -147,7 +160,7 @@ def _known(tables: Mapping[str, pd.DataFrame], *names: str) -> bool:
     return any(table[list(names)].notna().any(axis=None) for table in tables.values())
 
 
-def _promises(audit: "Audit") -> tuple[list[str], list[dict]]:
+def _beside_expected(audit: "Audit") -> tuple[list[str], list[dict]]:
     """Measures that are differences themselves, and a row for each group."""
     known = audit.differences["measure"].unique()
     names = [name for name in known if audit.measures[name].versus]

@@ -19,6 +19,7 @@ from drocox.auditing.funnel import Funnel
 from drocox.terminal import short_labels
 
 WIDTH = 4.25  # inches: 306 points, so on a screen of 360 pixels a point is about a pixel
+WIDE = 10.0
 LABEL_WIDTH = 50  # characters that fit into it
 MARKERS = "os^Dv*"  # one for each group: at most six are compared with each other
 NO_METADATA = dict.fromkeys(["Creator", "Date", "Format", "Type"])
@@ -62,13 +63,17 @@ def as_svg(draw: Callable, content: object, salt: str) -> str:
 
 
 def draw_groups(
-    figure: Figure, tables: Mapping[str, pd.DataFrame], titles: Mapping[str, str]
+    figure: Figure,
+    tables: Mapping[str, pd.DataFrame],
+    titles: Mapping[str, str],
+    wide: bool = False,
 ) -> None:
     """c-index and calibration of every group, with intervals.
 
-    A tick beside the c-index is the promised one; the dotted line is at 1, perfect calibration.
+    A tick beside the c-index is the expected one; the dotted line is at 1, perfect calibration.
     Where calibration is unknown, slopes or observed risks are drawn. Tables are by model, with a
-    colour each; everybody is the first row.
+    colour each; everybody is the first row. Labels are above the intervals, or beside them on a
+    ``wide`` page.
     """
     together = pd.concat(tables.values())
     names = ["c_index", "calibration"]
@@ -78,7 +83,9 @@ def draw_groups(
     places = {group: -k for k, group in enumerate(known["group"].unique())}
     several = len(tables) > 1
     step = 0.5 if several else 0.4
+    step *= 0.75 if wide else 1.0
     _lay_out(figure, 0.6 + step * len(places) + 0.25 * len(tables) * several)
+    figure.set_figwidth(WIDE if wide else WIDTH)
     axes = figure.subplots(1, 2, sharey=True)
     axes[0].set_zorder(1)  # its labels reach over the second panel
     for ax, name in zip(axes, names, strict=True):
@@ -89,16 +96,21 @@ def draw_groups(
             ax.hlines(place, rows[f"{name}_low"], rows[f"{name}_high"], color, linewidth=2)
             ax.plot(rows[name], place, MARKERS[k % len(MARKERS)], color=color, label=model)
             if name == "c_index":
-                known = rows["c_promised"].notna()
+                known = rows["c_expected"].notna()
                 tick = {"color": color if several else "C1", "markersize": 12, "mew": 2}
-                ax.plot(rows["c_promised"][known], place[known], "|", **tick)
+                ax.plot(rows["c_expected"][known], place[known], "|", **tick)
         for y in places.values() if name in ("calibration", "slope") else ():
-            ax.plot([1, 1], [y - 0.48, y + 0.14], ":", color="0.5")  # gaps where the labels are
+            top = 0.52 if wide else 0.14  # else there are gaps where the labels are
+            ax.plot([1, 1], [y - 0.48, y + top], ":", color="0.5")
         ax.set(xlabel=titles[name], yticks=[], ylim=(0.6 - len(places), 0.8))
         ax.spines[["left", "right", "top"]].set_visible(False)
         ax.grid(False)
     labels = short_labels(list(places), LABEL_WIDTH)
-    for y, label in zip(places.values(), labels, strict=True):  # above the interval, over both
+    if wide:
+        axes[0].set_yticks(list(places.values()), labels, parse_math=False)
+        axes[0].tick_params(axis="y", length=0)
+        labels = []
+    for y, label in zip(places.values(), labels, strict=False):  # above the interval, over both
         across = axes[0].get_yaxis_transform()
         text = axes[0].text(0, y + 0.2, label, transform=across, parse_math=False)
         text.set_in_layout(False)
@@ -120,17 +132,17 @@ def draw_funnels(figure: Figure, funnels: Sequence[Funnel]) -> None:
 
 
 def _draw_funnel(ax: Axes, one: Funnel) -> None:
-    """One attribute: groups beyond noise are triangles with their names."""
+    """One attribute: groups that differ are triangles with their names."""
     groups = one.groups
     least, most = groups["events"].min(), groups["events"].max()
     for beyond, marker in ((False, "o"), (True, "^")):
-        rows = groups[groups["beyond_noise"] == beyond]
+        rows = groups[groups["differs"] == beyond]
         ax.plot(rows["events"], rows["c_index"], marker, markersize=7 if beyond else 5)
     sizes = np.geomspace(least, most, 100)
     for at_once, line in ((False, ":"), (True, "--")):
         for limit in one.limits(sizes, at_once):
             ax.plot(sizes, limit, line, color="0.5")
-    loud = groups[groups["beyond_noise"]].sort_values("c_index")
+    loud = groups[groups["differs"]].sort_values("c_index")
     line_height = np.ptp(ax.get_ylim()) / 16
     height = -np.inf
     for row, label in zip(loud.itertuples(), short_labels(loud["group"]), strict=True):

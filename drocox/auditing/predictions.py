@@ -28,14 +28,23 @@ import pandas as pd
 
 from drocox import _checks
 from drocox.auditing.disclosure import count_text
-from drocox.auditing.measures import MEASURES, Measure, own_measure
+from drocox.auditing.measures import MEASURES, Measure, own_measure, with_margins
 from drocox.data import SurvivalData
-from drocox.heldout import FEWEST_EVENTS, Estimate, HeldOut, default_horizon, expected_events
+from drocox.heldout import (
+    FEWEST_EVENTS,
+    Estimate,
+    HeldOut,
+    default_horizon,
+    difference,
+    expected_events,
+)
 from drocox.heldout.intervals import jackknife, simultaneous
 from drocox.heldout.ties import many_tied, tied_events
 
 BEYOND = 1e3  # by how much risks of 0 and 1 rank outside all others, whose log-hazards are smaller
 RISING = 1e-6  # that a survival curve may do by rounding
+CLIPPED = 2.0  # times as far from the median as the central 95 % of the scores reach
+OUTLYING = 2.0  # times as far again: a note says so
 FAR = 10  # times as steep or as flat as log-hazards: another scale, or far too extreme
 REPEATED = 0.5  # share of the rows that are copies of others, from which on a note says so
 MANY_TIES = 0.05  # share of the pairs in which an event and another patient have the same time
@@ -62,9 +71,10 @@ class Predictions(NamedTuple):
     scaled: bool  # whether it is on the scale of log-hazards
     backwards: bool  # whether it ranks the wrong way round, so that groups are not compared
     notes: tuple[str, ...]  # what the reader should know about it
-    of_survival: bool = False  # whether survival probabilities were given
     more: Mapping[str, Callable[[HeldOut, np.ndarray], Estimate]] = {}  # other measures
     decisions_by_group: bool = True  # whether decisions of groups may be shown
+    margin: Mapping[str, float] | None = None  # differences that do not matter
+    clipped: HeldOut | None = None  # with scores that are not as far from the others as some are
 
     @property
     def of_risks(self) -> bool:
@@ -75,7 +85,7 @@ class Predictions(NamedTuple):
     def described(self) -> dict[str, Measure]:
         """All measures of the audit, known or not, and how they are shown."""
         own = {name: own_measure(name) for name in self.more if name not in MEASURES}
-        measures = MEASURES | own
+        measures = with_margins(MEASURES | own, self.margin)
         if self.patients.threshold is None:  # decisions are there if they are asked for
             measures = {k: one for k, one in measures.items() if one.needs != "threshold"}
         return measures
@@ -88,12 +98,9 @@ class Predictions(NamedTuple):
             "nothing": True,
             "ranking": self.ranks,
             "log-hazards": self.scaled,
-            # of survival curves hazards need not be proportional; ties put everybody's slope off
             "log-hazards as scores": self.scaled
-            and not self.of_survival
-            and not many_tied(self.patients),
-            "survival": self.of_survival and not self.backwards,
-            "features": "headroom" in self.more,
+            and not many_tied(self.patients),  # or slopes are off
+            "features": "own_model_gain" in self.more,
             "risks": risks,
             "risks or expected events": risks or self.patients.expected is not None,
             "threshold": self.patients.threshold is not None,
@@ -102,6 +109,12 @@ class Predictions(NamedTuple):
         functions = {}
         for name in known:
             functions[name] = self.more.get(name) or getattr(HeldOut, name)
+        if self.clipped is not None and "c_expected" in functions:
+            clipped = self.clipped
+            functions["c_expected"] = lambda _, members: clipped.c_expected(members)
+            functions["c_minus_expected"] = lambda patients, members: difference(
+                patients.c_index(members), clipped.c_expected(members)
+            )
         if risks and self.patients.expected is None:
             functions["calibration"] = HeldOut.risk_ratio
         return functions
@@ -196,8 +209,32 @@ def predictions(
     if ranks:
         notes += _coarse_times(patients)
     notes += _repeated_rows(data, rank_by)
-    of_survival = survival is not None
-    return Predictions(patients, ranks, scaled, bool(backwards), tuple(notes), of_survival)
+    clipped, outliers = _clipped(patients, smallest) if ranks else (None, [])
+    notes += outliers
+    return Predictions(patients, ranks, scaled, bool(backwards), tuple(notes), clipped=clipped)
+
+
+def _clipped(patients: HeldOut, smallest: int) -> tuple[HeldOut | None, list[str]]:
+    """The patients with less extreme scores where some are far from all others, and a note.
+
+    One such score would decide by which factor everybody's scores are multiplied, and so which
+    c-index is expected of other groups.
+    """
+    low, middle, high = np.quantile(patients.scores, [0.025, 0.5, 0.975])
+    reach = CLIPPED * (high - low) / 2
+    apart = np.abs(patients.scores - middle)
+    if not reach > 0 or not (apart > reach).any():
+        return None, []
+    clipped = replace(patients, scores=np.clip(patients.scores, middle - reach, middle + reach))
+    vars(clipped)["counts"] = patients.counts  # of which only the number of pairs is used
+    outlying = int((apart > OUTLYING * reach).sum())
+    if not outlying:
+        return clipped, []
+    verb = "lies" if outlying == 1 else "lie"
+    return clipped, [
+        f"{count_text(outlying, smallest).capitalize()} of {len(apart)} scores {verb} far outside "
+        "all others; for the expected c-index they count as less far."
+    ]
 
 
 def _refuse_other_index(values, data: SurvivalData, name: str) -> None:
@@ -269,8 +306,8 @@ def _coarse_times(patients: HeldOut) -> list[str]:
     return [
         f"Times are coarse: in {100 * share:.0f} % of the pairs of patients the order of events is "
         "unknown, for both have the same time. This can make the c-index of groups differ that are "
-        "ranked alike. Intervals of differences between groups allow for it; slopes, and what "
-        "predictions promise, are not shown where many events are tied."
+        "ranked alike. Intervals of differences between groups allow for it; slopes and expected "
+        "c-indices are not shown where many events are tied."
     ]
 
 
@@ -491,7 +528,7 @@ def _with_baseline(patients: HeldOut, parts: list[tuple]) -> HeldOut:
 def _interval(estimate: Estimate) -> tuple[float, float]:
     """The 95 % interval of one estimate; NaN where it does not exist."""
     covariance, df = jackknife(estimate.without[:, None])
-    critical, _ = simultaneous(covariance, df)
+    critical, _ = simultaneous(covariance, df if estimate.df is None else [estimate.df])
     half = critical.item() * np.sqrt(covariance.item())
     return estimate.value - half, estimate.value + half
 

@@ -111,10 +111,10 @@ def _less_like_scores(patients: HeldOut, members: np.ndarray, tenth: np.ndarray)
 
     The weight of a tenth of the scores is the share of the members' pairs that it has.
     """
-    value, without = _concordance(patients, members)
+    value, without = _concordance(patients, members)[:2]
     pairs = pd.Series(patients.harrell_pairs[members, 1]).groupby(tenth[members]).sum()
     for like, weight in (pairs / pairs.sum()).items():
-        other_value, other_without = _concordance(patients, ~members & (tenth == like))
+        other_value, other_without = _concordance(patients, ~members & (tenth == like))[:2]
         value -= weight * other_value
         without = without - weight * other_without
     return Estimate(value, without)

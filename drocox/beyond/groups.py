@@ -252,8 +252,8 @@ def _gains(
         table["events"] = [scored.event[mask].sum() for mask in members.values()]
         for name, metric in CRITERIA.items():
             estimates = [metric(scored, mask) for mask in members.values()]
-            values = np.array([value for value, _ in estimates])
-            without = np.array([left for _, left in estimates])
+            values = np.array([one[0] for one in estimates])
+            without = np.array([one[1] for one in estimates])
             scale = MEASURES[name].scale[:2] if name in MEASURES else ()
             table |= _intervals(name, values, without, *scale)
             cox_values, cox_without = of_cox.setdefault(name, (values, without))  # it comes first

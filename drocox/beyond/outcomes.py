@@ -2,12 +2,12 @@ r"""Outcomes of models on half B: estimates and contrasts with the errors that p
 
 **Estimates**, by model. In points: ``c``, the c-index of everybody; ``worst``, that of the members
 of the group that Cox serves worst; ``distance``, the first minus the second; ``kept``, ``worst``
-minus what the scores promise there; ``gap`` of an attribute, the difference :math:`\Delta = 100\,
-(CF_1 - CF_0)` of two groups' concordance fractions, signed as Cox's gap on A. Up to the horizon,
-with the baseline hazard of the patients to whom the model was fitted, and for Cox, DRO-COX and
-models by Adam once more after one slope from A (``..._slope``): ``oe``, the difference between two
-groups' log O/E, and ``oe_worst``, the log O/E of the worst group, both signed as Cox's on A and
-times 100; ``brier`` and ``brier_worst``, Brier scores times 100.
+minus what the scores lead one to expect there; ``gap`` of an attribute, the difference
+:math:`\Delta = 100\, (CF_1 - CF_0)` of two groups' concordance fractions, signed as Cox's gap on A.
+Up to the horizon, with the baseline hazard of the patients to whom the model was fitted, and for
+Cox, DRO-COX and models by Adam once more after one slope from A (``..._slope``): ``oe``, the
+difference between two groups' log O/E, and ``oe_worst``, the log O/E of the worst group, both
+signed as Cox's on A and times 100; ``brier`` and ``brier_worst``, Brier scores times 100.
 
 **Contrasts** of a model with another one, of certified models with that in ``AGAINST``: ``c_diff``
 and ``worst_diff``; ``worst_own_diff``, among members of the first model's own worst group; and with
@@ -138,7 +138,7 @@ def estimates_of(
         out["worst", ""] = combined((100, held.c_index(members)))
         out["distance", ""] = combined((1, out["c", ""]), (-1, out["worst", ""]))
         if not many_tied(held):
-            out["kept", ""] = combined((100, held.c_minus_promised(members)))
+            out["kept", ""] = combined((100, held.c_minus_expected(members)))
     for ending, slope in (("", 1.0), ("_slope", model.slope)) if calibrated else ():
         if np.isnan(slope):
             continue

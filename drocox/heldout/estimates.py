@@ -10,30 +10,31 @@ for all patients at once, in :math:`O(n \log n)`; :mod:`drocox.heldout.intervals
 into standard errors. Where several models scored the patients (cross-fitting), pairs are formed
 within a *fold*, the patients scored by one model. The calibration slope and Uno's c are not such
 ratios; :mod:`drocox.heldout.slope` and :mod:`drocox.heldout.uno` have their leave-one-out values,
-also in :math:`O(n \log n)`. What predictions promise, :mod:`drocox.heldout.promise`, depends on
-other patients by a slope for everybody, and changes with it.
+also in :math:`O(n \log n)`. The c-index that predictions lead one to expect,
+:mod:`drocox.heldout.expected`, depends on other patients by a slope for everybody, and changes with
+it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple
 from weakref import WeakValueDictionary
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
-from scipy import special
 
 from drocox import _checks, concordance
 from drocox.concordance import TOLERANCE
 from drocox.data import SurvivalData
-from drocox.heldout import decisions, horizon, promise, uno
+from drocox.heldout import decisions, expected, horizon, uno
 from drocox.heldout.censoring import Censoring, censoring
-from drocox.heldout.intervals import jackknife, simultaneous
+from drocox.heldout.intervals import jackknife, says, simultaneous, wilson
 from drocox.heldout.slope import calibration_slope
 
 FEWEST_EVENTS = 5  # a group with fewer gets no estimates
+TAIL = 0.025  # of the scores, on each side, that `central_slope` leaves out
 SAME_RISK = 1e-7  # as the threshold, in single precision, too: such patients are flagged
 STILL_OBSERVED = 10  # the default horizon leaves one patient in so many under observation
 DIFFERENCE_COLUMNS = [
@@ -44,7 +45,7 @@ DIFFERENCE_COLUMNS = [
     "low",
     "high",
     "noise_floor",
-    "beyond_noise",
+    "says",
 ]
 
 
@@ -53,6 +54,8 @@ class Estimate(NamedTuple):
 
     value: float
     without: np.ndarray
+    df: float | None = None  # of its variance, where they are known; else by the jackknife
+    limits: Callable | None = None  # by a critical value, where they are not from the jackknife
 
 
 @dataclass(frozen=True)
@@ -161,7 +164,7 @@ class HeldOut:
     def c_index(self, members: np.ndarray) -> Estimate:
         """Harrell's c-index among the members."""
         # every pair is in the counts of both its patients, and both counts lose it with either
-        value, left = _ratio(2 * self.alone(members).harrell_pairs, losses_per_term=2)
+        value, left = _ratio(2 * self.alone(members).harrell_pairs, losses_per_term=2)[:2]
         return self._of_all(members, value, left)
 
     @cached_property
@@ -169,28 +172,22 @@ class HeldOut:
         return {}
 
     def implied_pairs(self, slope: float) -> np.ndarray:
-        """What each patient's pairs promise, at a slope of the scores, shape (n, 2).
+        """The points expected of each patient's pairs, at a slope of the scores, shape (n, 2).
 
-        The second column has the derivative; see :mod:`drocox.heldout.promise`.
+        The second column has the derivative; see :mod:`drocox.heldout.expected`.
         """
         if slope not in self._implied:
             patients = self.scores, self.time, self.event, self.fold
-            self._implied[slope] = promise.pair_sums(*patients, slope)
+            self._implied[slope] = expected.pair_sums(*patients, slope)
         return self._implied[slope]
 
     @cached_property
     def _pair_slope(self) -> tuple[float, np.ndarray]:
         """The slope of everybody's scores that fits their pairs best."""
-        return promise.pair_slope(self.scores, self.time, self.event, self.fold)
+        return expected.pair_slope(self.scores, self.time, self.event, self.fold)
 
-    @cached_property
-    def _recalibration(self) -> tuple[np.ndarray, np.ndarray]:
-        """Intercept and slope of all predicted risks, and their change without each patient."""
-        assert self.risk is not None
-        return promise.recalibrated(self.risk, self.time, self.event, self.weights, self.until)
-
-    def c_promised(self, members: np.ndarray) -> Estimate:
-        """The members' c-index that the scores imply (:mod:`drocox.heldout.promise`).
+    def c_expected(self, members: np.ndarray) -> Estimate:
+        """The members' c-index that the scores imply (:mod:`drocox.heldout.expected`).
 
         Scores are log-hazards up to one slope for everybody.
         """
@@ -201,32 +198,11 @@ class HeldOut:
         derivatives = np.zeros((len(lost), 2, 1))
         derivatives[:, 0, 0] = implied[:, 1]
         shift = (without - slope)[:, None]
-        return Estimate(*promise.promised_ratio(lost, derivatives, shift, members))
+        return Estimate(*expected.expected_ratio(lost, derivatives, shift, members))
 
-    def c_minus_promised(self, members: np.ndarray) -> Estimate:
+    def c_minus_expected(self, members: np.ndarray) -> Estimate:
         """Harrell's c-index among the members, minus the one that the scores imply."""
-        return _minus(self.c_index(members), self.c_promised(members))
-
-    def auc_promised(self, members: np.ndarray) -> Estimate:
-        """The members' AUC at the horizon that the predicted risks imply; needs ``risk``.
-
-        Risks are recalibrated for everybody together.
-        """
-        alone = self.alone(members)
-        coef, shift = self._recalibration
-        lost = np.zeros((len(alone.time), 2))
-        derivatives = np.zeros((len(alone.time), 2, 2))
-        with np.errstate(divide="ignore"):  # risks of 0 and 1
-            logit = special.logit(alone.risk)
-        for fold in np.unique(alone.fold):
-            rows = np.flatnonzero(alone.fold == fold)
-            terms = promise.implied_auc_terms(alone.scores[rows], logit[rows], coef)
-            lost[rows], derivatives[rows] = terms
-        return Estimate(*promise.promised_ratio(lost, derivatives, shift, members))
-
-    def auc_minus_promised(self, members: np.ndarray) -> Estimate:
-        """AUC among the members, minus the one that the predicted risks imply."""
-        return _minus(self.auc(members), self.auc_promised(members))
+        return _minus(self.c_index(members), self.c_expected(members))
 
     def concordance(self, members: np.ndarray) -> Estimate:
         """Concordance fraction of Algorithm B.1: members compared with everybody."""
@@ -266,7 +242,12 @@ class HeldOut:
         if alone.event.sum() < fewest:
             return Estimate(np.nan, np.full(len(members), np.nan))
         slope = calibration_slope(alone.linear, alone.time, alone.event, alone.fold)
-        return self._of_all(finite, *slope)
+        return self._of_all(finite, *slope)._replace(df=max(1.0, alone.event.sum() - 1.0))
+
+    def central_slope(self, members: np.ndarray) -> Estimate:
+        """The slope of the members without the lowest and the highest 2.5 % of their scores."""
+        low, high = np.quantile(self.linear[members], [TAIL, 1 - TAIL])
+        return self.slope(members & (self.linear >= low) & (self.linear <= high))
 
     def calibration(self, members: np.ndarray) -> Estimate:
         """Ratio of observed to expected events among the members; needs ``expected``."""
@@ -308,22 +289,27 @@ class HeldOut:
 
     def flagged(self, members: np.ndarray) -> Estimate:
         """Share of the members who are flagged; needs ``risk`` and ``threshold``."""
-        return _ratio(np.column_stack([members & self.flags, members]))
+        share = _ratio(np.column_stack([members & self.flags, members]))
+        return _wilson(share, float(members.sum()))
 
     def sensitivity(self, members: np.ndarray) -> Estimate:
         """Share of the flagged among members with an event up to the horizon."""
         counted = self._decided(members)
-        return self._share(members, counted.true_positive, counted.false_negative)
+        cases = self.alone(members).event_by_horizon
+        return self._share(members, counted.true_positive, counted.false_negative, cases)
 
     def specificity(self, members: np.ndarray) -> Estimate:
         """Share of those not flagged among members without an event up to the horizon."""
         counted = self._decided(members)
-        return self._share(members, counted.true_negative, counted.false_positive)
+        cases = self.alone(members).time > self.until
+        return self._share(members, counted.true_negative, counted.false_positive, cases)
 
     def ppv(self, members: np.ndarray) -> Estimate:
         """Observed risk of the flagged members, the positive predictive value."""
         counted = self._decided(members)
-        return self._share(members, counted.true_positive, counted.false_positive)
+        alone = self.alone(members)
+        cases = alone.flags & (alone.event_by_horizon | (alone.time > self.until))
+        return self._share(members, counted.true_positive, counted.false_positive, cases)
 
     def net_benefit(self, members: np.ndarray) -> Estimate:
         """Net benefit of flagging members (:mod:`drocox.heldout.decisions`)."""
@@ -331,7 +317,23 @@ class HeldOut:
         assert self.threshold is not None
         odds = self.threshold / (1 - self.threshold)
         values = counted.true_positive - odds * counted.false_positive
-        return self._of_all(members, float(values[0]), values[1:])
+        flagged, ppv = self.flagged(members), self.ppv(members)
+        if ppv.limits is None or flagged.limits is None:  # too few patients are flagged
+            return Estimate(float(values[0]), np.full(len(members), np.nan))
+        gain = ppv.value / (1 - self.threshold) - odds  # of each patient who is flagged
+        parts = [(ppv, flagged.value / (1 - self.threshold)), (flagged, gain)]
+
+        def limits(critical: float) -> tuple[float, float]:
+            """The distances of PPV and share flagged, which are independent, put together."""
+            down, up = np.zeros(2), np.zeros(2)
+            for k, (one, slope) in enumerate(parts):
+                assert one.limits is not None
+                ends = slope * (np.array(one.limits(critical)) - one.value)
+                down[k], up[k] = -ends.min(), ends.max()
+            value = float(values[0])
+            return value - np.hypot(*down), value + np.hypot(*up)
+
+        return self._of_all(members, float(values[0]), values[1:])._replace(limits=limits)
 
     @property
     def flags(self) -> np.ndarray:
@@ -345,11 +347,33 @@ class HeldOut:
         alone = self.alone(members)
         return decisions.shares(alone.flags, alone.time, alone.event, self.until)
 
-    def _share(self, members: np.ndarray, part: np.ndarray, rest: np.ndarray) -> Estimate:
-        """The share of a part in the part and the rest, each with the value first."""
+    def _share(
+        self, members: np.ndarray, part: np.ndarray, rest: np.ndarray, cases: np.ndarray
+    ) -> Estimate:
+        """The share of a part in the part and the rest, each with the value first.
+
+        Its size is that of a sample without censoring that would have the same variance, at most
+        the number of ``cases`` among the members, whose outcome is known; unknown with few of them.
+        """
         with np.errstate(invalid="ignore"):  # 0 / 0 is NaN: not defined
             values = part / (part + rest)
-        return self._of_all(members, float(values[0]), values[1:])
+        share = self._of_all(members, float(values[0]), values[1:])
+        size = float(cases.sum())
+        if size < FEWEST_EVENTS or np.isnan(share.value):
+            return Estimate(np.nan, np.full(len(members), np.nan))
+        spread = share.value * (1 - share.value)
+        if spread > 0:
+            known = share.without[np.isfinite(share.without)]
+            size = min(size, spread / jackknife(known[:, None])[0].item())
+        else:  # Kish's size of the weighted cases
+            weight = self.alone(members).weights.weight[cases]
+            size = float(weight.sum() ** 2 / (weight**2).sum())
+        return _wilson(share, size)
+
+    @property
+    def event_by_horizon(self) -> np.ndarray:
+        """Who has an event up to the horizon."""
+        return self.event & (self.time <= self.until)
 
     def mean_risk(self, members: np.ndarray) -> Estimate:
         """Geometric mean hazard of the members relative to everybody in their fold.
@@ -361,13 +385,18 @@ class HeldOut:
         patients = np.bincount(self.fold)
         mean = np.bincount(self.fold, self.linear) / patients
         score = self.linear - mean[self.fold]
-        log_risk, without = _ratio(np.column_stack([members * score, members]))
+        log_risk, without = _ratio(np.column_stack([members * score, members]))[:2]
         # Without a patient the fold's mean falls by score / (n - 1), so the centred score of every
         # remaining patient of that fold rises by as much.
         of_fold = np.bincount(self.fold, members)[self.fold] - members
         share = of_fold / (members.sum() - members)
         others = np.maximum(patients[self.fold] - 1, 1)
         return Estimate(np.exp(log_risk), np.exp(without + share * score / others))
+
+
+def _wilson(share: Estimate, size: float) -> Estimate:
+    """A share among a number of patients, with Wilson's limits."""
+    return share._replace(limits=partial(wilson, share.value, size))
 
 
 def _minus(one: Estimate, other: Estimate) -> Estimate:
@@ -452,14 +481,12 @@ def difference(first: Estimate, second: Estimate) -> Estimate:
     return Estimate(first.value - second.value, first.without - second.without)
 
 
-def compare(
-    names: Sequence[dict], differences: Sequence[Estimate], unit: float = 100
-) -> list[dict]:
+def compare(names: Sequence[dict], differences: Sequence[Estimate], unit: float = 1) -> list[dict]:
     """Table rows of differences, with simultaneous 95 % intervals.
 
     Each row has the entries of ``names``, then ``difference``, ``low``, ``high``, ``noise_floor``
-    (see :func:`drocox.heldout.intervals.simultaneous`) and ``beyond_noise``. ``unit=100`` gives
-    percentage points. Differences that are undefined without some patient are left out.
+    (see :func:`drocox.heldout.intervals.simultaneous`) and what the interval ``says``. ``unit=100``
+    gives percentage points. Differences that are undefined without some patient are left out.
     """
     known = [k for k, one in enumerate(differences) if np.isfinite(one.without).all()]
     if not known:
@@ -471,5 +498,6 @@ def compare(
     half = critical * np.sqrt(np.diag(covariance))
     rows = pd.DataFrame([names[k] for k in known])
     rows = rows.assign(difference=values, low=values - half, high=values + half)
-    rows = rows.assign(noise_floor=floor, beyond_noise=np.abs(values) > half)
+    said = [says(value - h, value + h) for value, h in zip(values, half, strict=True)]
+    rows = rows.assign(noise_floor=floor, says=said)
     return rows.to_dict("records")

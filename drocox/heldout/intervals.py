@@ -22,6 +22,28 @@ from scipy import stats
 
 DRAWS = 20_000  # simulated maxima of several errors
 LEVEL = 0.95
+ALIKE = "alike"
+DIFFER = "differ"
+CANNOT_TELL = "cannot tell"
+
+
+def says(low: float, high: float, inside: tuple[float, float] | None = None) -> str:
+    """What an interval says of a difference.
+
+    It is small (``alike``) if the interval lies ``inside`` limits of what does not matter, and not
+    0 (``differ``) if 0 lies outside the interval.
+    """
+    if inside is not None and inside[0] < low and high < inside[1]:
+        return ALIKE
+    return DIFFER if low > 0 or high < 0 else CANNOT_TELL
+
+
+def wilson(share: ArrayLike, size: ArrayLike, critical: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+    """Wilson's score limits of a share among a number of patients, which need not be whole."""
+    share, square = np.asarray(share), np.square(critical) / size
+    centre = (share + square / 2) / (1 + square)
+    half = np.sqrt(share * (1 - share) * square + square**2 / 4) / (1 + square)
+    return np.maximum(centre - half, 0.0), np.minimum(centre + half, 1.0)
 
 
 def jackknife(without: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

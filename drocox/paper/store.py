@@ -297,7 +297,7 @@ def load_runs(protocol: str = "as_published", *, out: Path | None = None) -> pd.
     Parameters
     ----------
     protocol : {"as_published", "corrected", "forensic", "beyond"}
-        The last is all studies, one after the other.
+        "beyond" is all studies, one after the other; "beyond/rivals", say, is one of them.
     out : path, optional
         Folder of the stores, by default the book's, which must hold the whole protocol. If a sweep
         into another folder is unfinished, or was restricted to some data sets, methods or repeats,
@@ -308,7 +308,8 @@ def load_runs(protocol: str = "as_published", *, out: Path | None = None) -> pd.
     DataFrame
         Keys, ``val_...`` and ``test_...`` metrics, ``moved`` and ``unstable``, as a copy.
     """
-    _checks.one_of(protocol, "protocol", KNOWN)
+    studies = load_provenance().get("beyond", {"sha256": {}})["sha256"]
+    _checks.one_of(protocol, "protocol", (*KNOWN, *studies))
     frames = []
     for store in stores_of(protocol, out):
         if out is None and not store.is_finished():

@@ -56,7 +56,7 @@ def test_small_differences_have_enough_digits(pages):
         assert nothing not in text.replace("\n", " "), nothing
 
 
-def test_what_is_beyond_noise_comes_first(pages):
+def test_what_differs_comes_first(pages):
     soup = BeautifulSoup((pages / "sites.html").read_text(encoding="utf-8"), "html.parser")
     table = soup.select_one("table.differences")
     beyond = [bool(row.select("b")) for row in table.select("tr")[1:]]
@@ -83,7 +83,7 @@ def test_every_group_is_shown_or_its_absence_explained():
     assert "everybody" in forest.svg.get_text()
     assert "a = 1" in forest.svg.get_text() and "site" not in forest.svg.get_text()
     assert "c-index of 40 groups of site" in funnel.div["aria-label"]
-    assert "Not judged, with fewer than 5 events: site = 40" in soup.get_text()
+    assert "Not judged: site = 40" in soup.get_text()
     assert "site = 40" in soup.select_one("table.groups").get_text()
 
 
@@ -91,10 +91,10 @@ def test_the_page_has_the_columns_of_its_measures(pages):
     """The measures of the list that are for the page, among them one c-index."""
     soup = BeautifulSoup((pages / "models.html").read_text(encoding="utf-8"), "html.parser")
     heads = [cell.get_text() for cell in soup.select_one("table.groups thead").select("th")]
-    unknown = ("auc", "auc_promised")  # of survival probabilities, where hazards may cross
-    shown = [name for name, measure in MEASURES.items() if measure.on_page and name not in unknown]
+    shown = [name for name, one in MEASURES.items() if one.on_page and name != "auc"]
     titles = [MEASURES[name].title for name in shown]
-    assert heads == ["Group", "Patients", "Events", *titles] and "c-index" in heads
+    sizes = ["Group", "Patients", "Events", "Censored", "Follow-up"]
+    assert heads == [*sizes, *titles] and "c-index" in heads
     assert "Uno" not in soup.get_text() and "Concordance" not in heads
 
 
@@ -109,8 +109,8 @@ def test_figures_do_not_depend_on_the_style_in_use(pages):
     assert plt.get_fignums() == before
     soup = BeautifulSoup((pages / "models.html").read_text(encoding="utf-8"), "html.parser")
     names = [tag["id"] for tag in soup.select("[id]")]
-    assert len(names) == len(set(names)) and len(soup.select("svg")) == 3
-    assert all(svg.parent["role"] == "img" for svg in soup.select("svg"))
+    assert len(names) == len(set(names)) and len(soup.select("svg")) == 4
+    assert all(svg.find_parent(role="img") for svg in soup.select("svg"))
 
 
 @pytest.mark.slow
@@ -186,7 +186,7 @@ def test_the_page_is_whole_and_names_are_only_names(hostile, tmp_path):
     assert text.count("&lt;script&gt;") > 3 and "a &amp; b" in text
     labels = [value for name, value in seen.attributes if name == "aria-label"]
     assert HOSTILE[0] in labels[0]  # of the picture; the others are those of tables
-    assert text.index("beyond noise.") < text.index("<figure>") < text.index("<table")
+    assert text.index("<b>cannot tell</b>") < text.index("<figure>") < text.index("<table")
     assert 'name="viewport"' in text and "@media print" in text and "max-width: 40rem" in text
     assert hostile.to_html(tmp_path / "again.html").read_bytes() == path.read_bytes()
 
@@ -226,9 +226,13 @@ def test_tables_are_written_as_json_csv_and_markdown(model, tmp_path):
     assert told["table"][0]["patients"] == 500 and told["table"][0]["brier"] is None
     assert len(told["differences"]) == len(found.differences)
     assert (tmp_path / "a.json").exists()
-    assert found.to_csv().splitlines()[0].startswith("attribute,group,patients,events,c_index")
+    assert (
+        found.to_csv()
+        .splitlines()[0]
+        .startswith("attribute,group,patients,events,censored,follow_up,c_")
+    )
     assert "| everybody | 500 |" in found.to_markdown() and "nan" not in found.to_markdown()
-    assert "<table" in found._repr_html_() and "beyond noise" in found._repr_html_()
+    assert "<table" in found._repr_html_() and "cannot tell" in found._repr_html_()
 
 
 def test_calibration_is_drawn_where_risks_are_known(model):
@@ -243,7 +247,7 @@ def test_calibration_is_drawn_where_risks_are_known(model):
         np.sort(risk)[-len(risk) // 5 :].mean(), 0.02
     )
     page = page_of({"": found})
-    assert page.count("Calibration by ") == 2 and page.count("<svg") == 3
+    assert page.count("Calibration by ") == 2 and page.count("<svg") == 4
     alone = drocox.audit(data, scores)
     assert alone.calibration_curves().empty and "Calibration by " not in page_of({"": alone})
     hidden = drocox.audit(data, scores, train=(data, scores), smallest=60)
@@ -293,12 +297,14 @@ def test_the_page_asks_and_explains_what_it_answers(model):
     for one, risks in ((alone, False), (known, True)):
         soup = BeautifulSoup(page_of({"": one}), "html.parser")
         top = soup.select_one("h1 + p").get_text()
-        assert ("and are its risks right?" in top) == risks
+        assert ("Risks are those up to time" in top) == risks
         assert ("Risks are not judged, since none were given." in top) != risks
         assert ("by a model for each of 5 folds" in top) != risks
         explained = [term.get_text() for term in soup.select("dl.note dt")]
         assert ("Observed / expected" in explained) == risks
-        assert {"c-index", "Promised c-index", "Headroom", "Slope"} <= set(explained)
+        assert {"c-index", "Expected c-index", "Slope", "Alike, differ, cannot tell"} <= set(
+            explained
+        )
 
 
 def numbers_in(cell):
@@ -307,7 +313,7 @@ def numbers_in(cell):
 
 
 def test_every_number_stands_in_its_row_and_column(model):
-    """Values and intervals of two models: of groups, pairs, promises, decisions, side by side."""
+    """Values and intervals of two models: of groups, pairs, what is expected, decisions."""
     data, scores = model
     noisy = scores + 0.6 * np.random.default_rng(0).normal(size=500)
     given = {"good": {"scores": scores, "train": (data, scores)}}
@@ -335,7 +341,7 @@ def test_every_number_stands_in_its_row_and_column(model):
             value = table.loc[(model_name, group), names[title]]
             assert cells[model_name] == pytest.approx([value], abs=0.006), (group, title)
         row = paired.loc[(group, names[title])]
-        known = shown(row, "difference", "low", "high", digits=1)
+        known = shown(row, "difference", "low", "high", digits=2)
         assert cells["noisy minus good"] == known, (group, title)
 
     of_groups = soup.select("table.groups:not(.decisions)")
@@ -344,9 +350,9 @@ def test_every_number_stands_in_its_row_and_column(model):
     for k, (name, one) in enumerate(both.items()):
         differences = one.differences.set_index(["group", "versus", "measure"])
         for group, cells in [*rows_of(of_groups[k]), *rows_of(decided[k])]:
-            group, _, versus = group.partition(" minus ")
+            group, _, versus = group.partition(" against ")
             for title, numbers in cells.items():
-                if title in ("Patients", "Events"):
+                if title in ("Patients", "Events", "Censored", "Follow-up"):
                     continue
                 measure = names[title]
                 columns = [measure + end for end in ("", "_low", "_high")]
@@ -354,17 +360,17 @@ def test_every_number_stands_in_its_row_and_column(model):
                 known = shown(table.loc[(name, group)], *columns, digits=digits)
                 if versus:
                     row = differences.loc[(group, versus, measure)]
-                    known = shown(row, "difference", "low", "high", digits=1)
+                    known = shown(row, "difference", "low", "high", digits=2)
                 assert numbers == known, (group, versus, title)
-        promises, pairs = of_pairs[2 * k : 2 * k + 2]
-        for group, cells in [*rows_of(promises), *rows_of(pairs)]:
-            group, _, versus = group.partition(" minus ")
-            assert cells and (versus or len(cells) == 2)
+        beside, pairs = of_pairs[2 * k : 2 * k + 2]
+        for group, cells in [*rows_of(beside), *rows_of(pairs)]:
+            group, _, versus = group.partition(" against ")
+            assert cells and (versus or len(cells) == 1)
             for title, numbers in cells.items():
-                measure = names[title.removesuffix(", in points")]
+                measure = names[title.removesuffix(", ratio")]
                 of = versus or one.measures[measure].versus
                 row = differences.loc[(group, of, measure)]
-                known = shown(row, "difference", "low", "high", digits=1)
+                known = shown(row, "difference", "low", "high", digits=2)
                 assert numbers == known, (group, title)
 
 
@@ -373,16 +379,16 @@ def test_minus_signs_are_those_of_numbers(model):
     data = replace(data, groups={"age": data.groups["sex"]}, group_labels={"age": ("-9", "10-19")})
     text = page_of({"": drocox.audit(data, scores)})
     lead = BeautifulSoup(text, "html.parser").select_one(".lead").get_text()
-    assert "10-19" in lead and re.search(r"points \(95 % interval −\d+\.\d to", lead)
+    assert "10-19" in lead and re.search(r"\(95 % interval −\d\.\d+ to", lead)
 
 
 def test_a_search_that_found_nothing_takes_one_line(model):
     data, scores = model
-    nothing = "Found by search: no group that is ranked worse, beyond noise."
-    found = drocox.audit(data, scores)
+    nothing = "Found by search: no group whose interval says that it is ranked worse."
+    found = drocox.audit(data, scores, features=["a", "b"])
     assert len(found.slices) and found.sentence.splitlines()[-1] == nothing
     assert page_of({"": found}).count("ound by search") == 2  # and how to read it
-    shy = drocox.audit(data, scores, smallest=5).sentence
+    shy = drocox.audit(data, scores, features=["a", "b"], smallest=5).sentence
     assert "that could tell a small number are not shown" in shy
     assert "that could tell a small number" not in found.sentence
 
@@ -393,11 +399,8 @@ def test_the_page_warns_of_few_events_and_of_what_was_said(model):
     site[np.flatnonzero(data.event)[:3]] = 1
     site[np.flatnonzero(data.event)[3:12]] = 2
     found = drocox.audit(replace(data, groups={"site": site}, group_labels={}), scores)
-    assert found.cautions == [
-        "Not judged, with fewer than 5 events: site = 1 (3).",
-        "Few events, so that intervals are wide and rough: site = 2 (9).",
-    ]
-    assert "Not judged, with fewer than 5 events: site = 1 (3)." in str(found)
+    assert found.cautions == ["Few events, so that intervals are wide and rough: site = 2 (9)."]
+    assert "Not judged: site = 1 (3 events)." in found.sentence
     assert max(map(len, str(found).splitlines())) <= 80
     page = page_of({"": found}, warnings=["Cox: coefficients run <away>."])
     assert "</b> Cox: coefficients run &lt;away&gt;." in page and found.cautions[0] in page

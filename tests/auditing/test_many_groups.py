@@ -18,11 +18,11 @@ def test_many_sites_are_compared_with_everybody():
     found = drocox.audit(replace(data, groups={"site": site}, group_labels={}), scores)
     rows = found.differences[found.differences["measure"] == "c_index"]
     assert len(rows) == 45 and (rows["versus"] == "everybody").all() and len(found.imparity) == 45
-    assert list(rows.loc[rows["beyond_noise"], "group"]) == ["site = 7"]
-    assert "By site, faults are seen: site = 7 is ranked below its promise" in found.sentence
+    assert list(rows.loc[rows["says"] == "differ", "group"]) == ["site = 7"]
+    assert "lead one to expect in site = 7: the c-index is" in found.sentence
     page = page_of({"": found})
     assert page.count("<svg") == 1 and len(page) < 150_000
-    assert "beyond noise: site = 7." in page and "Performance by site, each group" in page
+    assert "differ from everybody: site = 7." in page and "Performance by site, each group" in page
     figure = found.plot()
     assert figure.axes[0].get_xlabel() == "events" and len(figure.axes[0].lines) == 7
     (one,) = found.funnels()
@@ -71,7 +71,7 @@ def test_a_funnel_with_a_group_that_cannot_be_compared():
     scores[few] = -data.time[few]
     found = drocox.audit(replace(data, groups={"site": site}, group_labels={}), scores)
     groups = found.funnels()[0].groups.set_index("group")
-    assert groups.loc["site = 6", "c_index"] == 1 and not groups.loc["site = 6", "beyond_noise"]
+    assert groups.loc["site = 6", "c_index"] == 1 and not groups.loc["site = 6", "differs"]
     of_c_index = found.differences[found.differences["measure"] == "c_index"]
     assert "site = 6" not in set(of_c_index["group"])
 
@@ -101,7 +101,7 @@ def test_intervals_hold_for_all_attributes_at_once(model):
     # 56 comparisons in the headline, some of them correlated, 3.25 by 1.96, and more for ratios
     for measure, factor in (("c_index", 3.25 / 1.96), ("calibration", 1.7), ("slope", 1.7)):
         assert wider[apart["measure"] == measure].mean() == pytest.approx(factor, abs=0.1)
-    assert "5 % of such pages would call a difference in c-index, promise" in page_of({"": found})
+    assert "5 % of such pages would say that one does" in page_of({"": found})
     one = replace(data, groups={"a0": groups["a0"]}, group_labels={})
     apart = drocox.audit(one, **given, familywise=False)
     width = [

@@ -32,9 +32,9 @@ def test_scores_of_two_models_side_by_side(given, tmp_path):
     pd.testing.assert_frame_equal(shown, paired)
     assert (both.paired["model"] == "bad").all() and (both.paired["versus"] == "good").all()
     row = paired[(paired["group"] == "everybody") & (paired["measure"] == "c_index")].iloc[0]
-    assert row["beyond_noise"] and row["difference"] < 0
+    assert row["says"] == "differ" and row["difference"] < 0
     assert both.sentence.startswith("bad against good: c-index 0.")
-    assert f"a difference of {row['difference']:.1f} points" in both.sentence
+    assert f"a difference of {row['difference']:.3f} " in both.sentence
     assert max(map(len, str(both).splitlines())) <= 80
     assert "bad: By group, " in str(both) and "good: By group, " in str(both)
     text = both.to_html(tmp_path / "p.html").read_text(encoding="utf-8")
@@ -84,7 +84,7 @@ def test_intervals_hold_for_all_groups_and_models():
         rng = np.random.default_rng(seed)
         models = {name: scores + rng.normal(size=200) for name in "abc"}
         rows = drocox.audit(data, models).paired
-        alarms += rows.loc[rows["measure"] == "c_index", "beyond_noise"].any()
+        alarms += (rows.loc[rows["measure"] == "c_index", "says"] == "differ").any()
     assert alarms <= 4
 
 
@@ -106,13 +106,13 @@ def test_two_models_are_compared_on_the_same_patients(model):
     found = first.compare(second)
     everybody = found[(found["group"] == "everybody") & (found["measure"] == "c_index")].iloc[0]
     apart = first.table["c_index"][0] - second.table["c_index"][0]
-    assert everybody["difference"] == pytest.approx(100 * apart) and everybody["beyond_noise"]
+    assert everybody["difference"] == pytest.approx(apart) and everybody["says"] == "differ"
     alone = first.table["c_index_high"][0] - first.table["c_index_low"][0]
-    assert everybody["high"] - everybody["low"] < 100 * alone  # paired
+    assert everybody["high"] - everybody["low"] < alone  # paired
     backwards = second.compare(first)
     np.testing.assert_allclose(backwards["difference"], -found["difference"])
     itself = first.compare(first)
-    assert (itself["difference"] == 0).all() and not itself["beyond_noise"].any()
+    assert (itself["difference"] == 0).all() and not (itself["says"] == "differ").any()
     with pytest.raises(ValueError, match="same data and groups"):
         first.compare(drocox.audit(data.subset(slice(0, 400)), scores[:400]))
 
@@ -133,7 +133,7 @@ def test_models_are_compared_in_one_measure():
     assert abs(values["A"] - values["B"]) > 0.02  # events, and risks
     assert "calibration" not in set(both.paired["measure"])
     assert {"c_index", "brier", "slope"} <= set(both.paired["measure"])
-    assert not both.paired["beyond_noise"].any()
+    assert not (both.paired["says"] == "differ").any()
     assert "calibration" not in set(both["B"].compare(both["A"])["measure"])
     alike = drocox.audit(data, **(given | {"survival": {"A": late, "B": late**2}}))
     assert "calibration" in set(alike.paired["measure"])
@@ -168,10 +168,12 @@ def test_rounding_is_no_difference():
         train = {"train": (data, scores)}
         both = drocox.audit(data, {"A": {"scores": scores} | train, "B": {"scores": other} | train})
         assert set(both.paired["measure"]) >= {"slope", "mean_risk", "brier", "calibration"}
-        assert not both.paired["beyond_noise"].any()
+        assert not (both.paired["says"] == "differ").any()
         apart = drocox.audit(data, {"A": scores, "B": scores + data.X["c"].to_numpy()}).paired
         mean_risk = apart[(apart["measure"] == "mean_risk") & (apart["group"] == "everybody")]
-        assert mean_risk["difference"].tolist() == [0.0] and not mean_risk["beyond_noise"].any()
+        assert (
+            mean_risk["difference"].tolist() == [0.0] and not (mean_risk["says"] == "differ").any()
+        )
 
 
 def test_the_sentence_names_the_values_of_each_model(given):

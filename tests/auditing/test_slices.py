@@ -86,10 +86,10 @@ def test_slices_impute_medians_of_the_half_that_finds_them(monkeypatch):
 
 def test_a_planted_group_is_found_and_judged_on_others():
     data, scores = simulated(n=2000, minority=0.25, effects=(-0.8, -0.5, 0))
-    found = drocox.audit(data, scores).slices
+    found = drocox.audit(data, scores, features=list(data.X)).slices
     worst = found.iloc[0]
     assert worst["group"].startswith("member = 1")
-    assert worst["high"] < 0 and worst["beyond_noise"]
+    assert worst["high"] < 0 and worst["says"] == "differ"
     assert 0 < worst["patients"] < 0.35 * 1000  # of one half
     assert (found["noise_floor"] > 0).all()
 
@@ -98,7 +98,9 @@ def test_nothing_is_found_where_the_scores_say_all():
     alarms = 0
     for seed in range(5):
         data, scores = simulated(seed, n=800, effects=(0.8, 0.5, 0))
-        alarms += drocox.audit(data, scores).slices["beyond_noise"].any()
+        alarms += (
+            drocox.audit(data, scores, features=list(data.X)).slices["says"] == "differ"
+        ).any()
     assert alarms <= 1
 
 
@@ -111,8 +113,8 @@ def test_nothing_is_found_in_scores_that_say_nothing_where_times_are_coarse(kind
         noise = np.random.default_rng(seed).standard_normal(len(data))
         scores = noise if kind == "noise" else np.zeros(len(data))
         quarters = replace(data, time=np.ceil(4 * data.time) / 4)
-        found = drocox.audit(quarters, scores).slices
-        alarms += found["beyond_noise"].any()
+        found = drocox.audit(quarters, scores, features=list(quarters.X)).slices
+        alarms += (found["says"] == "differ").any()
         assert kind == "noise" or found.empty
     assert alarms <= 1
 
@@ -139,12 +141,12 @@ def test_a_found_group_is_described_by_its_features():
     data, scores = simulated(n=1500, minority=0.3, effects=(-0.8, -0.5, 0))
     X = data.X.rename(columns={"member": "arm=B", "a": "dose"})
     X.loc[::7, "dose"] = np.nan
-    names = drocox.audit(replace(data, X=X), scores).slices["group"]
+    names = drocox.audit(replace(data, X=X), scores, features=list(X)).slices["group"]
     assert names[0].startswith("arm=B") and not names.str.contains("0.5").any()
 
 
 def test_a_feature_in_units_of_any_size_is_searched():
     data, scores = simulated(n=800, minority=0.3, effects=(-0.8, -0.5, 0))
     X = data.X.assign(huge=1e39 * (1 + data.X["a"]), member=1e39 * data.X["member"])
-    names = drocox.audit(replace(data, X=X), scores).slices["group"]
+    names = drocox.audit(replace(data, X=X), scores, features=list(X)).slices["group"]
     assert names[0].startswith("member > ")

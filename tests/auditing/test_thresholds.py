@@ -58,7 +58,7 @@ def test_a_line_and_a_table_say_what_a_threshold_does():
     said = f"At a threshold of 0.4 for the risk up to time 0.5, {100 * everybody['flagged']:.0f} %"
     assert line.startswith(said) and f"PPV {everybody['ppv']:.3f}, net benefit" in line
     assert "By group, Flagged differs (group = 1 minus group = 0: -" in line
-    assert line.endswith("By sex, none of these differs beyond noise.")
+    assert line.endswith("By sex, no interval of a difference excludes 0.")
     assert max(map(len, str(found).splitlines())) <= 80 and "At a threshold of 0.4" in str(found)
     table = BeautifulSoup(page({"": found}), "html.parser").select_one("table.decisions")
     rows = [[cell.get_text(" ") for cell in row.select("td")] for row in table.select("tr")[1:]]
@@ -76,7 +76,7 @@ def test_models_are_compared_in_their_decisions():
     survival["survival"] = {"right": survival["survival"], "noisy": survival["survival"] ** noise}
     both = drocox.audit(data, **survival, threshold=0.4)
     rows = both.paired[both.paired["measure"] == "net_benefit"].set_index("group")
-    assert rows.loc["everybody", "beyond_noise"] and rows.loc["everybody", "difference"] < 0
+    assert rows.loc["everybody", "says"] == "differ" and rows.loc["everybody", "difference"] < 0
     assert {"group = 0", "group = 1", "sex = 0"} <= set(rows.index)
 
 

@@ -12,11 +12,12 @@ from scipy import optimize
 
 from drocox import dual_constant, risk_sets
 from drocox.accuracy import concordance_index
-from drocox.beyond import rival_methods, rivals, run
+from drocox.beyond import rival_methods, rivals
 from drocox.beyond.free_baseline import free_baseline
 from drocox.beyond.weighted_gap import weighted_gap
 from drocox.data import SurvivalData
 from drocox.heldout import HeldOut, default_horizon
+from drocox.paper import store
 from drocox.paper.protocol import ATTRIBUTES
 from drocox.solver import minimise
 
@@ -280,7 +281,7 @@ def test_a_rival_has_a_row_for_each_attribute():
 
 
 def test_the_stored_rivals_are_whole():
-    runs = run.plan("rivals").store.read()
+    runs = store.load_runs("beyond/rivals")
     pairs = {(name, a) for name, attributes in ATTRIBUTES.items() for a in attributes}
     assert {tuple(key) for key in runs[["dataset", "attribute"]].to_numpy()} == pairs
     for (dataset, _), rows in runs.groupby(["dataset", "attribute"]):

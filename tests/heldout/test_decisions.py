@@ -111,7 +111,7 @@ def test_flagged_patients_must_be_observed_up_to_the_horizon():
     late = np.where(np.arange(90) == last, patients.until, time)
     patients = replace(patients, time=late, threshold=0.6)
     for name in ("sensitivity", "ppv", "net_benefit"):
-        value, without = getattr(patients, name)(everyone)
+        value, without, *_ = getattr(patients, name)(everyone)
         assert np.isfinite(value) and list(np.flatnonzero(np.isnan(without))) == [last]
         assert np.isnan(getattr(replace(patients, time=time), name)(everyone).value)
     for gap in ("risk", "threshold"):

@@ -109,6 +109,7 @@
       ...one("--event", given.event.value),
       ...[...picked("groups"), given.cuts.value.trim()].flatMap((group) => one("--groups", group)),
       ...(flag ? [...one(flag, prediction.value), ...more] : []),
+      ...picked("features").flatMap((column) => one("--features", column)),
       ...one("--horizon", horizon.value.trim()),
       ...one("--smallest", given.smallest.value.trim()),
       ...(given.missing.checked ? ["--missing", "drop"] : []),

@@ -1,21 +1,22 @@
-r"""Headroom: whether another model of the same features would rank a group better.
+r"""Whether another model of the same features would rank a group better.
 
 A ridge Cox model is fitted to the group alone, in five parts: each part is scored by a model of the
 other four, whose penalty is the one with the highest partial likelihood when each of these four is
 left out in turn.
-Headroom is the c-index of these scores minus that of the model under audit, over the same pairs,
+Its gain is the c-index of these scores minus that of the model under audit, over the same pairs,
 those within a part. Below 0 the group has too few patients for a better model of its own, or there
 is none; above 0 its features say more about it than the model does. It is for these models and
 other patients like these, as all intervals of an audit are.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from itertools import combinations
 
 import numpy as np
 import pandas as pd
+from sklearn.metrics import roc_auc_score
 
-from drocox.data import SurvivalData
+from drocox import _checks, concordance
 from drocox.heldout import Estimate, HeldOut
 from drocox.risksets import risk_sets
 from drocox.solver import ridge_path
@@ -26,27 +27,39 @@ MOST_PATIENTS = 4000  # of a larger group every second or third is used, in the 
 MOST_FEATURES = 50  # of more, as many principal components are used
 LARGEST = 5.0  # standard deviations of a feature from its mean
 PENALTIES = np.geomspace(1.0, 1e-3, 6)  # for standardised features, the strongest first
+KNOWS = 0.9  # c-index, or AUC for the event, that no honest column is likely to have
 
 
-def usable_features(data: SurvivalData, predictions: Sequence) -> bool:
-    """Whether the data have features besides codes of the groups and predictions themselves."""
-    known = list(data.groups.values())
-    for one in predictions:
-        values = np.asarray(one)
-        if values.shape == data.time.shape and values.dtype.kind in "fi":
-            known += [values, 1 - values]
-    for values in data.X.to_numpy().T:
-        if not any(np.allclose(values, one) for one in known):
-            return True
-    return False
+def named_features(X: pd.DataFrame, names: Iterable[str] | None) -> pd.DataFrame:
+    """The columns that may be used; the name of a category stands for all of its columns."""
+    columns: list[str] = []
+    for name in [names] if isinstance(names, str) else names or ():
+        of_category = [one for one in X.columns if str(one).startswith(f"{name}=")]
+        if name not in X.columns and not of_category:
+            _checks.one_of(name, "features", X.columns)
+        columns += [name] if name in X.columns else of_category
+    return X[list(dict.fromkeys(columns))]
 
 
-class Headroom:
-    """The headroom of groups, as a measure; a group's own models serve several audits."""
+def knows_outcome(X: pd.DataFrame, time: np.ndarray, event: np.ndarray) -> list[str]:
+    """Columns that alone tell who has the event, or in which order."""
+    found = []
+    for name in X.columns:
+        values = X[name].fillna(X[name].median()).fillna(0).to_numpy(float)
+        order = concordance.count(values, time, event).index()
+        who = order if event.all() else roc_auc_score(event, values)
+        if max(order, 1 - order, who, 1 - who) >= KNOWS:
+            found.append(str(name))
+    return found
+
+
+class OwnModelGain:
+    """The gain of groups by their own models, which serve several audits, as a measure."""
 
     def __init__(self, X: pd.DataFrame):
         self.X = X.to_numpy()
         self.scored: dict[bytes, np.ndarray] = {}
+        self.knows = False  # whether some group's own model ranks it almost perfectly
 
     def __call__(self, patients: HeldOut, members: np.ndarray) -> Estimate:
         """The c-index of the group's own model minus that of the scores; NaN with few events."""
@@ -71,6 +84,7 @@ class Headroom:
         everybody = np.full(len(used), True)
         own = HeldOut(self.scored[key], *outcomes).c_index(everybody)
         model = HeldOut(patients.scores[used], *outcomes).c_index(everybody)
+        self.knows |= own.value >= KNOWS
         without = np.full(len(members), own.value - model.value)
         without[used] = own.without - model.without
         return Estimate(own.value - model.value, without)

@@ -1,4 +1,4 @@
-r"""What predictions promise: the c-index and the AUC of a group if they are right.
+r"""The c-index that a model's own predictions lead one to expect in a group.
 
 Harrell's c-index compares patient i, who has an event at time t, with patient j, who is at risk
 then and has none. Under proportional hazards, given that one of the two has the event at t, it is i
@@ -7,13 +7,15 @@ with probability
 
 .. math:: K(f_i - f_j) = \frac{1}{1 + e^{-|f_i - f_j|}} .
 
-The mean of K over exactly the pairs that the index compares is the c-index that the log-hazards
-promise. It holds whatever the censoring, as long as that is independent given the scores; over all
-pairs, as Gönen and Heller average, it would be the c-index without censoring. A group whose
-patients are alike has a low c-index, and a low promise.
+The mean of K over all pairs is the concordance probability of Gönen and Heller (2005), the c-index
+without censoring; van Klaveren and others (2016, 2019) call it *model-based concordance* and use it
+to tell the case mix of a group, whose patients may be alike, from what the model knows of them.
+Here the mean is over exactly the pairs that Harrell's index compares, so that it can be set against
+that index whatever the censoring, as long as this is independent given the scores.
 
-Scores are first multiplied by one slope for everybody: without it a model that shrinks its scores
-would promise little, and keep more than that. The slope b makes everybody's pairs most likely,
+Scores are first multiplied by one slope for everybody, as in the calibrated model-based
+concordance: without it a model that shrinks its scores would be expected to rank badly. The slope b
+makes everybody's pairs most likely,
 
 .. math:: U(b) = \sum_{(i, j)} \frac{f_i - f_j}{1 + e^{b (f_i - f_j)}} = 0 ,
 
@@ -27,12 +29,6 @@ Each pair has the slope without its two patients, to first order
 
 where the last sum runs over the pairs of patient i. The remainder of each pair is below
 :math:`0.05 \, (d_i + d_j)^2 (f_i - f_j)^2`.
-
-Predicted risks :math:`r_i` at a horizon promise an AUC: with :math:`p_i = \mathrm{logit}^{-1}(a + b
-\, \mathrm{logit}\, r_i)`, a recalibration of everybody with censoring weights,
-
-.. math:: \sum_{i \ne j} p_i (1 - p_j) \big(1\{f_i > f_j\} + \tfrac12 1\{f_i = f_j\}\big) \Big/
-          \sum_{i \ne j} p_i (1 - p_j) .
 
 **Sums over pairs.** Of up to ``EXACT`` patients all pairs are summed one by one. Of more, a
 function of two scores is interpolated linearly in both, between nodes at quantiles and at equal
@@ -48,11 +44,8 @@ since :math:`|K''| \le b^2 / (6 \sqrt 3)`, except for the kink where scores are 
 import numpy as np
 from scipy import special
 
-from drocox import concordance
 from drocox.compiled import njit
 from drocox.concordance import TOLERANCE
-from drocox.heldout.censoring import Censoring
-from drocox.heldout.horizon import weight_of_controls
 from drocox.heldout.slope import calibration_slope
 
 EXACT = 1000  # patients up to which all pairs are summed one by one
@@ -116,7 +109,7 @@ def grid(scores: np.ndarray) -> np.ndarray:
 def _terms(apart: np.ndarray, slope: float, of_slope: bool) -> tuple[np.ndarray, np.ndarray]:
     """What each pair adds to the sums; ``apart`` is the score of the event minus the other.
 
-    Scores that are tied in the c-index promise one half.
+    Of scores that are tied in the c-index one half is expected.
     """
     distance = apart if of_slope else np.abs(apart)
     value = special.expit(slope * distance)
@@ -218,82 +211,7 @@ def pair_slope(
     return slope, slope - lost[:, 0] / np.where(left > 0, left, np.nan)
 
 
-def recalibrated(
-    risk: np.ndarray, time: np.ndarray, event: np.ndarray, weights: Censoring, horizon: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """Intercept and slope of a logistic regression of events by the horizon on logits of risks.
-
-    Patients have censoring weights; those with a risk of exactly 0 or 1 are left out. The second
-    array (n, 2) is the change of both without each patient, by one Newton step and with the change
-    of the weights. NaN where the regression has no solution.
-    """
-    n = len(time)
-    nothing = np.full(2, np.nan), np.full((n, 2), np.nan)
-    logit = special.logit(risk)
-    used = np.isfinite(logit)
-    case = event & (time <= horizon) & used
-    control = (time > horizon) & used
-    if not case.any() or not control.any():
-        return nothing
-    if np.ptp(logit[used]) == 0:  # they tell nobody apart, so that coefficients do not matter
-        return np.zeros(2), np.zeros((n, 2))
-    weight, changed = weight_of_controls(weights, time, horizon)
-    X = np.column_stack([np.ones(n), np.where(used, logit, 0.0)])
-    mass = np.where(case, weights.weight, 0.0) + control * weight
-    coef = np.zeros(2)
-    for _ in range(STEPS):
-        p = special.expit(X @ coef)
-        residual = X * (case - p)[:, None]
-        information = (X * (mass * p * (1 - p))[:, None]).T @ X
-        if not np.isfinite(information).all() or np.linalg.cond(information) > 1e12:
-            return nothing
-        step = np.linalg.solve(information, mass @ residual)
-        coef = coef + step / max(1.0, np.abs(step).max())
-        if np.abs(step).max() < SMALL:
-            break
-    else:
-        return nothing
-    without = np.empty((n, 2))
-    for k in range(2):
-        cases = np.where(case, weights.weight * residual[:, k], 0.0)
-        controls = control * residual[:, k]
-        without[:, k] = weights.sum_without(cases, 1)
-        without[:, k] += changed * weight * (controls.sum() - controls)
-    return coef, np.linalg.solve(information, without.T).T
-
-
-def implied_auc_terms(
-    scores: np.ndarray, logit: np.ndarray, coef: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Terms of the promised AUC that are lost with each patient, and their derivatives.
-
-    The terms (n, 2) are those of numerator and denominator; derivatives by intercept and slope
-    have shape (n, 2, 2).
-    """
-    p = special.expit(coef[0] + coef[1] * logit)
-    spread = p * (1 - p)
-    by_coef = np.column_stack([spread, spread * np.where(spread > 0, logit, 0.0)])
-
-    def below(weight: np.ndarray) -> np.ndarray:
-        """Weight of the others with a lower score, half of it if tied, and of all others."""
-        lower = concordance.weight_below(scores, weight)
-        return np.column_stack([lower - weight / 2, weight.sum() - weight])
-
-    def above(weight: np.ndarray) -> np.ndarray:
-        lower, every = below(weight).T
-        return np.column_stack([every - lower, every])
-
-    as_case = below(1 - p)
-    as_control = above(p)
-    terms = p[:, None] * as_case + (1 - p)[:, None] * as_control
-    derivatives = np.empty((len(p), 2, 2))
-    for k, change in enumerate(by_coef.T):
-        derivatives[:, :, k] = change[:, None] * (as_case - as_control)
-        derivatives[:, :, k] += (1 - p)[:, None] * above(change) - p[:, None] * below(change)
-    return terms, derivatives
-
-
-def promised_ratio(
+def expected_ratio(
     lost: np.ndarray, derivatives: np.ndarray, shift: np.ndarray, members: np.ndarray
 ) -> tuple[float, np.ndarray]:
     """A ratio of two sums over pairs of members, cross-fitted, and its leave-one-out values.
