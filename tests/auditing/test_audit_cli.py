@@ -1,6 +1,7 @@
 """``drocox audit``: from someone's file to a page, with errors that say what to correct."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -479,12 +480,14 @@ def test_given_scores_are_judged(capsys):
     df = frame(120).rename(columns={"sex": " sex"})
     df[" sex"] = df[" sex"].map({"f": "=1+1", "m": "<b>\x1b[31mred"})
     df.to_csv("p.csv", index=False, encoding="utf-8-sig")
-    said = answer(capsys, "p.csv", *ARGUMENTS[:-1], "sex,age>65", "--score", "risk", status=0)
+    groups = [*ARGUMENTS[:-1], "sex,age>65"]
+    said = answer(capsys, "p.csv", *groups, "--score", "risk", "--unit", "weeks", status=0)
     start = "p.csv: 120 patients, 60 events risk By sex, these data cannot tell whether the c-"
     assert said.startswith(start)
     assert said.endswith("wrote p-audit.html") and "\x1b" not in said
     page = Path("p-audit.html").read_text(encoding="utf-8")
     assert "<h2>risk</h2>" in page and "age = above 65" in page and "<b>\x1b" not in page
+    assert re.search(r"50 % censored; median follow-up \d+ weeks\.", page)
     Checked().feed(page)
 
 
