@@ -8,9 +8,11 @@ import io
 import re
 import subprocess
 import sys
+import zipfile
 from collections import Counter
 from pathlib import Path
 
+import axe_playwright_python
 import nbformat
 import numpy as np
 import pages
@@ -51,14 +53,16 @@ def numbers_of_the_six():
     """Every number with three digits that decks and sheets may say of the six patients."""
     time, event, x = (SIX[name].to_numpy() for name in ("time", "event", "x"))
     found = []
-    for died in (event, event | (SIX.index == "E"), event | (SIX.index == "B")):
+    others = event | (SIX.index == "E"), event | (SIX.index == "B"), event & (SIX.index != "C")
+    for died in (event, *others):
         steps = [1 - (died & (time == t)).sum() / (time >= t).sum() for t in time[died]]
         found += [*np.cumprod(steps)]
     for theta in (np.log(2), 0.0, -np.log(2), -1.0):
         losses = drocox.cox_losses(torch.tensor(theta * x), time, event).numpy()
         found += [*losses, losses.sum(), losses.mean()]
-    riskier = np.log(2) * (x + (SIX.index == "D"))  # D's hazard doubled
-    found += [*drocox.cox_losses(torch.tensor(riskier), time, event).numpy()]
+    for more in ((SIX.index == "D"), 2 * (SIX.index == "E")):  # of a step of x
+        riskier = np.log(2) * (x + more)
+        found += [*drocox.cox_losses(torch.tensor(riskier), time, event).numpy()]
     losses = drocox.cox_losses(torch.tensor(np.log(2) * x), time, event)
     by_group = losses.numpy()[:, None] * (SIX[["group"]].to_numpy() == ["a", "b"])
     found += [*by_group.sum(axis=0) / 3, losses.sort().values[-2:].mean()]
@@ -323,6 +327,52 @@ def test_the_build_prints_decks_where_a_browser_is_at_hand(built):
     assert made == (set(course.DECKS) if course.CHROMIUM else set())
 
 
+def test_without_a_browser_no_page_speaks_of_printed_decks(monkeypatch):
+    pages_ = ("teach-tomorrow.md", "instructors-guide.md", "syllabus.md", "notebooks/README.md")
+    monkeypatch.setattr(course, "CHROMIUM", None)
+    for name in pages_:
+        left = course.printed_only(written(name))
+        assert not re.search(r"PDF|\.pdf|[Pp]rinted deck", left), name
+    monkeypatch.setattr(course, "CHROMIUM", "chromium")
+    assert course.printed_only(written(pages_[0])) == written(pages_[0])
+
+
+@BROWSER
+@pytest.mark.slow
+def test_axe_has_no_serious_finding_in_decks_and_sheets(chromium, site):
+    """With 7 to 1 as the least contrast."""
+    script = Path(axe_playwright_python.__file__).parent / "axe.min.js"
+    run = """async () => (await axe.run(document, {resultTypes: ["violations"],
+      rules: {"color-contrast-enhanced": {enabled: true}}})).violations
+      .filter((found) => ["serious", "critical"].includes(found.impact))
+      .map((found) => found.id + ": " + found.nodes[0].html)"""
+    page = chromium.new_page(viewport={"width": 1280, "height": 720})
+    found = {}
+    for deck, number in slides_of(page, site):
+        if not number:
+            page.evaluate(script.read_text(encoding="utf8"))
+        page.evaluate("(number) => Reveal.slide(number, 0, 99)", number)
+        found[deck, number + 1] = page.evaluate(run)
+    for name in (*course.SHEETS, *course.QUIZZES, "start"):
+        page.goto(f"{site}course/{name}.html")
+        page.evaluate(script.read_text(encoding="utf8"))
+        found[name] = page.evaluate(run)
+    page.close()
+    assert {where: what for where, what in found.items() if what} == {}
+
+
+@pytest.mark.slow
+def test_the_students_file_has_three_notebooks_the_package_and_a_page_to_start_from(built):
+    with zipfile.ZipFile(built / "course" / "students.zip") as archive:
+        names_ = archive.namelist()
+        start = archive.read("start.html").decode()
+    (wheel,) = [name for name in names_ if name.endswith(".whl")]
+    notebooks = {f"notebooks/{name}/{name}.ipynb" for name in course.SESSIONS}
+    assert set(names_) == {"start.html", wheel} | notebooks
+    linked = re.findall(r'<a href="([^"]*)"', start)
+    assert {link for link in linked if "://" not in link} == notebooks
+
+
 @pytest.mark.parametrize(
     "wrong", ["{figure}`fig-none`", "{formula}`eq-none`", "{explore}`none`", "{glue:text}`no :: x`"]
 )
@@ -511,8 +561,9 @@ def test_the_exam_has_eight_questions_and_its_answers_stand_apart():
 
 
 @pytest.mark.parametrize("number", [1, 2, 3])
-def test_deck_sheet_notebook_and_guide_have_the_same_homework(number):
-    row = re.search(rf"^\| {number}\. .*$", written("instructors-guide.md"), re.MULTILINE)[0]
+def test_deck_sheet_notebook_and_syllabus_have_the_same_homework(number):
+    homework = written("syllabus.md").partition("## Reading and homework")[2]
+    row = re.search(rf"^\| {number}\. .*$", homework, re.MULTILINE)[0]
     homework = re.findall(r"`([a-z-]+)`", row.split(" | ")[-1])
     for name in (f"sheets/sheet-{number}.md", f"notebooks/session-{number}.md"):
         assert re.findall(r"\{exercise\}`([\w-]+)`", written(name)) == homework

@@ -7,7 +7,7 @@ r"""Sphinx extension: the course, written into the site beside the book, as ``co
     session-1.pdf …, lecture.pdf        decks on paper, if the machine has Chromium
     notebooks/session-1/ …              notebooks of the sessions, from book/teaching/notebooks/
     notebooks/X/                        chapter X for students: stubs and checks, no solutions
-    notebooks.zip                       all notebooks, with the package as a wheel beside them
+    students.zip                        start.html, the notebooks of the sessions, the package
     course.zip                          all of it, with a README, for a room without a network
 
     python book/_ext/course.py exam my-exam.toml    another exam, see sheets/exam.toml
@@ -235,7 +235,7 @@ def stepwise(cell, name, steps):
 
 
 def panels(cell, name):
-    """A picture whose panels fill the slide one after the other, and at last the whole picture.
+    """A picture whose panels fill the slide one after the other; on paper the whole picture.
 
     A panel gets the tick labels of the axis that it shares with another.
     """
@@ -244,7 +244,8 @@ def panels(cell, name):
     views = [*(one_panel(copy.deepcopy(whole), place) for place in range(count)), whole]
     markup = []
     for place, view in enumerate(views):
-        view.set("class", "fragment current-visible" if place else "first")
+        later = "fragment current-visible" if place < count else "whole"
+        view.set("class", later if place else "first")
         view.set("role", "img")
         view.set("aria-label", html.unescape(described(cell)))
         svg = ElementTree.tostring(view, encoding="unicode")
@@ -707,6 +708,9 @@ if not verdict:
 """
 
 
+KEEP = "# Keep the name of the function: the graded cell below calls it."
+
+
 def student(page):
     """The student's edition of a chapter, which nbgrader grades.
 
@@ -804,6 +808,8 @@ def answer_cells(label, points, in_code):
 def graded(stub, points):
     """Mark a stub as the student's, and return the cells that grade it."""
     tests = []
+    if re.search(r"^def ", stub.source, re.MULTILINE):
+        stub.source = f"{KEEP}\n{stub.source.strip()}"
     for call in ast.walk(ast.parse(stub.source)):
         if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "check":
             name = call.args[0].value
@@ -850,17 +856,18 @@ def write(site):
     write_wheel(out)
     for name in QUIZZES:
         (out / f"{name}.gift.txt").write_text(for_moodle(name), encoding="utf8")
-    (out / "README.md").write_text(source("notebooks/README.md"), encoding="utf8")
+    start = printable(rendered(source("notebooks/start.md")))
+    (out / "start.html").write_text(start, encoding="utf8")
+    (out / "README.md").write_text(printed_only(source("notebooks/README.md")), encoding="utf8")
     if CHROMIUM:
         print_decks(out)
-    given = [*out.rglob("*.ipynb"), *out.glob("*.whl"), out / "nbgrader_config.py"]
-    pack(out / "notebooks.zip", given, out)
-    needed = [*given, *(out / "reveal").iterdir(), out / "README.md"]
-    for kind in ("html", "pdf", "gift.txt"):
-        needed += out.glob(f"*.{kind}")
-    for folder in ("katex", "explore"):
-        needed += (site / "_static" / folder).rglob("*")
-    pack(out / "course.zip", needed, site)
+    else:
+        print("The decks were not printed, and the pages do not speak of it: no Chromium here.")
+    own = [out / "notebooks" / name / f"{name}.ipynb" for name in SESSIONS]
+    pack(out / "students.zip", [out / "start.html", *own, *out.glob("*.whl")], out)
+    styles = [(site / "_static" / folder).rglob("*") for folder in ("katex", "explore")]
+    everything = (file for file in out.rglob("*") if file.suffix != ".zip")
+    pack(out / "course.zip", [*everything, *itertools.chain(*styles)], site)
 
 
 def for_moodle(name):
@@ -910,10 +917,15 @@ def finish(app, error):
         write(Path(app.outdir))
 
 
+def printed_only(text):
+    """A text without the lines that name PDFs, where no browser makes them."""
+    return text if CHROMIUM else re.sub(r"^.*\.pdf.*\n", "", text, flags=re.MULTILINE)
+
+
 def only_what_is_there(app, docname, text):
-    """On source-read. Lines with links to PDFs go where no browser makes them."""
-    if docname.endswith("teaching/teach-tomorrow") and not CHROMIUM:
-        text[0] = re.sub(r"^.*\(course:[^)]*\.pdf\).*\n", "", text[0], flags=re.MULTILINE)
+    """On source-read. The pages for lecturers name only files that are made."""
+    if "/teaching/" in docname:
+        text[0] = printed_only(text[0])
 
 
 def prints(name):

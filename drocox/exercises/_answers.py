@@ -94,6 +94,8 @@ class Question:
         """The numbers of an answer, or a message if their number is wrong."""
         if isinstance(answer, str):
             return f"{self.expected}, got text"
+        if isinstance(answer, Sequence) and any(isinstance(part, str) for part in answer):
+            return f'{self.expected}, got text in a list: write 1 / 4 and not "1/4"'
         try:
             numbers = np.asarray(answer, float)
         except (TypeError, ValueError, RuntimeError):  # the last: a tensor with a gradient

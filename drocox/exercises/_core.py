@@ -153,11 +153,13 @@ def _failed(error: Exception, case: tuple) -> str:
     return f"your function raised {type(error).__name__}: {error}"
 
 
-def graded_function(answer, cases: Sequence[tuple], right, mistakes, *, atol=1e-6) -> str | None:
+def graded_function(
+    answer, cases: Sequence[tuple], right, mistakes, *, atol=1e-6, near=0.0
+) -> str | None:
     """An explanation of what is wrong with a function, found by calling it on each case.
 
     If a function agrees with one of the ``mistakes`` on all cases, the explanation is that
-    mistake's.
+    mistake's; if its values are as ``near`` as those of a search, that they are not exact.
     """
     if not callable(answer):
         return f"expected a function, got {type(answer).__name__}; pass it without calling it"
@@ -172,7 +174,7 @@ def graded_function(answer, cases: Sequence[tuple], right, mistakes, *, atol=1e-
             return NO_VALUE
         given.append(value)
 
-    def differences(function):
+    def differences(function, atol=atol):
         """The cases in which the answer differs from this function, and how."""
         told = [
             (case, difference(value, function(*case), atol))
@@ -186,6 +188,8 @@ def graded_function(answer, cases: Sequence[tuple], right, mistakes, *, atol=1e-
     for text, mistake in mistakes.items():
         if not differences(mistake):
             return text
+    if near and not differences(right, near):
+        return f"close, but not exact: within {near:g}, as by a search, and {atol:g} is asked"
     case, wrong = off[0]
     return f"for the input {_shown(case)}: {wrong}"
 
@@ -217,10 +221,13 @@ class FunctionExercise:
     Calling the exercise calls the right function.
     """
 
-    def __init__(self, name: str, cases: Sequence[tuple], right: Callable, atol: float):
+    def __init__(
+        self, name: str, cases: Sequence[tuple], right: Callable, atol: float, near: float
+    ):
         self.cases = cases
         self.right = right
         self.atol = atol
+        self.near = near
         self.mistakes: dict[str, Callable] = {}
         exercise(name)(self.grade)
 
@@ -229,7 +236,9 @@ class FunctionExercise:
 
     def grade(self, answer: object) -> str | None:
         """An explanation of what is wrong with an answer; None if nothing is."""
-        return graded_function(answer, self.cases, self.right, self.mistakes, atol=self.atol)
+        return graded_function(
+            answer, self.cases, self.right, self.mistakes, atol=self.atol, near=self.near
+        )
 
     def mistake(self, text: str) -> Callable[[Callable], Callable]:
         """Register a wrong function that a reader may have written, with its explanation."""
@@ -242,7 +251,7 @@ class FunctionExercise:
 
 
 def asks_function(
-    name: str, cases: Sequence[tuple], *, atol: float = 1e-6
+    name: str, cases: Sequence[tuple], *, atol: float = 1e-6, near: float = 0.0
 ) -> Callable[[Callable], FunctionExercise]:
     """Register the right answer of an exercise that asks for a function.
 
@@ -250,6 +259,6 @@ def asks_function(
     """
 
     def register(right: Callable) -> FunctionExercise:
-        return FunctionExercise(name, cases, right, atol)
+        return FunctionExercise(name, cases, right, atol, near)
 
     return register

@@ -156,7 +156,7 @@ def _squared_excess(losses, eta):
     return _share(_over(losses, eta) ** 2)
 
 
-@asks_function("dual-eta", [(LOSSES, 1.6), (LOSSES, 1.2), (OTHERS, 2.0), (OTHERS, 1.3)])
+@asks_function("dual-eta", [(LOSSES, 1.6), (LOSSES, 1.2), (OTHERS, 2.0), (OTHERS, 1.3)], near=0.02)
 def best_eta(losses, c):
     """The threshold of the dual."""
     return _eta(losses, c)
@@ -220,6 +220,16 @@ def _sum_of_squares(q):
 @effective_size.mistake("the largest weight alone does not tell how the others share")
 def _size_of_the_largest(q):
     return 1 / q.max()
+
+
+@effective_size.mistake("the weights add up to one already: n does not come in")
+def _size_times_n(q):
+    return len(q) / np.sum(q**2)
+
+
+@effective_size.mistake("no root: it is one over the sum of squares itself")
+def _root_of_the_size(q):
+    return 1 / np.sqrt(np.sum(q**2))
 
 
 @effective_size.mistake("this is n over the effective size, the c² of these weights")

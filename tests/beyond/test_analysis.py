@@ -14,6 +14,7 @@ from drocox.beyond.datasets import FRESH, TESTED
 from drocox.beyond.models import HALF, PLAIN
 from drocox.beyond.outcomes import Average, Contrast
 from drocox.beyond.pooled import pool
+from drocox.paper.store import DEFAULT, Store
 
 pytestmark = pytest.mark.slow  # of a study beyond the paper; `make check` is for the package
 
@@ -79,17 +80,27 @@ def literal_table(runs, prefix, names):
     return pd.DataFrame(table, index=["mean", "low", "high"]).T
 
 
-@pytest.mark.parametrize("kind", ["nonlinear", "linear"])
-def test_the_main_table_follows_from_the_rows_of_models(runs, study, kind):
-    prefix = analysis.PREFIX[kind]
+def compare(runs, study, kind):
     table = analysis.objective_table(study, kind).sort_index()
-    expected = literal_table(runs, prefix, TESTED).sort_index()
+    expected = literal_table(runs, analysis.PREFIX[kind], TESTED).sort_index()
     assert len(table) == len(expected) == 36
     base = ("plain-18", "c-index")
     assert table.loc[base, "mean"].isna().all()
     found = table.drop(base)[["mean", "low", "high"]]
     assert list(found.index) == list(expected.drop(base).index)
     np.testing.assert_allclose(found, expected.drop(base), atol=2e-6)
+
+
+@pytest.mark.parametrize("kind", ["nonlinear", "linear"])
+def test_the_main_table_follows_from_the_rows_of_models(runs, study, kind):
+    compare(runs, study, kind)
+
+
+def test_the_stored_table_follows_from_the_stored_rows_of_models():
+    runs = Store(DEFAULT, "beyond/many_data_sets").read()
+    stored = analysis.load()
+    for kind in ("nonlinear", "linear"):
+        compare(runs, stored, kind)
 
 
 # Rows --------------------------------------------------------------------------------------------

@@ -79,6 +79,7 @@ RIGHT = [np.log(25), 0, np.log(5.5), np.log(9), 0, 0]
 WRONG = {
     "kaplan-meier-steps": [
         ([5 / 6, 5 / 8, 5 / 12, 0], "gone before C dies"),
+        (["5/6", "2/3", "4/9", "0"], "got text in a list"),
         ([5 / 6, 1 / 2, 1 / 3, 0], "among the dead"),
         ([3 / 4, 1 / 2, 1 / 4, 0], "leave the censored out"),
         ([5 / 6, 4 / 6, 3 / 6, 2 / 6], "until they leave"),

@@ -17,6 +17,12 @@ def eta(losses, c):
     return (low + high) / 2
 
 
+def by_search(losses, c):
+    levels = np.linspace(losses.min() - 2, losses.max(), 500)
+    excess = np.maximum(losses - levels[:, None], 0)
+    return levels[np.argmin(levels + c * np.sqrt((excess**2).mean(axis=1)))]
+
+
 def by_sorting(losses, c):
     ordered = np.sort(losses)[::-1]
     for k in range(1, len(ordered) + 1):
@@ -104,10 +110,13 @@ WRONG = {
         (lambda losses, c: by_sorting(losses, np.sqrt(c)), "the square of c"),
         (lambda losses, c: losses.max(), "only if c²"),
         (lambda losses, c: max(by_sorting(losses, c), 0), "may be negative"),
+        (by_search, "close, but not exact"),
     ],
     "who-effective-size": [
         (lambda q: (q > 0).sum(), "however little"),
         (lambda q: q @ q, "inverse"),
+        (lambda q: len(q) / (q @ q), "n does not come in"),
+        (lambda q: 1 / np.linalg.norm(q), "no root"),
         (lambda q: 1 / max(q), "the largest weight alone"),
         (lambda q: len(q) * (q @ q), "n over the effective size"),
     ],
