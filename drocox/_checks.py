@@ -5,10 +5,15 @@ are imported where they are needed, so that a usage error on the command line is
 """
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from numbers import Real
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
+
+if TYPE_CHECKING:
+    import torch
 
 
 def like(name: str, known: Iterable[str]) -> str:
@@ -25,7 +30,7 @@ def one_of(value: str, name: str, known: Iterable[str]) -> str:
     return value
 
 
-def is_number(value) -> bool:
+def is_number(value: object) -> bool:
     """Whether ``value`` is a real number; booleans are not."""
     return isinstance(value, Real) and not isinstance(value, (bool, np.bool_))
 
@@ -57,7 +62,7 @@ def at_least_zero(value: float, name: str) -> float:
     return float(value)
 
 
-def array(values) -> np.ndarray:
+def array(values: Any) -> np.ndarray:
     """Return ``values`` as an array; tensors may require gradients and live on any device."""
     if not hasattr(values, "detach"):
         return np.asarray(values)
@@ -65,7 +70,7 @@ def array(values) -> np.ndarray:
     return (values.double() if values.is_floating_point() else values).numpy()  # bfloat16 too
 
 
-def numbers(values, name: str, ndim: int | None = None) -> np.ndarray:
+def numbers(values: ArrayLike, name: str, ndim: int | None = None) -> np.ndarray:
     """Return ``values`` as a float64 array; refuse empty input, NaN and infinities."""
     given = array(values)
     if given.dtype.kind in "mM":  # NumPy would convert them to nanoseconds
@@ -83,7 +88,12 @@ def numbers(values, name: str, ndim: int | None = None) -> np.ndarray:
     return np.require(out, requirements="W")  # columns of pandas 3 are read-only: torch warns
 
 
-def outcomes(time, event, names=("time", "event"), ndim: int | None = 1):
+def outcomes(
+    time: ArrayLike,
+    event: ArrayLike,
+    names: Sequence[str] = ("time", "event"),
+    ndim: int | None = 1,
+) -> tuple[np.ndarray, np.ndarray]:
     """Return observed times (float64, >= 0) and event indicators (bool) of equal shape."""
     time = numbers(time, names[0], ndim)
     event = numbers(event, names[1], ndim)
@@ -102,14 +112,14 @@ def outcomes(time, event, names=("time", "event"), ndim: int | None = 1):
     return time, event
 
 
-def same_length(**arrays) -> None:
+def same_length(**arrays: np.ndarray) -> None:
     """Refuse arrays whose last dimensions differ, naming each with its length."""
     if len({a.shape[-1] for a in arrays.values()}) > 1:
         said = ", ".join(f"{name} has {a.shape[-1]}" for name, a in arrays.items())
         raise ValueError(f"lengths differ: {said}; pass one value per patient")
 
 
-def floats(values, name: str):
+def floats(values: Any, name: str) -> "torch.Tensor":
     """Return ``values`` as a floating tensor of shape (..., n), dtype and graph kept."""
     import torch
 
@@ -129,7 +139,7 @@ def floats(values, name: str):
     return values
 
 
-def weights(values, n: int) -> np.ndarray:
+def weights(values: ArrayLike, n: int) -> np.ndarray:
     """Return case weights of ``n`` patients: counts, finite, >= 0 and not all 0."""
     out = np.array(numbers(values, "weights", 1))  # a copy: torch rejects negative strides
     if len(out) != n:
@@ -155,7 +165,7 @@ def missing(what: str, extra: str) -> ModuleNotFoundError:
     return ModuleNotFoundError(f"{what}; {install(extra)}")
 
 
-def labels(values, name: str, n: int) -> tuple[np.ndarray, np.ndarray]:
+def labels(values: ArrayLike, name: str, n: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the distinct labels of ``n`` patients, sorted, and each patient's code 0, 1, ..."""
     import pandas as pd
 
@@ -170,7 +180,7 @@ def labels(values, name: str, n: int) -> tuple[np.ndarray, np.ndarray]:
         raise TypeError(f"{name} mixes types of labels; make them all text or numbers") from error
 
 
-def codes(values, name: str, n: int) -> np.ndarray:
+def codes(values: ArrayLike, name: str, n: int) -> np.ndarray:
     """Return group labels of ``n`` patients as integer codes 0..G-1, at least two groups."""
     groups, out = labels(values, name, n)
     if len(groups) < 2:

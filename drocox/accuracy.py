@@ -18,15 +18,24 @@ to evaluate any number of models.
 """
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from drocox import _checks, concordance
 from drocox.curves import censoring_weights, kaplan_meier, log_risk_sums, squared_errors
+from drocox.risksets import RiskSets
 
 AUC_PERCENTILES = np.linspace(5, 81, 15)
 TRAIN = ("train_time", "train_event")
 
 
-def concordance_index(scores, time, event, *, strata=None, weights=None) -> float:
+def concordance_index(
+    scores: ArrayLike,
+    time: ArrayLike,
+    event: ArrayLike,
+    *,
+    strata: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
+) -> float:
     r"""Harrell's concordance index: the share of comparable pairs with :math:`f_i > f_j`.
 
     A pair is comparable if ``i`` has an event and ``j`` is observed longer, or is censored at the
@@ -68,7 +77,9 @@ class CumulativeAUC:
         Outcomes of the test part.
     """
 
-    def __init__(self, train_time, train_event, time, event):
+    def __init__(
+        self, train_time: ArrayLike, train_event: ArrayLike, time: ArrayLike, event: ArrayLike
+    ):
         train_time, train_event = _checks.outcomes(train_time, train_event, TRAIN)
         time, event = _checks.outcomes(time, event)
         times = np.percentile(time, AUC_PERCENTILES)
@@ -96,7 +107,7 @@ class CumulativeAUC:
         self.cases = weights[:, None] * (time[:, None] <= times)
         self.controls = (time[:, None] > times).astype(float)
 
-    def __call__(self, scores) -> float:
+    def __call__(self, scores: ArrayLike) -> float:
         """Mean AUC of scores (n,), higher for earlier events."""
         scores = _checks.numbers(scores, "scores", 1)
         _checks.same_length(scores=scores, time=self.cases[:, 0])
@@ -105,7 +116,13 @@ class CumulativeAUC:
         return float(auc @ self.falls)
 
 
-def cumulative_auc(train_time, train_event, scores, time, event) -> float:
+def cumulative_auc(
+    train_time: ArrayLike,
+    train_event: ArrayLike,
+    scores: ArrayLike,
+    time: ArrayLike,
+    event: ArrayLike,
+) -> float:
     """Mean AUC of one model: :class:`CumulativeAUC`.
 
     Parameters
@@ -122,7 +139,12 @@ def cumulative_auc(train_time, train_event, scores, time, event) -> float:
     return CumulativeAUC(train_time, train_event, time, event)(scores)
 
 
-def log_partial_likelihood(scores, time, event=None, ties: str = "breslow") -> float:
+def log_partial_likelihood(
+    scores: ArrayLike,
+    time: ArrayLike | RiskSets,
+    event: ArrayLike | None = None,
+    ties: str = "breslow",
+) -> float:
     r"""Log partial likelihood per event, :math:`-\sum_i \ell_i / \sum_i \delta_i`, paper's (3).
 
     Parameters
@@ -150,7 +172,7 @@ def log_partial_likelihood(scores, time, event=None, ties: str = "breslow") -> f
     return -float(losses.sum()) / int(risk.event.sum())
 
 
-def brier_times(train_time, time) -> np.ndarray:
+def brier_times(train_time: ArrayLike, time: ArrayLike) -> np.ndarray:
     """Times at which the experiments evaluate survival curves.
 
     Parameters
@@ -192,7 +214,14 @@ class BrierScore:
         Increasing, as from :func:`brier_times`.
     """
 
-    def __init__(self, train_time, train_event, time, event, times):
+    def __init__(
+        self,
+        train_time: ArrayLike,
+        train_event: ArrayLike,
+        time: ArrayLike,
+        event: ArrayLike,
+        times: ArrayLike,
+    ):
         train_time, train_event = _checks.outcomes(train_time, train_event, TRAIN)
         time, event = _checks.outcomes(time, event)
         times = _checks.numbers(times, "times", 1)
@@ -218,7 +247,7 @@ class BrierScore:
         self.cases = weights[:, None] * ~alive
         self.controls = alive * censoring_weights(train_time, train_event, times)
 
-    def __call__(self, survival) -> float:
+    def __call__(self, survival: ArrayLike) -> float:
         """Integrated Brier score of predicted survival probabilities (n, K) at the times."""
         survival = _checks.numbers(survival, "survival", 2)
         if survival.shape != self.cases.shape:
@@ -231,7 +260,14 @@ class BrierScore:
         return float(np.trapezoid(score, self.times) / (self.times[-1] - self.times[0]))
 
 
-def integrated_brier_score(train_time, train_event, survival, time, event, times) -> float:
+def integrated_brier_score(
+    train_time: ArrayLike,
+    train_event: ArrayLike,
+    survival: ArrayLike,
+    time: ArrayLike,
+    event: ArrayLike,
+    times: ArrayLike,
+) -> float:
     """Integrated Brier score of one model: :class:`BrierScore`.
 
     Parameters

@@ -29,6 +29,7 @@ from dataclasses import dataclass, fields
 from itertools import pairwise
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from drocox import _checks
 from drocox.compiled import njit
@@ -52,7 +53,7 @@ class Counts:
             raise ValueError("time and event hold no comparable pair; pass more patients")
         return float(self.harrell_points.sum() / self.harrell_pairs.sum())
 
-    def fractions(self, codes, name: str = "codes") -> np.ndarray:
+    def fractions(self, codes: ArrayLike, name: str = "codes") -> np.ndarray:
         """Concordance fraction of each group (sorted codes), the last line of Algorithm B.1.
 
         ``name`` is the name of the attribute in error messages.
@@ -64,7 +65,13 @@ class Counts:
         return np.bincount(codes, self.points) / pairs
 
 
-def scored(scores, time, event=None, *, strata=None) -> tuple[np.ndarray, RiskSets]:
+def scored(
+    scores: ArrayLike,
+    time: ArrayLike | RiskSets,
+    event: ArrayLike | None = None,
+    *,
+    strata: ArrayLike | None = None,
+) -> tuple[np.ndarray, RiskSets]:
     """Check the scores of one model (higher for earlier events), and prepare the risk sets.
 
     Instead of ``time`` and ``event``, :func:`drocox.risk_sets` may be passed as ``time`` alone.
@@ -72,7 +79,7 @@ def scored(scores, time, event=None, *, strata=None) -> tuple[np.ndarray, RiskSe
     scores = np.ascontiguousarray(_checks.numbers(scores, "scores", 1))
     if strata is None:
         risk = as_risk_sets(time, event)
-    elif event is None:
+    elif event is None or isinstance(time, RiskSets):
         raise TypeError("strata: leave it out; pass risk_sets(time, event, strata=strata) alone")
     else:
         risk = risk_sets(time, event, strata=strata)
@@ -82,7 +89,13 @@ def scored(scores, time, event=None, *, strata=None) -> tuple[np.ndarray, RiskSe
     return scores, risk
 
 
-def count(scores, time, event=None, *, strata=None) -> Counts:
+def count(
+    scores: ArrayLike,
+    time: ArrayLike | RiskSets,
+    event: ArrayLike | None = None,
+    *,
+    strata: ArrayLike | None = None,
+) -> Counts:
     """Count the pairs of one model, for the c-index and for CI; arguments as in :func:`scored`."""
     scores, risk = scored(scores, time, event, strata=strata)
     by_stratum = [_count_within(line) for _, line in _lines(scores, risk)]
@@ -95,7 +108,14 @@ def count(scores, time, event=None, *, strata=None) -> Counts:
     return Counts(**whole)
 
 
-def weighted_index(scores, time, event, weights, *, strata=None) -> float:
+def weighted_index(
+    scores: ArrayLike,
+    time: ArrayLike,
+    event: ArrayLike,
+    weights: ArrayLike,
+    *,
+    strata: ArrayLike | None = None,
+) -> float:
     """Harrell's c-index where weights are counts of patients: a pair has the product of its two."""
     scores, risk = scored(scores, time, event, strata=strata)
     weights = _checks.weights(weights, len(scores))

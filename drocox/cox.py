@@ -17,6 +17,7 @@ from itertools import pairwise
 
 import numpy as np
 import torch
+from numpy.typing import ArrayLike
 
 from drocox import _checks, kernels
 from drocox.curves import stratum_of_each
@@ -143,7 +144,14 @@ def _prepare(scores, time, event, name: str = "scores") -> tuple[torch.Tensor, R
     return scores, risk
 
 
-def cox_losses(scores, time, event=None, *, ties: str = "breslow", weights=None) -> torch.Tensor:
+def cox_losses(
+    scores: torch.Tensor,
+    time: ArrayLike | RiskSets,
+    event: ArrayLike | None = None,
+    *,
+    ties: str = "breslow",
+    weights: ArrayLike | None = None,
+) -> torch.Tensor:
     r"""Cox loss of every patient, the paper's equation (3); 0 where censored.
 
     .. math:: \ell_i = -\delta_i \Big[f_i - \log \sum_{j: Y_j \ge Y_i} w_j e^{f_j}\Big]
@@ -187,7 +195,14 @@ def cox_losses(scores, time, event=None, *, ties: str = "breslow", weights=None)
     return unchecked_losses(scores.double(), risk, ties, weights).to(scores.dtype)
 
 
-def split_cox_losses(scores, time, event=None, first=None, *, weights=None) -> torch.Tensor:
+def split_cox_losses(
+    scores: torch.Tensor,
+    time: ArrayLike | RiskSets,
+    event: ArrayLike | None = None,
+    first: ArrayLike | None = None,
+    *,
+    weights: ArrayLike | None = None,
+) -> torch.Tensor:
     r"""Split Cox loss of every patient, the paper's equation (8), both directions at once.
 
     .. math:: \tilde\ell_i = -\delta_i \Big[f_i - \log\Big(e^{f_i} +
@@ -245,7 +260,15 @@ def _sides(first, scores: torch.Tensor) -> torch.Tensor:
     return first
 
 
-def breslow_survival(train_scores, time, event, scores, times, *, strata=None) -> torch.Tensor:
+def breslow_survival(
+    train_scores: torch.Tensor,
+    time: ArrayLike | RiskSets,
+    event: ArrayLike | None,
+    scores: torch.Tensor,
+    times: ArrayLike,
+    *,
+    strata: ArrayLike | None = None,
+) -> torch.Tensor:
     r"""Survival probabilities by Breslow's baseline (the paper's Appendix A).
 
     .. math:: \hat H_0(t) = \sum_{i: \delta_i = 1,\, Y_i \le t} \frac{1}{\sum_{j \in R_i} e^{f_j}},

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 from pandas.api.types import is_numeric_dtype
 
 from drocox import _checks
@@ -161,7 +162,13 @@ class SurvivalData:
 
     @classmethod
     def from_arrays(
-        cls, time, event=None, *, groups: Mapping[str, Sequence], X=None, name: str = "data"
+        cls,
+        time: ArrayLike,
+        event: ArrayLike | None = None,
+        *,
+        groups: Mapping[str, Sequence],
+        X: ArrayLike | None = None,
+        name: str = "data",
     ) -> "SurvivalData":
         """Make a data set from arrays, to audit predictions of any model.
 
@@ -188,10 +195,11 @@ class SurvivalData:
         {'sex': ('sex = f', 'sex = m')}
         """
         if event is None:
-            names = getattr(getattr(time, "dtype", None), "names", None)
+            y = np.asarray(time)
+            names = y.dtype.names
             if not names or len(names) != 2:
                 raise TypeError("pass time and event, or scikit-survival's array (event, time)")
-            time, event = time[names[1]], time[names[0]]
+            time, event = y[names[1]], y[names[0]]
         if not isinstance(groups, (Mapping, pd.DataFrame)):
             raise TypeError(
                 "groups must map attributes to labels, such as groups={'sex': labels}, "
@@ -201,14 +209,16 @@ class SurvivalData:
         given = {attribute: np.asarray(labels) for attribute, labels in groups.items()}
         if X is None:
             codes = {a: pd.Categorical(labels).codes for a, labels in given.items()}
-            X = pd.DataFrame(codes)
-        elif not isinstance(X, pd.DataFrame):
-            X = pd.DataFrame(np.asarray(X)).add_prefix("x")
-        encoded = pd.concat([encode(X[one]) for one in X], axis=1)
+            features = pd.DataFrame(codes)
+        elif isinstance(X, pd.DataFrame):
+            features = X
+        else:
+            features = pd.DataFrame(np.asarray(X)).add_prefix("x")
+        encoded = pd.concat([encode(features[one]) for one in features], axis=1)
         coded = _coded(given, frame.index)
         return cls(name, encoded.reset_index(drop=True), frame["time"], frame["event"], *coded)
 
-    def subset(self, rows) -> "SurvivalData":
+    def subset(self, rows: Sequence[int] | np.ndarray | slice) -> "SurvivalData":
         """Some of the patients, in the given order.
 
         Parameters
@@ -309,7 +319,7 @@ def _check_range(X: pd.DataFrame) -> None:
             )
 
 
-def plain_text(label):
+def plain_text(label: object) -> object:
     """A text without what nobody sees: spaces at its ends, marks of no width, two kinds of é.
 
     Anything else than a text stays as it is.
@@ -327,7 +337,7 @@ def _coded(groups: Mapping, index: pd.Index) -> tuple[dict, dict]:
     return {name: one.codes for name, one in found.items()}, meant
 
 
-def _categories(name: str, values, index: pd.Index) -> pd.Categorical:
+def _categories(name: str, values: ArrayLike, index: pd.Index) -> pd.Categorical:
     """Codes and labels of one sensitive attribute of a user's frame."""
     title = f"groups[{name!r}]"
     _checks.codes(values, title, len(index))

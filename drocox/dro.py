@@ -22,6 +22,7 @@ With case weights the empirical distribution is :math:`p_i = w_i / \sum_j w_j` i
 
 import numpy as np
 import torch
+from numpy.typing import ArrayLike
 
 from drocox import _checks, dual, kernels
 from drocox.dual import RULES, dual_constant
@@ -85,7 +86,7 @@ def tail(losses: torch.Tensor, alpha: float, weights: torch.Tensor) -> torch.Ten
     return torch.from_numpy(dual.tail(exact, alpha, weights.cpu().numpy())).to(losses)
 
 
-def optimal_eta(losses, c: float) -> torch.Tensor:
+def optimal_eta(losses: torch.Tensor, c: float) -> torch.Tensor:
     r"""Exact minimiser :math:`\eta^*` of :math:`c\sqrt{\frac1n\sum_i[\ell_i-\eta]_+^2} + \eta`.
 
     Parameters
@@ -112,7 +113,9 @@ def optimal_eta(losses, c: float) -> torch.Tensor:
     return _solve(losses, c, torch.ones(losses.shape[-1]).double())[0]
 
 
-def dro_risk(losses, alpha: float, *, rule: str = "sharp", weights=None) -> torch.Tensor:
+def dro_risk(
+    losses: torch.Tensor, alpha: float, *, rule: str = "sharp", weights: ArrayLike | None = None
+) -> torch.Tensor:
     r"""Worst-case mean loss, the paper's (7) at the optimal :math:`\eta`; differentiable.
 
     .. math:: R = \min_\eta \Big\{ c \sqrt{\tfrac1n \sum_i [\ell_i - \eta]_+^2} + \eta \Big\},
@@ -144,7 +147,9 @@ def dro_risk(losses, alpha: float, *, rule: str = "sharp", weights=None) -> torc
     return chi_square_risk(losses, dual_constant(alpha, rule=rule), weights)
 
 
-def worst_case_weights(losses, alpha: float, *, rule: str = "sharp", weights=None) -> torch.Tensor:
+def worst_case_weights(
+    losses: torch.Tensor, alpha: float, *, rule: str = "sharp", weights: ArrayLike | None = None
+) -> torch.Tensor:
     r"""The distribution :math:`q^*` of the worst case, which sums to 1.
 
     .. math:: q_i^* = \frac{p_i [\ell_i - \eta^*]_+}{\sum_j p_j [\ell_j - \eta^*]_+}

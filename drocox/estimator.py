@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 from scipy import stats
 from sklearn.base import BaseEstimator, _fit_context, clone
 from sklearn.exceptions import ConvergenceWarning
@@ -297,7 +298,13 @@ class DROCox(BaseEstimator):
     }
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y: np.ndarray, sample_weight=None, strata=None) -> "DROCox":
+    def fit(
+        self,
+        X: ArrayLike,
+        y: np.ndarray,
+        sample_weight: ArrayLike | None = None,
+        strata: ArrayLike | None = None,
+    ) -> "DROCox":
         r"""Train the model.
 
         Parameters
@@ -549,7 +556,7 @@ class DROCox(BaseEstimator):
         names = getattr(self, "feature_names_in_", [f"x{k}" for k in range(len(self.coef_))])
         return coefficient_table(names, self.coef_, self._standard_errors)
 
-    def predict(self, X) -> np.ndarray:
+    def predict(self, X: ArrayLike) -> np.ndarray:
         """Scores: the higher, the higher the risk; raw ones, also with ``recalibrate``.
 
         Parameters
@@ -565,7 +572,13 @@ class DROCox(BaseEstimator):
         X = validate_data(self, X, reset=False, dtype=None, ensure_all_finite=False)
         return self._scores(_checks.numbers(X, "X"))
 
-    def score(self, X, y: np.ndarray, strata=None, sample_weight=None) -> float:
+    def score(
+        self,
+        X: ArrayLike,
+        y: np.ndarray,
+        strata: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> float:
         """Harrell's concordance index of the predictions.
 
         Parameters
@@ -591,7 +604,12 @@ class DROCox(BaseEstimator):
         return accuracy.concordance_index(scores, time, event, **counted)
 
     def predict_survival_function(
-        self, X, return_array: bool = False, *, times=None, strata=None
+        self,
+        X: ArrayLike,
+        return_array: bool = False,
+        *,
+        times: ArrayLike | None = None,
+        strata: ArrayLike | None = None,
     ) -> np.ndarray:
         r"""Survival :math:`\exp(-H_0(t) e^{s f(x)})`, a function of t for each row of ``X``.
 
@@ -621,7 +639,12 @@ class DROCox(BaseEstimator):
         return survival if return_array or times is not None else self._functions(survival)
 
     def predict_cumulative_hazard_function(
-        self, X, return_array: bool = False, *, times=None, strata=None
+        self,
+        X: ArrayLike,
+        return_array: bool = False,
+        *,
+        times: ArrayLike | None = None,
+        strata: ArrayLike | None = None,
     ) -> np.ndarray:
         r"""Cumulative hazard :math:`H_0(t) e^{s f(x)}`, with Breslow's :math:`H_0`.
 

@@ -7,6 +7,7 @@ everything that does not depend on the model: time grids, censoring, pairs of pa
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from drocox import _checks, accuracy, concordance, fairness, pairs
 from drocox.curves import log_baseline, log_risk_sums
@@ -117,7 +118,11 @@ class Judge:
 
 
 def evaluate(
-    train: SurvivalData, test: SurvivalData, train_scores, test_scores, attribute: str
+    train: SurvivalData,
+    test: SurvivalData,
+    train_scores: ArrayLike,
+    test_scores: ArrayLike,
+    attribute: str,
 ) -> dict[str, float]:
     """All nine metrics of one model, for one sensitive attribute.
 

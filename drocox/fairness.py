@@ -12,12 +12,13 @@ B.1) is the largest difference between two groups' concordance fractions.
 """
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from drocox import _checks, concordance
 from drocox.pairs import GAMMA, Pairs, all_pairs, cells, hinge_means
 
 
-def centred(scores, train_scores) -> np.ndarray:
+def centred(scores: ArrayLike, train_scores: ArrayLike) -> np.ndarray:
     r"""Scores minus the mean training score: :math:`f(x) - \frac1n\sum_i f(x_i)`.
 
     Parameters
@@ -32,7 +33,7 @@ def centred(scores, train_scores) -> np.ndarray:
     return _checks.numbers(scores, "scores") - _checks.numbers(train_scores, "train_scores").mean()
 
 
-def _hazards(hazards) -> np.ndarray:
+def _hazards(hazards: ArrayLike) -> np.ndarray:
     hazards = _checks.numbers(hazards, "hazards", 1)
     with np.errstate(over="ignore"):
         total = hazards.sum()
@@ -58,7 +59,7 @@ def log_range(hazards: np.ndarray, cell: np.ndarray, size: int, smoothing: bool 
     return float(np.ptp(np.log(_means(hazards, cell, size, smoothing))))
 
 
-def individual(hazards, X, gamma: float = GAMMA) -> float:
+def individual(hazards: ArrayLike, X: ArrayLike | Pairs, gamma: float = GAMMA) -> float:
     r"""Individual fairness :math:`F_I`; 0 exactly when the hazard is ``gamma``-Lipschitz on ``X``.
 
     Parameters
@@ -92,7 +93,7 @@ def individual(hazards, X, gamma: float = GAMMA) -> float:
     return float(hinge_means(hazards[None], pairs)[0])
 
 
-def group(hazards, codes, smoothing: bool = True) -> float:
+def group(hazards: ArrayLike, codes: ArrayLike, smoothing: bool = True) -> float:
     r"""Group fairness :math:`F_G = \max_g |\bar h_g - \bar h|`.
 
     Parameters
@@ -110,7 +111,7 @@ def group(hazards, codes, smoothing: bool = True) -> float:
     return group_gap(hazards, _checks.codes(codes, "codes", len(hazards)), smoothing)
 
 
-def intersectional(hazards, codes_2d, smoothing: bool = True) -> float:
+def intersectional(hazards: ArrayLike, codes_2d: ArrayLike, smoothing: bool = True) -> float:
     r"""Intersectional fairness :math:`F_\cap`.
 
     Parameters
@@ -134,7 +135,12 @@ def intersectional(hazards, codes_2d, smoothing: bool = True) -> float:
 
 
 def concordance_fractions(
-    scores, time, event, groups: dict, *, strata=None
+    scores: ArrayLike,
+    time: ArrayLike,
+    event: ArrayLike,
+    groups: dict,
+    *,
+    strata: ArrayLike | None = None,
 ) -> dict[str, np.ndarray]:
     """Concordance fraction of every group, for several attributes at once.
 
@@ -162,7 +168,14 @@ def concordance_fractions(
     return {name: counts.fractions(codes, name) for name, codes in groups.items()}
 
 
-def concordance_imparity(scores, time, event, codes, *, strata=None) -> float:
+def concordance_imparity(
+    scores: ArrayLike,
+    time: ArrayLike,
+    event: ArrayLike,
+    codes: ArrayLike,
+    *,
+    strata: ArrayLike | None = None,
+) -> float:
     r"""Concordance imparity in percent, :math:`100 \max_{a, a'} |CF(a) - CF(a')|` (Algorithm B.1).
 
     Parameters

@@ -16,6 +16,7 @@ margins do not change during training, so the pairs of the first three penalties
 
 import numpy as np
 import torch
+from numpy.typing import ArrayLike
 
 from drocox import _checks, kernels
 from drocox.pairs import GAMMA, Pairs, all_pairs, cells, censored_event_pairs, hinge_means
@@ -72,7 +73,7 @@ class _HingePenalty(torch.autograd.Function):
         return upstream[..., None] * hinge_gradient(*ctx.saved_tensors, ctx.pairs), None
 
 
-def hinge_penalty(hazards, pairs: Pairs) -> torch.Tensor:
+def hinge_penalty(hazards: torch.Tensor, pairs: Pairs) -> torch.Tensor:
     r"""Sum of :math:`[\,|h_i-h_j| - \text{margin}_{ij}]_+` over prepared pairs, over its divisor.
 
     Parameters
@@ -97,7 +98,7 @@ def hinge_penalty(hazards, pairs: Pairs) -> torch.Tensor:
     return _HingePenalty.apply(hazards, pairs)
 
 
-def individual_keya(hazards, X, gamma: float = GAMMA) -> torch.Tensor:
+def individual_keya(hazards: torch.Tensor, X: ArrayLike, gamma: float = GAMMA) -> torch.Tensor:
     """Individual penalty of Keya et al.: hinges of all pairs, with memory linear in n.
 
     Parameters
@@ -114,7 +115,9 @@ def individual_keya(hazards, X, gamma: float = GAMMA) -> torch.Tensor:
     return hinge_penalty(hazards, all_pairs(X, gamma, keep=False))
 
 
-def individual_rp(hazards, X, time, event, gamma: float = GAMMA) -> torch.Tensor:
+def individual_rp(
+    hazards: torch.Tensor, X: ArrayLike, time: ArrayLike, event: ArrayLike, gamma: float = GAMMA
+) -> torch.Tensor:
     """Individual penalty of Rahman & Purushotham: hinges of censored-event pairs.
 
     Parameters
@@ -132,7 +135,14 @@ def individual_rp(hazards, X, time, event, gamma: float = GAMMA) -> torch.Tensor
     return hinge_penalty(hazards, censored_event_pairs(X, time, event, gamma=gamma))
 
 
-def group_rp(hazards, X, time, event, codes, gamma: float = GAMMA) -> torch.Tensor:
+def group_rp(
+    hazards: torch.Tensor,
+    X: ArrayLike,
+    time: ArrayLike,
+    event: ArrayLike,
+    codes: ArrayLike,
+    gamma: float = GAMMA,
+) -> torch.Tensor:
     """Group penalty of Rahman & Purushotham: censored-event pairs inside a group.
 
     Parameters
@@ -214,7 +224,7 @@ def log_range(hazards: torch.Tensor, belongs: torch.Tensor, smoothing: bool = Tr
     return means.amax(-1) - means.amin(-1)
 
 
-def group_keya(hazards, codes, smoothing: bool = True) -> torch.Tensor:
+def group_keya(hazards: torch.Tensor, codes: ArrayLike, smoothing: bool = True) -> torch.Tensor:
     r"""Group penalty of Keya et al., :math:`\max_g |\bar h_g - \bar h|`, of groups ``codes`` (n,).
 
     Parameters
@@ -233,7 +243,9 @@ def group_keya(hazards, codes, smoothing: bool = True) -> torch.Tensor:
     return group_gap(hazards, belongs, smoothing)
 
 
-def intersectional_keya(hazards, codes_2d, smoothing: bool = True) -> torch.Tensor:
+def intersectional_keya(
+    hazards: torch.Tensor, codes_2d: ArrayLike, smoothing: bool = True
+) -> torch.Tensor:
     r"""Intersectional penalty of Keya et al., the largest :math:`|\log \bar h_s/\bar h_{s'}|`.
 
     Parameters

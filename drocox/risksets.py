@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from drocox import _checks
 
@@ -48,7 +49,7 @@ class RiskSets:
         return self.copies[device]
 
 
-def risk_sets(time, event, *, strata=None) -> RiskSets:
+def risk_sets(time: ArrayLike, event: ArrayLike, *, strata: ArrayLike | None = None) -> RiskSets:
     """Prepare the time order that :func:`cox_losses` and :func:`split_cox_losses` accept.
 
     Parameters

@@ -10,6 +10,7 @@ training part of :math:`n_1` patients,
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -101,7 +102,9 @@ class Choice:
         return f"{why}{_beside_cox(table, robust.index[best], '.')} {NOT_ADVISED}"
 
 
-def cross_fit(data: SurvivalData, model=None, *, folds: int = 5, seed: int = 0, by=0) -> dict:
+def cross_fit(
+    data: SurvivalData, model: Any = None, *, folds: int = 5, seed: int = 0, by: ArrayLike = 0
+) -> dict:
     """Score every patient by a model that has not seen them.
 
     Parameters
@@ -138,7 +141,7 @@ def cross_fit(data: SurvivalData, model=None, *, folds: int = 5, seed: int = 0, 
 
         model = DROCox(alpha=1.0)
     ours = _is_drocox(model)
-    fold = assign_folds(2 * by + data.event, folds, seed)
+    fold = assign_folds(2 * np.asarray(by) + data.event, folds, seed)
     scores = np.empty(len(data))
     train = {}
     curves = not ours and hasattr(model, "predict_survival_function")

@@ -45,6 +45,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.linalg import lapack
 
 from drocox import _checks, kernels
@@ -189,13 +190,13 @@ class _Progress:
 
 
 def minimise(
-    X,
+    X: ArrayLike,
     risk: RiskSets,
     alpha: float,
     *,
     rule: str = "sharp",
-    first=None,
-    weights=None,
+    first: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
     tol: float = 1e-6,
     n_iter: int = 500,
     penalty: float = 0.0,
@@ -253,11 +254,12 @@ def minimise(
         raise ValueError("weights cannot be used with first; leave one of them out")
     order = risk.order[0]
     weights = np.ones(len(X)) if weights is None else _checks.weights(weights, len(X))[order]
-    if first is not None:
-        _checks.same_length(first=np.asarray(first), X=order)
-        first = np.asarray(first, bool)[order]
+    half = None if first is None else np.asarray(first, bool)
+    if half is not None:
+        _checks.same_length(first=half, X=order)
+        half = half[order]
     coordinates = whitened(X, risk, weights, penalty)
-    problem = Problem(coordinates, risk, weights, first, alpha, rule, penalty)
+    problem = Problem(coordinates, risk, weights, half, alpha, rule, penalty)
     progress = _solve(problem, _start(problem), tol, n_iter)
     best = progress.best
     if progress.gap > tol and not progress.on_a_ray:
