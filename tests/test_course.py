@@ -53,14 +53,16 @@ def numbers_of_the_six():
     """Every number with three digits that decks and sheets may say of the six patients."""
     time, event, x = (SIX[name].to_numpy() for name in ("time", "event", "x"))
     found = []
-    for died in (event, event | (SIX.index == "E"), event | (SIX.index == "B")):
+    others = event | (SIX.index == "E"), event | (SIX.index == "B"), event & (SIX.index != "C")
+    for died in (event, *others):
         steps = [1 - (died & (time == t)).sum() / (time >= t).sum() for t in time[died]]
         found += [*np.cumprod(steps)]
     for theta in (np.log(2), 0.0, -np.log(2), -1.0):
         losses = drocox.cox_losses(torch.tensor(theta * x), time, event).numpy()
         found += [*losses, losses.sum(), losses.mean()]
-    riskier = np.log(2) * (x + (SIX.index == "D"))  # D's hazard doubled
-    found += [*drocox.cox_losses(torch.tensor(riskier), time, event).numpy()]
+    for more in ((SIX.index == "D"), 2 * (SIX.index == "E")):  # of a step of x
+        riskier = np.log(2) * (x + more)
+        found += [*drocox.cox_losses(torch.tensor(riskier), time, event).numpy()]
     losses = drocox.cox_losses(torch.tensor(np.log(2) * x), time, event)
     by_group = losses.numpy()[:, None] * (SIX[["group"]].to_numpy() == ["a", "b"])
     found += [*by_group.sum(axis=0) / 3, losses.sort().values[-2:].mean()]

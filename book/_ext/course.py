@@ -235,7 +235,7 @@ def stepwise(cell, name, steps):
 
 
 def panels(cell, name):
-    """A picture whose panels fill the slide one after the other, and at last the whole picture.
+    """A picture whose panels fill the slide one after the other; on paper the whole picture.
 
     A panel gets the tick labels of the axis that it shares with another.
     """
@@ -244,7 +244,8 @@ def panels(cell, name):
     views = [*(one_panel(copy.deepcopy(whole), place) for place in range(count)), whole]
     markup = []
     for place, view in enumerate(views):
-        view.set("class", "fragment current-visible" if place else "first")
+        later = "fragment current-visible" if place < count else "whole"
+        view.set("class", later if place else "first")
         view.set("role", "img")
         view.set("aria-label", html.unescape(described(cell)))
         svg = ElementTree.tostring(view, encoding="unicode")
