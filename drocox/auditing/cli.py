@@ -67,6 +67,7 @@ def add_audit(command: Callable) -> None:
         metavar="COLUMN",
         help="risks of an event up to --horizon (1 minus survival), instead of scores",
     )
+    add("--unit", metavar="WORD", help="the unit of time, such as days, for the page")
     add("--horizon", type=float, metavar="TIME", help="time up to which risks are judged")
     add(
         "--threshold",
@@ -136,6 +137,7 @@ def _audit(args) -> None:
         "Rows": rows,
         "Event": f"{args.event}, time {args.time}",
         **facts,
+        **({"Unit": args.unit} if args.unit else {}),
     }
     out.write_text(page(audits, facts, warned), encoding="utf-8")
 

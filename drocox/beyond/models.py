@@ -45,9 +45,6 @@ WEIGHTED = "Cox, groups of the attribute weighted equally"
 CROSSED_WORST = "Cox, interactions with the worst group"
 WEIGHTED_WORST = "Cox, worst group weighted equally"
 ALONE = "Cox, worst group alone"
-ADAM = {"linear": "Cox, Adam", "nonlinear": "DeepSurv"}
-PUBLISHED = {"linear": "DRO-COX, as published", "nonlinear": "Deep DRO-COX, as published"}
-BY_C_INDEX = {"linear": "DRO-COX, Adam, by c-index", "nonlinear": "Deep DRO-COX, by c-index"}
 
 AGAINST = {  # the model that each one is compared with
     HALF: PLAIN,
@@ -56,10 +53,6 @@ AGAINST = {  # the model that each one is compared with
     GENTLE: PLAIN,
     SPLIT: PLAIN,
     RIDGE_COX: PLAIN,
-    PUBLISHED["linear"]: ADAM["linear"],
-    BY_C_INDEX["linear"]: ADAM["linear"],
-    PUBLISHED["nonlinear"]: ADAM["nonlinear"],
-    BY_C_INDEX["nonlinear"]: ADAM["nonlinear"],
     CROSSED: RIDGE_COX,
     WEIGHTED: RIDGE_COX,
     CROSSED_WORST: RIDGE_COX,

@@ -47,7 +47,7 @@ def test_coarse_times_make_no_difference_between_groups():
         assert not {"slope", "uno_c", "c_minus_expected"} & set(rows.index)
         slope = found.table.set_index("group")["slope"]
         assert np.isnan(slope["group = 1"]) and np.isfinite(slope["group = 0"])
-    assert np.mean(raised) > 4
+    assert np.mean(raised) > 0.04
 
 
 def test_a_difference_is_found_despite_coarse_times():
@@ -68,7 +68,7 @@ def test_coarse_times_are_mentioned():
     time = np.minimum(death, leaves)
     X = pd.DataFrame({"x": death})
     exact = drocox.SurvivalData("days", X, time, death <= leaves, {"group": group})
-    assert drocox.audit(exact, -death).notes == ()
+    assert not any("coarse" in note for note in drocox.audit(exact, -death).notes)
     coarse = in_units(exact, 1.0)
     known = tied = 0
     for i in np.flatnonzero(coarse.event):
@@ -100,4 +100,4 @@ def test_what_is_expected_of_a_group_allows_for_coarse_times_too(monkeypatch):
 
     allowing = widths()
     monkeypatch.setattr(group_measures, "_slack", lambda *_: {})
-    assert len(allowing) == 4 and (allowing > widths() + 1e-4).all()
+    assert len(allowing) == 4 and (allowing > widths() + 1e-6).all()

@@ -64,7 +64,7 @@ def test_a_line_and_a_table_say_what_a_threshold_does():
     rows = [[cell.get_text(" ") for cell in row.select("td")] for row in table.select("tr")[1:]]
     assert [row[0] for row in rows[:2]] == ["everybody", "group = 0"]
     assert rows[0][1].startswith(f"{everybody['flagged']:.3f} ")
-    pair = next(row for row in rows if row[0] == "group = 1 minus group = 0")
+    pair = next(row for row in rows if row[0] == "group = 1 against group = 0")
     difference = found.differences.set_index(["measure", "group"]).loc["flagged", "group = 1"]
     assert pair[1].startswith(f"{difference['difference']:.1f}".replace("-", "−"))
     assert table.select("b")
