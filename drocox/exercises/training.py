@@ -4,7 +4,7 @@ import numpy as np
 import torch
 
 import drocox
-from drocox.exercises._answers import Question, letters_question, numbers_question, parts_question
+from drocox.exercises._answers import Question, letters_question, numbers_question
 from drocox.exercises._core import asks, asks_function
 from drocox.exercises.survival import EVENT, IN_A, PATIENTS, TIME, chances
 
@@ -280,34 +280,5 @@ asks(
             "e": "the other half counts by being at risk; how it ends later is not in the sum",
             "f": "a constant added to all scores cancels between f_i and the log of the sum",
         },
-    ),
-)
-
-_C2 = drocox.dual_constant(0.1, rule="paper") ** 2
-_SMALL_SIDE = 504
-_SIGN = "the sign: fewer patients in the sum make a smaller loss"
-_OTHER = "the company of one side is the other side"
-_BASE_TEN = "your log is to base 10; the book's is the natural one"
-asks(
-    "split-offsets",
-    parts_question(
-        {
-            "offset of D₁": (
-                np.log(0.1),
-                {-np.log(0.1): _SIGN, np.log(0.9): _OTHER, -1: _BASE_TEN},
-            ),
-            "offset of D₂": (
-                np.log(0.9),
-                {-np.log(0.9): _SIGN, np.log(0.1): _OTHER, np.log10(0.9): _BASE_TEN},
-            ),
-            "patients": (
-                _SMALL_SIDE / _C2,
-                {
-                    5039 / _C2: "this is for all patients; the small side has a tenth of them",
-                    _SMALL_SIDE / np.sqrt(_C2): "n₂ is divided by c², not by c",
-                    _SMALL_SIDE * 0.1: "this is the sharp constant, 1/α; the paper's is larger",
-                },
-            ),
-        }
     ),
 )

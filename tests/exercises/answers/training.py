@@ -122,15 +122,6 @@ WRONG = {
         ("ac", "events only"),
         ("acef", "one of many"),
     ],
-    "split-offsets": [
-        ([2.3026, 0.105, 3.09], "offset of D₁: the sign"),
-        ([-0.105, -2.3, 3.09], "offset of D₁: the company"),
-        ([-1, -0.0458, 3.09], "base 10"),
-        ([-2.30, 0.105, 3.09], "offset of D₂: the sign"),
-        ([-2.30, -0.105, 30.9], "a tenth of them"),
-        ([-2.30, -0.105, 504 / 163**0.5], "not by c"),
-        ([-2.30, -0.105, 50.4], "the sharp constant"),
-    ],
     "split-pull": [
         (lambda *case: np.abs(pulls(*case)), "own terms"),
         (lambda *case: -np.array(pulls(*case)), "signs are turned"),
