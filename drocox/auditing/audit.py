@@ -609,7 +609,7 @@ def audit(
     ``c_minus_expected`` is 0 within error if the group is ranked as expected, whatever its c-index.
     Below 0 the model knows less about the group than its predictions say, as it does if the group's
     own ``slope`` is lower than everybody's. Hazards that are not proportional can look like either.
-    A constant score is ranked as expected, and so is a model that lacks a feature. With
+    A constant score is ranked as expected, and so, mostly, is a model that lacks a feature. With
     ``features``, ``own_model_gain`` is the cross-fitted c-index of a ridge Cox model of these
     columns that is fitted to the group alone, minus that of the scores, over the same patients,
     4,000 at most; above 0, another model ranks the group better. With ``survival`` or ``risk``,

@@ -501,7 +501,7 @@ def test_without_scores_a_ridge_cox_model_of_the_named_columns_is_fitted(capsys)
     assert "or --features, the columns of a Cox model to be fitted here" in said
     names = ["age", "bmi", "chf"]
     said = answer(capsys, *arguments, "--features", ",".join(names), status=0)
-    assert "ridge Cox By gender, " in said and "general weakness" not in said
+    assert "ridge Cox By gender, " in said and "in general better" not in said
     page = Path("heart-audit.html").read_text(encoding="utf-8")
     assert "by models fitted here, each to patients other than those it scores" in page
     data = drocox.SurvivalData.from_frame(df, time=time, event=event, features=names)
