@@ -18,7 +18,6 @@ from functools import cached_property
 from html import escape
 from itertools import chain
 from pathlib import Path
-from warnings import warn
 
 import numpy as np
 import pandas as pd
@@ -149,12 +148,6 @@ class Audit:
     _tails: tuple[str, ...] = ()
     features: tuple[str, ...] = ()
     _open: bool = False  # whether models fitted here say nothing, since a column knows the outcome
-
-    @property
-    def ci(self) -> pd.DataFrame:
-        """Deprecated name of ``imparity``, which is no confidence interval."""
-        warn("Audit.ci is now called Audit.imparity", DeprecationWarning, stacklevel=2)
-        return self.imparity
 
     @property
     def sentence(self) -> str:

@@ -332,9 +332,7 @@ def _excludes_none(row: pd.Series, measure: Measure) -> bool:
 
 def interval_text(value: float, low: float, high: float, least: int, none: float = 0) -> str:
     """A value with its interval, neither end of which reads as none if that is outside."""
-    digits = least
-    if low > none or high < none:
-        digits = digits_for(low - none, high - none, least)
+    digits = digits_for(low - none, high - none, least)
     value_text, low_text, high_text = (number_text(one, digits) for one in (value, low, high))
     return f"{value_text} ({low_text} to {high_text})"
 
@@ -389,14 +387,6 @@ def digits_for(low: float, high: float, least: int) -> int:
     return max(least, min(MOST_DIGITS, math.ceil(1 - math.log10(smallest))))
 
 
-def _digits_beside_1(low: float, high: float) -> int:
-    """Digits, two or more, with which neither end of an interval that excludes 1 reads as 1."""
-    digits = 2
-    while 1 in (float(f"{low:.{digits}f}"), float(f"{high:.{digits}f}")):
-        digits += 1
-    return digits
-
-
 def _slopes(rows: pd.DataFrame, table: pd.DataFrame) -> list[str]:
     """Two groups whose calibration slopes differ, the farthest apart; nothing if none do."""
     rows = rows[rows["says"] == DIFFER]
@@ -419,7 +409,7 @@ def _whole(everybody: pd.Series, of_risks: bool, slopes_differ: bool) -> str:
     low, high = everybody["calibration_low"], everybody["calibration_high"]
     if low > 1 or high < 1:
         words = "risks are too low" if low > 1 else "risks are too high"
-        digits = _digits_beside_1(low, high)
+        digits = digits_for(low - 1, high - 1, 2)
         ratio = number_text(everybody["calibration"], digits)
         what = f"{ratio} events are observed for each expected"
         if of_risks:
@@ -429,7 +419,7 @@ def _whole(everybody: pd.Series, of_risks: bool, slopes_differ: bool) -> str:
     low, high = everybody["slope_low"], everybody["slope_high"]
     if (low > 1 or high < 1) and not slopes_differ:
         words = "not extreme enough" if low > 1 else "too extreme"
-        digits = _digits_beside_1(low, high)
+        digits = digits_for(low - 1, high - 1, 2)
         ends = f"{number_text(low, digits)} to {number_text(high, digits)}"
         slope = number_text(everybody["slope"], digits)
         parts.append(f"the slope is {slope} ({ends}): predictions are {words}")
@@ -456,16 +446,9 @@ def model_sentences(
         for measure, title, digits in (("c_index", "c-index", 3), ("brier", "Brier score", 3)):
             of_all = mine[(mine["measure"] == measure) & (mine["group"] == EVERYBODY)]
             if len(of_all):
-                row = of_all.iloc[0]
-                apart = digits_for(row["low"], row["high"], digits)
-                size, low, high = (
-                    number_text(row[k], apart) for k in ("difference", "low", "high")
-                )
+                size = _size(of_all.iloc[0], digits)
                 values = [number_text(everybody[measure][name], digits) for name in (model, base)]
-                parts.append(
-                    f"{title} {values[0]} against {values[1]}, a difference of {size} "
-                    f"(95 % interval {low} to {high})"
-                )
+                parts.append(f"{title} {values[0]} against {values[1]}, a difference of {size}")
         if not parts:
             lines.append(f"{model} and {base}: neither ranks patients, nor predicts risks.")
             continue
