@@ -201,7 +201,10 @@ def test_errors_are_those_of_the_command(visit, tmp_path):
     path = tmp_path / "early.csv"
     path.write_text("t,e,g,s\n-1,1,a,2\n2,0,b,1\n")
     visit.choose(path)
-    fill_in(visit.page, {"time": "t", "event": "e", "prediction": "s", "groups": ["g"]})
+    fill_in(
+        visit.page,
+        {"time": "t", "event": "e", "kind": "--score", "prediction": "s", "groups": ["g"]},
+    )
     visit.page.get_by_role("button", name="Audit", exact=True).click()
     assert visit.answer() == "--time: 't' holds -1 in line 2; times start at 0"
     assert visit.page.locator("#audit-here iframe").is_hidden()

@@ -90,6 +90,8 @@
   }
 
   async function takeExample() {
+    form.reset(); // what was chosen for another file
+    prediction.disabled = false;
     name = "patients.csv";
     await ask({ code: "example(name)", names: { name } });
     const words = await read();
