@@ -363,10 +363,12 @@ def _own_models(rows: pd.DataFrame, table: pd.DataFrame, features: Sequence[str]
         sizes = []
         for row in better.itertuples():
             sizes.append(f"{interval_text(row.difference, row.low, row.high, 3)} for {row.group}")
-        return [f"{text} {_listed(sizes)}."]
-    if text:
-        return [text]
-    return [f"{what}, fitted to one group alone, is not seen to rank any group better."]
+        text = f"{text} {_listed(sizes)}."
+    elif not text:
+        text = f"{what}, fitted to one group alone, is not seen to rank any group better."
+    single = table["attribute"].ne("") & ~table["attribute"].str.contains(" × ")
+    untried = table["group"][single & table["events"].notna() & ~table["group"].isin(rows["group"])]
+    return [f"{text} It was not tried in {_listed(list(untried))}." if len(untried) else text]
 
 
 def number_text(value: float, digits: int = 2) -> str:

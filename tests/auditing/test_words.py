@@ -252,6 +252,11 @@ def test_what_other_models_gain_is_told_beside_everybody(wrong):
     said = drocox.audit(data, scores, features=names).sentence
     assert "fitted to one group alone, is not seen to rank any group better." in said
     assert NOT_ASKED in drocox.audit(data, scores).sentence.splitlines()
+    assert "not tried" not in said
+    site = np.isin(np.arange(500), np.flatnonzero(data.event)[:19]).astype(int)
+    few = replace(data, groups={"site": site}, group_labels={})
+    said = drocox.audit(few, scores, features=names).sentence
+    assert "any group better. It was not tried in site = 1." in said
     weak = drocox.audit(data, data.X["b"].to_numpy(), features=names)
     assert weak.table["own_model_gain_low"].iloc[0] > 0
     assert "ranks patients in general better than this model, by" in weak.sentence
