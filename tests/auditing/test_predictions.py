@@ -185,7 +185,7 @@ def test_without_expected_events_risks_are_compared(kind):
     assert "bserved over predicted risks" in found.sentence
     if kind != "one late time":
         assert "On the whole, the observed risk is 0." in found.sentence
-    assert "expected" not in found.sentence
+    assert "expected events" not in found.sentence
     shown = page({"": found})
     assert "<dt>Observed / predicted risk</dt><dd>Kaplan and Meier's" in shown
     assert "Events by those that the model expects" not in shown
@@ -382,10 +382,8 @@ def test_times_beyond_the_survival_curves_are_refused(model):
     late = [tree.unique_times_[-1] * 2]
     with pytest.raises(ValueError, match="times go beyond those of the survival curves"):
         drocox.audit(data, survival=curves, times=late)
-    assert (
-        "as well as the model's own predictions lead"
-        in drocox.audit(data, survival=curves, times=0.5).sentence
-    )
+    found = drocox.audit(data, survival=curves, times=0.5)
+    assert found.table["c_index"].notna().all()
 
 
 def test_survival_that_is_risk_is_noticed(model):
