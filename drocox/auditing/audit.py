@@ -18,7 +18,6 @@ from functools import cached_property
 from html import escape
 from itertools import chain
 from pathlib import Path
-from warnings import warn
 
 import numpy as np
 import pandas as pd
@@ -149,12 +148,6 @@ class Audit:
     _tails: tuple[str, ...] = ()
     features: tuple[str, ...] = ()
     _open: bool = False  # whether models fitted here say nothing, since a column knows the outcome
-
-    @property
-    def ci(self) -> pd.DataFrame:
-        """Deprecated name of ``imparity``, which is no confidence interval."""
-        warn("Audit.ci is now called Audit.imparity", DeprecationWarning, stacklevel=2)
-        return self.imparity
 
     @property
     def sentence(self) -> str:
@@ -609,7 +602,7 @@ def audit(
     ``c_minus_expected`` is 0 within error if the group is ranked as expected, whatever its c-index.
     Below 0 the model knows less about the group than its predictions say, as it does if the group's
     own ``slope`` is lower than everybody's. Hazards that are not proportional can look like either.
-    A constant score is ranked as expected, and so is a model that lacks a feature. With
+    A constant score is ranked as expected, and so, mostly, is a model that lacks a feature. With
     ``features``, ``own_model_gain`` is the cross-fitted c-index of a ridge Cox model of these
     columns that is fitted to the group alone, minus that of the scores, over the same patients,
     4,000 at most; above 0, another model ranks the group better. With ``survival`` or ``risk``,

@@ -139,7 +139,10 @@ class _Attribute:
         return np.log(values) if self.measures[measure].ratio else values
 
     def _needed(self, rows: pd.DataFrame, measure: str) -> pd.Series:
-        """How many times as many events would make the intervals as narrow as the margin."""
+        """How many times as many events would make the intervals as narrow as the margin.
+
+        Where they are so narrow already, and yet on its edge: narrow enough for another word.
+        """
         sizes = {name: self._sizes(rows[name], measure) for name in ("difference", "low", "high")}
         half = (sizes["high"] - sizes["low"]) / 2
         if self.measures[measure].versus:
@@ -147,7 +150,10 @@ class _Attribute:
         limit = inside(self.measures[measure])
         assert limit is not None
         margin = -limit[0] if self.measures[measure].versus else limit[1]
-        return (half / (np.log(margin) if self.measures[measure].ratio else margin)) ** 2
+        margin = np.log(margin) if self.measures[measure].ratio else margin
+        apart = sizes["difference"].abs()
+        enough = np.where(half > margin, margin, np.maximum(apart, margin - apart))
+        return np.maximum((half / enough) ** 2, 1)
 
     def _value(self, group: str, measure: str) -> float:
         if group == EVERYBODY:
@@ -175,7 +181,7 @@ class _Attribute:
     def _why(self, measure: str, row: pd.Series, values: str) -> str:
         """Why the data cannot tell: few events, a wide interval, or groups that are not judged."""
         if (self._says(measure) == ALIKE).all():
-            return f"not every group is judged; between the others {values}"
+            return f"not every group is judged; of the others, {values}"
         events = self.of_groups["events"]
         groups = [one for one in (row["group"], row["versus"]) if one in events.index]
         fewest = min(groups, key=lambda one: events[one])
@@ -193,13 +199,13 @@ class _Attribute:
         if self.unclear:  # said before, of another measure
             return f"{values}; about {needed} events in {fewest} would be needed"
         return (
-            f"{_events(events[fewest])} in {fewest}; {values}, compatible with {none} and with "
-            f"{beyond}; about {needed} events would be needed"
+            f"with {_events(events[fewest])} in {fewest}, {values}, compatible with {none} and "
+            f"with {beyond}; about {needed} events would be needed"
         )
 
     def _cannot_tell(self, what: str, why: str) -> str:
         """That the data cannot tell; of a second measure in fewer words."""
-        text = f"nor whether {what}: {why}"
+        text = f"whether {what} cannot be told either: {why}"
         if not self.unclear:
             text = f"these data cannot tell whether {what}: {why}"
         self.unclear = True
@@ -233,8 +239,8 @@ class _Attribute:
         margin = float(self.measures["c_minus_expected"].margin or 0)
         if rows.loc[low, "low"] > -margin and expected < of_other:
             return (
-                f"; but {low} is ranked as well as expected ({number_text(expected, 3)}), since "
-                "the model finds its patients more alike"
+                f"; but {low} is ranked as well as expected ({number_text(expected, 3)}), where "
+                "the model finds patients more alike"
             )
         return ""
 
@@ -270,10 +276,20 @@ class _Attribute:
             margin = number_text(float(self.measures["c_minus_expected"].margin or 0), 2)
             return (
                 "every group is ranked as well as the model's own predictions lead one to expect, "
-                f"to within {margin}"
+                f"to within {margin}{self._a_little_worse()}"
             )
-        why = self._why("c_minus_expected", row, f"in {group} {values}")
+        values = f"in {group} {values}" if self.unclear else values
+        why = self._why("c_minus_expected", row, values)
         return self._cannot_tell("every group is ranked as well as expected", why)
+
+    def _a_little_worse(self) -> str:
+        """The group with the largest shortfall that is not 0 and lies within the margin."""
+        rows = self.rows["c_minus_expected"]
+        rows = rows[rows["high"] < 0]
+        if rows.empty:
+            return ""
+        row = rows.loc[rows["difference"].idxmin()]
+        return f"; in {row['group']} the difference is small but not 0, {_size(row, 3)}"
 
     def _calibration(self) -> str:
         word = self.word("calibration")
@@ -316,9 +332,7 @@ def _excludes_none(row: pd.Series, measure: Measure) -> bool:
 
 def interval_text(value: float, low: float, high: float, least: int, none: float = 0) -> str:
     """A value with its interval, neither end of which reads as none if that is outside."""
-    digits = least
-    if low > none or high < none:
-        digits = digits_for(low - none, high - none, least)
+    digits = digits_for(low - none, high - none, least)
     value_text, low_text, high_text = (number_text(one, digits) for one in (value, low, high))
     return f"{value_text} ({low_text} to {high_text})"
 
@@ -340,7 +354,7 @@ def _own_models(rows: pd.DataFrame, table: pd.DataFrame, features: Sequence[str]
     text = ""
     if low > 0:
         size = interval_text(gain, low, high, 3)
-        text = f"{what} ranks everybody better than this model, by {size}: a general weakness."
+        text = f"{what} ranks patients in general better than this model, by {size}."
         if len(better):
             text += " Fitted to one group alone it gains"
     elif len(better):
@@ -349,10 +363,12 @@ def _own_models(rows: pd.DataFrame, table: pd.DataFrame, features: Sequence[str]
         sizes = []
         for row in better.itertuples():
             sizes.append(f"{interval_text(row.difference, row.low, row.high, 3)} for {row.group}")
-        return [f"{text} {_listed(sizes)}."]
-    if text:
-        return [text]
-    return [f"{what}, fitted to one group alone, is not seen to rank any group better."]
+        text = f"{text} {_listed(sizes)}."
+    elif not text:
+        text = f"{what}, fitted to one group alone, is not seen to rank any group better."
+    single = table["attribute"].ne("") & ~table["attribute"].str.contains(" × ")
+    untried = table["group"][single & table["events"].notna() & ~table["group"].isin(rows["group"])]
+    return [f"{text} It was not tried in {_listed(list(untried))}." if len(untried) else text]
 
 
 def number_text(value: float, digits: int = 2) -> str:
@@ -371,14 +387,6 @@ def digits_for(low: float, high: float, least: int) -> int:
     if not 0 < smallest < 1:
         return least
     return max(least, min(MOST_DIGITS, math.ceil(1 - math.log10(smallest))))
-
-
-def _digits_beside_1(low: float, high: float) -> int:
-    """Digits, two or more, with which neither end of an interval that excludes 1 reads as 1."""
-    digits = 2
-    while 1 in (float(f"{low:.{digits}f}"), float(f"{high:.{digits}f}")):
-        digits += 1
-    return digits
 
 
 def _slopes(rows: pd.DataFrame, table: pd.DataFrame) -> list[str]:
@@ -403,7 +411,7 @@ def _whole(everybody: pd.Series, of_risks: bool, slopes_differ: bool) -> str:
     low, high = everybody["calibration_low"], everybody["calibration_high"]
     if low > 1 or high < 1:
         words = "risks are too low" if low > 1 else "risks are too high"
-        digits = _digits_beside_1(low, high)
+        digits = digits_for(low - 1, high - 1, 2)
         ratio = number_text(everybody["calibration"], digits)
         what = f"{ratio} events are observed for each expected"
         if of_risks:
@@ -413,7 +421,7 @@ def _whole(everybody: pd.Series, of_risks: bool, slopes_differ: bool) -> str:
     low, high = everybody["slope_low"], everybody["slope_high"]
     if (low > 1 or high < 1) and not slopes_differ:
         words = "not extreme enough" if low > 1 else "too extreme"
-        digits = _digits_beside_1(low, high)
+        digits = digits_for(low - 1, high - 1, 2)
         ends = f"{number_text(low, digits)} to {number_text(high, digits)}"
         slope = number_text(everybody["slope"], digits)
         parts.append(f"the slope is {slope} ({ends}): predictions are {words}")
@@ -440,16 +448,9 @@ def model_sentences(
         for measure, title, digits in (("c_index", "c-index", 3), ("brier", "Brier score", 3)):
             of_all = mine[(mine["measure"] == measure) & (mine["group"] == EVERYBODY)]
             if len(of_all):
-                row = of_all.iloc[0]
-                apart = digits_for(row["low"], row["high"], digits)
-                size, low, high = (
-                    number_text(row[k], apart) for k in ("difference", "low", "high")
-                )
+                size = _size(of_all.iloc[0], digits)
                 values = [number_text(everybody[measure][name], digits) for name in (model, base)]
-                parts.append(
-                    f"{title} {values[0]} against {values[1]}, a difference of {size} "
-                    f"(95 % interval {low} to {high})"
-                )
+                parts.append(f"{title} {values[0]} against {values[1]}, a difference of {size}")
         if not parts:
             lines.append(f"{model} and {base}: neither ranks patients, nor predicts risks.")
             continue

@@ -3,11 +3,11 @@
 Each measure is an :class:`drocox.heldout.Estimate`. On the scale g where it is nearly normal (the
 logarithm of a ratio, the logit of a share), its interval is :math:`g^{-1}(g(v) \\pm t \\sigma)`
 with the jackknife's standard error :math:`\\sigma` and the quantile t of Student's distribution
-(:mod:`drocox.heldout.intervals`). Differences are in percentage points where it is a share,
-with intervals (:mod:`drocox.auditing.contrasts`) that hold for all attributes at once, those of
+(:mod:`drocox.heldout.intervals`). Differences have intervals
+(:mod:`drocox.auditing.contrasts`) that hold for all attributes at once, those of
 ranking and calibration together, or for the pairs of one attribute and measure. Of more than six
 groups each is compared with everybody. AUC and Brier score at a horizon need some patients on
-either side of it. What is a difference itself, such as the c-index minus the promised one, is
+either side of it. What is a difference itself, such as the c-index minus the expected one, is
 compared with 0.
 """
 

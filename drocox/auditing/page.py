@@ -21,7 +21,8 @@ from drocox.auditing.plots import as_svg, draw_calibration, draw_funnels, draw_g
 from drocox.heldout.intervals import DIFFER
 
 WORDS = re.compile(
-    "(are alike|differ(?=:)|cannot tell|worse than(?= the model)|as well as(?= the model))"
+    "(are alike|differ(?=:)|cannot tell|cannot be told|worse than(?= the model)"
+    "|as well as(?= the model))"
 )
 
 if TYPE_CHECKING:

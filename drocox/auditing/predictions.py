@@ -209,7 +209,7 @@ def predictions(
     if ranks:
         notes += _coarse_times(patients)
     notes += _repeated_rows(data, rank_by)
-    clipped, outliers = _clipped(patients, smallest) if ranks else (None, [])
+    clipped, outliers = _clipped(patients, smallest) if scaled else (None, [])
     notes += outliers
     return Predictions(patients, ranks, scaled, bool(backwards), tuple(notes), clipped=clipped)
 

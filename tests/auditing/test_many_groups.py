@@ -98,8 +98,8 @@ def test_intervals_hold_for_all_attributes_at_once(model):
     columns = ["attribute", "group", "versus", "measure", "difference"]
     pd.testing.assert_frame_equal(together[columns], apart[columns])
     wider = (together["high"] - together["low"]) / (apart["high"] - apart["low"])
-    # 56 comparisons in the headline, some of them correlated, 3.25 by 1.96, and more for ratios
-    for measure, factor in (("c_index", 3.25 / 1.96), ("calibration", 1.7), ("slope", 1.7)):
+    # 32 comparisons in the headline, 3.16 by 1.96, and more for ratios; 8 of slopes, 2.73 by 1.96
+    for measure, factor in (("c_index", 3.16 / 1.96), ("calibration", 1.65), ("slope", 1.39)):
         assert wider[apart["measure"] == measure].mean() == pytest.approx(factor, abs=0.1)
     assert "5 % of such pages would say that one does" in page_of({"": found})
     one = replace(data, groups={"a0": groups["a0"]}, group_labels={})
@@ -108,5 +108,6 @@ def test_intervals_hold_for_all_attributes_at_once(model):
         (a.differences["high"] - a.differences["low"])[0]
         for a in (drocox.audit(one, **given), apart)
     ]
-    # with calibration, two promises and the headroom of two groups: six by Bonferroni is 2.64
-    assert width[0] / width[1] == pytest.approx(2.6 / 1.96, abs=0.04)
+    # with calibration, and what is expected of two groups, one of which nearly tells the other:
+    # three by Bonferroni is 2.39
+    assert width[0] / width[1] == pytest.approx(2.39 / 1.96, abs=0.04)

@@ -182,15 +182,15 @@ def test_without_expected_events_risks_are_compared(kind):
     for label, members in groups_of(data).items():
         ratio = kaplan_meier_ratio(data, members, 1 - curves[:, -1], at)
         assert table.loc[label, "calibration"] == pytest.approx(ratio, rel=1e-10)
-    assert "ratios of observed to predicted risk do not differ" in found.sentence
+    assert "bserved over predicted risks" in found.sentence
     if kind != "one late time":
         assert "On the whole, the observed risk is 0." in found.sentence
-    assert "expected" not in found.sentence
+    assert "expected events" not in found.sentence
     shown = page({"": found})
     assert "<dt>Observed / predicted risk</dt><dd>Kaplan and Meier's" in shown
     assert "Events by those that the model expects" not in shown
     with_events = drocox.audit(data, survival=curves, times=times, expected=0 * scores + 0.5)
-    assert "ratios of observed to expected events" in with_events.sentence
+    assert "bserved over expected events" in with_events.sentence
     assert "Events by those that the model expects" in page({"": with_events})
 
 
@@ -321,7 +321,7 @@ def test_one_model_passed_in_several_ways_has_the_same_table(model):
     assert as_scores.table[["calibration", "risk_predicted", "brier"]].isna().all(axis=None)
     assert expected.table[["c_index", "slope", "auc", "brier"]].isna().all(axis=None)
     assert expected.sentence.startswith(
-        "By group, the ratios of observed to expected events do not differ beyond noise."
+        "By group, these data cannot tell whether observed over expected events differ: "
     )
     assert expected.slices.empty
 
@@ -382,10 +382,8 @@ def test_times_beyond_the_survival_curves_are_refused(model):
     late = [tree.unique_times_[-1] * 2]
     with pytest.raises(ValueError, match="times go beyond those of the survival curves"):
         drocox.audit(data, survival=curves, times=late)
-    assert (
-        "as well as the model's own predictions lead"
-        in drocox.audit(data, survival=curves, times=0.5).sentence
-    )
+    found = drocox.audit(data, survival=curves, times=0.5)
+    assert found.table["c_index"].notna().all()
 
 
 def test_survival_that_is_risk_is_noticed(model):

@@ -66,7 +66,7 @@ def test_a_line_and_a_table_say_what_a_threshold_does():
     assert rows[0][1].startswith(f"{everybody['flagged']:.3f} ")
     pair = next(row for row in rows if row[0] == "group = 1 against group = 0")
     difference = found.differences.set_index(["measure", "group"]).loc["flagged", "group = 1"]
-    assert pair[1].startswith(f"{difference['difference']:.1f}".replace("-", "−"))
+    assert pair[1].startswith(f"{difference['difference']:.3f}".replace("-", "−"))
     assert table.select("b")
 
 

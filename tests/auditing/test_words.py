@@ -105,10 +105,12 @@ def test_what_cannot_be_told_names_the_events_and_how_many_would_be_needed():
     """Forty events, a half-width of 0.15 where 0.05 is asked for: nine times as many."""
     said = paragraph(("c_index", "b", 0.02, -0.13, 0.17))
     assert said == (
-        "By x, these data cannot tell whether the c-indices differ: 40 events in b; the difference "
-        "between b and a is 0.020 (95 % interval -0.130 to 0.170), compatible with none and with "
-        "more than 0.05; about 360 events would be needed."
+        "By x, these data cannot tell whether the c-indices differ: with 40 events in b, the "
+        "difference between b and a is 0.020 (95 % interval -0.130 to 0.170), compatible with none "
+        "and with more than 0.05; about 360 events would be needed."
     )
+    said = paragraph(("c_index", "b", -0.02, -0.05, 0.01))  # narrow, across 0 and the margin
+    assert "about 40 events would be needed" in said
     half = 3 * np.log(1.25)
     said = paragraph(("calibration", "b", 1.0, np.exp(-half), np.exp(half)))
     assert "compatible with 1 and with values beyond 0.80 to 1.25; about 360 events" in said
@@ -119,6 +121,10 @@ def test_only_a_lower_c_index_than_expected_counts():
     fine = ("c_minus_expected", "a", 0.0, -0.03, 0.03)
     said = paragraph(better, fine, expected=(0.7, 0.6))
     assert "every group is ranked as well as the model's own predictions lead one to exp" in said
+    assert "small but not 0" not in said
+    little = ("c_minus_expected", "b", -0.02, -0.03, -0.01)
+    said = paragraph(little, fine, expected=(0.7, 0.72))
+    assert "; in b the difference is small but not 0, -0.020 (95 % interval -0.030" in said
     worse = ("c_minus_expected", "b", -0.09, -0.12, -0.06)
     said = paragraph(worse, fine, expected=(0.7, 0.79))
     assert (
@@ -127,7 +133,9 @@ def test_only_a_lower_c_index_than_expected_counts():
     ) in said
     unclear = ("c_minus_expected", "b", -0.02, -0.12, 0.5)  # the lower limit decides
     said = paragraph(unclear, fine, expected=(0.7, 0.72))
-    assert "cannot tell whether every group is ranked as well as expected: 40 events in b" in said
+    assert (
+        "cannot tell whether every group is ranked as well as expected: with 40 events in b" in said
+    )
     assert "with none and with a shortfall of more than 0.05; about 160 events" in said
 
 
@@ -137,7 +145,7 @@ def test_case_mix_is_not_read_as_unfairness(perfect):
     fine = [("c_minus_expected", one, 0.0, -0.03, 0.03) for one in "ab"]
     kwargs = {"c_index": (0.7, 0.6)}
     said = paragraph(lower, *fine, **kwargs, expected=(0.7, 0.6))
-    assert "; but b is ranked as well as expected (0.600), since the model finds its" in said
+    assert "; but b is ranked as well as expected (0.600), where the model finds pat" in said
     assert "; but" not in paragraph(lower, *fine, **kwargs, expected=(0.7, 0.71))
     worse = ("c_minus_expected", "b", -0.05, -0.09, -0.01)
     assert "; but" not in paragraph(lower, worse, fine[0], **kwargs, expected=(0.7, 0.65))
@@ -161,7 +169,7 @@ def test_a_group_that_is_not_judged_forbids_the_word_alike():
         "alike"
     }
     said = found.sentence.splitlines()[0]
-    assert "cannot tell whether the c-indices differ: not every group is judged; betw" in said
+    assert "cannot tell whether the c-indices differ: not every group is judged; of th" in said
     assert re.search(r"Not judged: site = 2 \(\d events?\)\.$", said) and "are alike" not in said
 
 
@@ -244,10 +252,14 @@ def test_what_other_models_gain_is_told_beside_everybody(wrong):
     said = drocox.audit(data, scores, features=names).sentence
     assert "fitted to one group alone, is not seen to rank any group better." in said
     assert NOT_ASKED in drocox.audit(data, scores).sentence.splitlines()
+    assert "not tried" not in said
+    site = np.isin(np.arange(500), np.flatnonzero(data.event)[:19]).astype(int)
+    few = replace(data, groups={"site": site}, group_labels={})
+    said = drocox.audit(few, scores, features=names).sentence
+    assert "any group better. It was not tried in site = 1." in said
     weak = drocox.audit(data, data.X["b"].to_numpy(), features=names)
     assert weak.table["own_model_gain_low"].iloc[0] > 0
-    assert "ranks everybody better than this model, by" in weak.sentence
-    assert "a general weakness." in weak.sentence
+    assert "ranks patients in general better than this model, by" in weak.sentence
 
 
 def test_scores_on_another_scale_have_no_expected_c_index(perfect):
