@@ -159,12 +159,12 @@ def contrasts(ours: dict[str, Estimate], theirs: dict[str, Estimate]) -> dict[st
     its standard error (``..._diff_se``); for ``ci`` also the sum of both (``ci_sum``).
     """
     out = {}
-    for name, (value, without) in ours.items():
+    for name, own in ours.items():
         other = theirs[name]
-        out[name] = value
-        out[f"{name}_se"] = _error(without)
-        out[f"{name}_diff"] = value - other.value
-        out[f"{name}_diff_se"] = _error(without - other.without)
+        out[name] = own.value
+        out[f"{name}_se"] = _error(own.without)
+        out[f"{name}_diff"] = own.value - other.value
+        out[f"{name}_diff_se"] = _error(own.without - other.without)
     out["ci_sum"] = ours["ci"].value + theirs["ci"].value
     out["ci_sum_se"] = _error(ours["ci"].without + theirs["ci"].without)
     return out

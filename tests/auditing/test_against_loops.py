@@ -96,17 +96,17 @@ def test_audit_differences_equal_loops_over_pairs(seed):
             squares = (without - without.mean()) ** 2
             df = squares.sum() ** 2 / (squares**2).sum() - 1
             one = stats.t.ppf(0.975, df)
-            assert row.difference == pytest.approx(values[0] - values[1], abs=1e-11)
+            assert row.difference == pytest.approx(100 * (values[0] - values[1]), abs=1e-9)
             assert (row.says == "differ") <= (row.low > 0 or row.high < 0)
             if len(pairs) == 1:
                 low, high = literal_ends(values, errors, correlation, one)
-                assert [row.low, row.high] == pytest.approx([low, high], rel=1e-6)
-                assert row.noise_floor == pytest.approx(np.sqrt(2 / np.pi) * error, rel=1e-6)
+                assert [row.low, row.high] == pytest.approx([100 * low, 100 * high], rel=1e-6)
+                assert row.noise_floor == pytest.approx(100 * np.sqrt(2 / np.pi) * error, rel=1e-6)
             else:  # more than for one pair alone, less than Bonferroni's; both are simulated
                 bonferroni = stats.t.ppf(1 - 0.025 / len(pairs), df)
                 least = literal_ends(values, errors, correlation, 0.98 * one)
                 most = literal_ends(values, errors, correlation, 1.02 * bonferroni)
-                assert most[0] < row.low < least[0]
-                assert least[1] < row.high < most[1]
-                floor = row.noise_floor / error
+                assert 100 * most[0] < row.low < 100 * least[0]
+                assert 100 * least[1] < row.high < 100 * most[1]
+                floor = row.noise_floor / (100 * error)
                 assert np.sqrt(2 / np.pi) < floor < np.sqrt(len(pairs))
