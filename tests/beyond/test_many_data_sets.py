@@ -520,11 +520,11 @@ def test_the_study_is_swept_and_verified_by_its_first_start(tmp_path, monkeypatc
     assert any(line.startswith("stable: ") for line in verdict.lines)
     outcome = rows["half"].notna() & rows["measure"].eq("c")
     wrong = rows.assign(
-        value=rows["value"] + 20 * outcome, moved=rows["moved"].where(rows["moved"].isna(), 1.0)
+        value=rows["value"] + 50 * outcome, moved=rows["moved"].where(rows["moved"].isna(), 1.0)
     )
     monkeypatch.setattr(store.Store, "read", lambda self: wrong)
     problems = verify_plan(plan, jobs=1, progress=False).problems
     assert any(
-        problem.startswith("mean of follic: bridge, c-index, c: -20 apart") for problem in problems
+        problem.startswith("mean of follic: bridge, c-index, c: -50 apart") for problem in problems
     )
     assert any(problem.startswith("cancer-0: value") for problem in problems)
