@@ -244,7 +244,7 @@ def test_linear_models_do_without_torch_or_compiler(without, tmp_path):
 
 
 def test_an_audit_without_scores_needs_no_torch(without, tmp_path):
-    done = without(f"{AUDIT}'.split()))", "torch", "sksurv")
+    done = without(f"{AUDIT} --features s'.split()))", "torch", "sksurv")
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "patients-audit.html").exists()
 

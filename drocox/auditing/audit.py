@@ -731,10 +731,10 @@ def audit(
     >>> own = audit(data, data.X["nodes_positive"], measures={"at top": share_at_top})
     >>> own.table[["group", "at top", "at top_low", "at top_high"]].round(2)[1:5]
            group  at top  at top_low  at top_high
-    1  age <= 65    0.86        0.82         0.90
-    2   age > 65    0.14        0.10         0.18
-    3  non-white    0.16        0.13         0.20
-    4      white    0.84        0.80         0.87
+    1  age <= 65    0.86        0.81         0.90
+    2   age > 65    0.14        0.10         0.19
+    3  non-white    0.16        0.10         0.22
+    4      white    0.84        0.78         0.90
     """
     smallest = _checks.whole_number(smallest, "smallest", least=0)
     options = {"times": times, "horizon": horizon, "folds": folds, "train": train}
