@@ -30,7 +30,13 @@ from drocox.auditing.disclosure import (
     small_counts,
     small_decisions,
 )
-from drocox.auditing.findings import decision_sentence, model_sentences, number_text, sentences
+from drocox.auditing.findings import (
+    decision_sentence,
+    model_sentences,
+    number_text,
+    paragraphs,
+    sentences,
+)
 from drocox.auditing.funnel import Funnel, funnel
 from drocox.auditing.group_measures import (
     FEW_EVENTS,
@@ -162,7 +168,7 @@ class Audit:
         if self.threshold is not None:
             decided = (self.table, self.differences, self.threshold, self.horizon)
             lines.append(decision_sentence(*decided))
-        return "\n".join(lines)
+        return paragraphs(lines)
 
     @property
     def threshold(self) -> float | None:
@@ -448,7 +454,7 @@ class Audits(Mapping):
     def sentence(self) -> str:
         """How the models differ in words, a line for each model but the first."""
         backwards = [name for name, one in self.items() if one._predictions.backwards]
-        return "\n".join(model_sentences(self.table, self.paired, backwards))
+        return paragraphs(model_sentences(self.table, self.paired, backwards))
 
     def __str__(self) -> str:
         parts = [textwrap.fill(line, 80) for line in self.sentence.splitlines()]

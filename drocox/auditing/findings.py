@@ -8,6 +8,7 @@ Groups are *alike* if every interval of their differences lies inside the measur
 """
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -23,6 +24,9 @@ NOT_ASKED = (
     "that it may use."
 )
 MOST_DIGITS = 4  # after the point
+SAYS_LITTLE = ("yes", "no", "true", "false")  # values that need the name of their attribute
+NUMBER = re.compile(r"[\d.,+-]*$")
+INTERVAL = re.compile(r"\((-?[\d.]+ to )")
 
 
 def sentences(
@@ -60,7 +64,7 @@ def sentences(
         size = interval_text(-row.difference, -row.high, -row.low, 3)
         lines.append(f"Found by search: {row.group}, ranked worse than {row.versus} by {size}.")
     if len(slices) and worse.empty:
-        lines.append("Found by search: no group whose interval says that it is ranked worse.")
+        lines.append("Found by search: no group that is ranked worse, by an interval without 0.")
     return lines
 
 
@@ -82,26 +86,25 @@ class _Attribute:
         self.everybody = everybody
         self.measures = measures
         self.unclear = False  # whether it was said of a measure that the data cannot tell
-        self.ratio = "observed over expected events"
-        if of_risks:
-            self.ratio = "observed over predicted risks"
+        self.ratio = f"observed over {'predicted risks' if of_risks else 'expected events'}"
         judged = of_groups[["c_index", "calibration"]].notna().any(axis=1)
         few = of_groups.index[~judged & of_groups["events"].notna()]
-        self.left_out = [f"{group} ({_events(of_groups.loc[group, 'events'])})" for group in few]
+        self.left_out = [
+            f"{self._short(group)} ({_events(of_groups.loc[group, 'events'])})" for group in few
+        ]
 
     @property
     def said(self) -> str:
         """The words for each measure, and the groups that are not judged."""
-        told = [
-            words for words in (self._c_index(), self._expected(), self._calibration()) if words
-        ]
+        told = [words for words in map(self._told, WORDED) if words]
         if not told:
             told = ["nothing can be compared"]
         text = f"By {self.name}, {told[0]}."
         for words in told[1:]:
             text += f" {words[:1].upper()}{words[1:]}."
         hidden = self.of_groups["events"].isna()
-        for groups, why in ((self.left_out, "judged"), (list(hidden.index[hidden]), "shown")):
+        unseen = [self._short(group) for group in hidden.index[hidden]]
+        for groups, why in ((self.left_out, "judged"), (unseen, "shown")):
             if groups:
                 text += f" Not {why}: {_listed(groups)}."
         return text
@@ -124,14 +127,45 @@ class _Attribute:
             return rows["says"].mask(better, ALIKE)
         return rows["says"]
 
-    def _row(self, measure: str) -> pd.Series:
+    def _told(self, measure: str) -> str:
+        """The word for a measure, and the difference that it rests on."""
+        word = self.word(measure)
+        if not word:
+            return ""
+        row = self._row(measure, word)
+        values = self._values(measure, row)
+        what = "the c-indices" if measure == "c_index" else self.ratio
+        versus = self.measures[measure].versus
+        if word == CANNOT_TELL:
+            asked = "every group is ranked as well as expected" if versus else f"{what} differ"
+            return self._cannot_tell(measure, asked, row, values)
+        if word == ALIKE:
+            if versus:
+                margin = number_text(-self._margin(measure)[0])
+                return (
+                    "every group is ranked as well as the model's own predictions lead one to "
+                    f"expect, to within {margin}: {values}"
+                )
+            return f"{what} are alike: {values}{self._within(measure, row)}"
+        if versus:
+            groups = self.rows[measure]["group"][self._says(measure) == DIFFER]
+            worse = _listed([self._short(group) for group in groups])
+            return (
+                "the ranking is worse than the model's own predictions lead one to expect in "
+                f"{worse}: {values}"
+            )
+        mix = self._case_mix(row) if measure == "c_index" else ""
+        return f"{what} differ: {self._how_many(measure)}{values}{mix}"
+
+    def _row(self, measure: str, word: str) -> pd.Series:
         """The difference that is told: the largest, or the one that is known worst."""
-        rows, word = self.rows[measure], self.word(measure)
-        said = self._says(measure)
-        if word == CANNOT_TELL and not (said == ALIKE).all():
-            rows = rows[said == CANNOT_TELL]
+        rows, said = self.rows[measure], self._says(measure)
+        if (said == word).any():
+            rows = rows[said == word]
+        if self.measures[measure].versus:
+            return rows.loc[rows["low"].idxmin()]
+        if (said == CANNOT_TELL).any() and word == CANNOT_TELL:
             return rows.loc[self._needed(rows, measure).idxmax()]
-        rows = rows[said == word] if word == DIFFER else rows
         return rows.loc[self._sizes(rows["difference"], measure).abs().idxmax()]
 
     def _sizes(self, values: pd.Series, measure: str) -> pd.Series:
@@ -147,26 +181,36 @@ class _Attribute:
         half = (sizes["high"] - sizes["low"]) / 2
         if self.measures[measure].versus:
             half = sizes["difference"] - sizes["low"]
-        limit = inside(self.measures[measure])
-        assert limit is not None
-        margin = -limit[0] if self.measures[measure].versus else limit[1]
-        margin = np.log(margin) if self.measures[measure].ratio else margin
+        low, high = self._margin(measure)
+        margin = np.log(high) if self.measures[measure].ratio else -low
         apart = sizes["difference"].abs()
         enough = np.where(half > margin, margin, np.maximum(apart, margin - apart))
         return np.maximum((half / enough) ** 2, 1)
 
-    def _value(self, group: str, measure: str) -> float:
-        if group == EVERYBODY:
-            return self.everybody[measure]
-        return self.of_groups.loc[group, measure]
+    def _margin(self, measure: str) -> tuple[float, float]:
+        limits = inside(self.measures[measure])
+        assert limits is not None
+        return limits
 
-    def _both(self, row: pd.Series, measure: str) -> str:
-        """The values of both groups."""
-        digits = self.measures[measure].digits
-        values = []
-        for one in (row["group"], row["versus"]):
-            values.append(f"{number_text(self._value(one, measure), digits)} for {one}")
-        return " and ".join(values)
+    def _short(self, group: str) -> str:
+        return _short(group, self.name)
+
+    def _value(self, group: str, measure: str) -> str:
+        row = self.everybody if group == EVERYBODY else self.of_groups.loc[group]
+        return number_text(row[measure], self.measures[measure].digits)
+
+    def _values(self, measure: str, row: pd.Series) -> str:
+        """The values of both groups, or of one beside its expected value, and their difference."""
+        group, versus = row["group"], row["versus"]
+        if self.measures[measure].versus:
+            values = f"{self._value(group, 'c_index')} for {self._short(group)}, where "
+            values += f"{self._value(group, 'c_expected')} is expected"
+        else:
+            values = f"{self._value(group, measure)} for {self._short(group)} and "
+            values += f"{self._value(versus, measure)} for {self._short(versus)}"
+        if self.measures[measure].ratio:
+            return f"{values}, a ratio of {_size(row, 2, none=1)}"
+        return f"{values}, a difference of {_size(row, 3)}"
 
     def _how_many(self, measure: str) -> str:
         """Of several groups, how many differ from everybody, before what is said of one of them."""
@@ -178,132 +222,60 @@ class _Attribute:
             f"{loud} of {len(rows)} groups {'differs' if loud == 1 else 'differ'} from everybody; "
         )
 
-    def _why(self, measure: str, row: pd.Series, values: str) -> str:
-        """Why the data cannot tell: few events, a wide interval, or groups that are not judged."""
+    def _cannot_tell(self, measure: str, asked: str, row: pd.Series, values: str) -> str:
+        """That the data cannot tell, and why; of a second measure in fewer words."""
+        first, self.unclear = not self.unclear, True
+        text = f"these data cannot tell whether {asked}: "
+        if not first:
+            text = f"whether {asked} cannot be told either: "
         if (self._says(measure) == ALIKE).all():
-            return f"not every group is judged; of the others, {values}"
+            return f"{text}not every group is judged; of the others, {values}"
+        low, high = self._margin(measure)
+        kind = "shortfall" if self.measures[measure].versus else "difference"
+        compatible = f"no {kind} and with one of more than {number_text(-low)}"
+        if self.measures[measure].ratio:
+            compatible = f"1 and with values beyond {low:.2f} to {high:.2f}"
         events = self.of_groups["events"]
         groups = [one for one in (row["group"], row["versus"]) if one in events.index]
         fewest = min(groups, key=lambda one: events[one])
-        needed = _rounded(
-            events[fewest] * self._needed(self.rows[measure].loc[[row.name]], measure).iloc[0]
-        )
-        limits = inside(self.measures[measure])
-        assert limits is not None
-        beyond = f"more than {number_text(limits[1], 2)}"
-        none = "none"
-        if self.measures[measure].ratio:
-            none, beyond = "1", f"values beyond {number_text(limits[0], 2)} to {limits[1]:.2f}"
-        elif self.measures[measure].versus:
-            beyond = f"a shortfall of more than {number_text(-limits[0], 2)}"
-        if self.unclear:  # said before, of another measure
-            return f"{values}; about {needed} events in {fewest} would be needed"
-        return (
-            f"with {_events(events[fewest])} in {fewest}, {values}, compatible with {none} and "
-            f"with {beyond}; about {needed} events would be needed"
-        )
-
-    def _cannot_tell(self, what: str, why: str) -> str:
-        """That the data cannot tell; of a second measure in fewer words."""
-        text = f"whether {what} cannot be told either: {why}"
-        if not self.unclear:
-            text = f"these data cannot tell whether {what}: {why}"
-        self.unclear = True
-        return text
-
-    def _c_index(self) -> str:
-        word = self.word("c_index")
-        if not word:
-            return ""
-        row = self._row("c_index")
-        size = _size(row, 3)
-        values = f"{self._both(row, 'c_index')}, a difference of {size}"
-        if word == DIFFER:
-            text = f"the c-indices differ: {self._how_many('c_index')}{values}"
-            return text + self._case_mix(row)
-        if word == ALIKE:
-            return f"the c-indices are alike: {values}{self._within('c_index', row)}"
-        if (self._says("c_index") != ALIKE).any():
-            values = f"the difference between {row['group']} and {row['versus']} is {size}"
-        why = self._why("c_index", row, values)
-        return self._cannot_tell("the c-indices differ", why)
+        times = self._needed(self.rows[measure].loc[[row.name]], measure).iloc[0]
+        text += f"{values}, compatible with {compatible}; " if first else f"{values}; "
+        there_are = f", and there are {events[fewest]:,.0f}" if first else ""
+        needed = f"{_rounded(events[fewest] * times)} events in {self._short(fewest)}"
+        return f"{text}to tell, about {needed} would be needed{there_are}"
 
     def _case_mix(self, row: pd.Series) -> str:
-        """Whether the group with the lower c-index is ranked as well as expected."""
+        """How much of a difference is expected, or that the lower group is ranked as expected."""
         rows = self.rows["c_minus_expected"].set_index("group")
-        low = row["group"] if row["difference"] < 0 else row["versus"]
-        if low not in rows.index:
+        groups = [row["group"], row["versus"]]
+        if not set(groups) <= set(rows.index):
             return ""
-        other = row["versus"] if low == row["group"] else row["group"]
-        expected, of_other = (self._value(one, "c_expected") for one in (low, other))
-        margin = float(self.measures["c_minus_expected"].margin or 0)
-        if rows.loc[low, "low"] > -margin and expected < of_other:
+        low = groups[0] if row["difference"] < 0 else groups[1]
+        expected = self.of_groups.loc[groups, "c_expected"]
+        if rows.loc[low, "low"] > self._margin("c_minus_expected")[0] and (
+            expected[low] == expected.min()
+        ):
             return (
-                f"; but {low} is ranked as well as expected ({number_text(expected, 3)}), where "
-                "the model finds patients more alike"
+                f"; but {self._short(low)} is ranked as well as expected "
+                f"({self._value(low, 'c_expected')}), where the model finds patients more alike"
             )
-        return ""
+        size = number_text(expected.iloc[0] - expected.iloc[1], 3)
+        return f", of which {size} is expected by the model's own predictions"
 
     def _within(self, measure: str, row: pd.Series) -> str:
         """The margin, and a smaller difference that is not 0."""
-        limits = inside(self.measures[measure])
-        assert limits is not None
-        small = ", small but not 0," if _excludes_none(row, self.measures[measure]) else ","
+        low, high = self._margin(measure)
+        none = 1 if self.measures[measure].ratio else 0
+        small = f", small but not {none}," if _excludes(row, none) else ","
         if self.measures[measure].ratio:
-            small = ", small but not 1," if len(small) > 1 else ","
-            return f"{small} within {limits[0]:.2f} to {limits[1]:.2f}"
-        return f"{small} within ±{number_text(limits[1], 2)}"
+            return f"{small} within {low:.2f} to {high:.2f}"
+        return f"{small} within ±{number_text(high)}"
 
-    def _expected(self) -> str:
-        word = self.word("c_minus_expected")
-        if not word:
-            return ""
-        row = self._row("c_minus_expected")
-        group = row["group"]
-        values = (
-            f"the c-index is {number_text(self._value(group, 'c_index'), 3)} where "
-            f"{number_text(self._value(group, 'c_expected'), 3)} is expected, a difference of "
-            f"{_size(row, 3)}"
-        )
-        if word == DIFFER:
-            worse = self.rows["c_minus_expected"]["group"][self._says("c_minus_expected") == DIFFER]
-            which = "" if len(worse) == 1 else f"in {group} "
-            return (
-                "the ranking is worse than the model's own predictions lead one to expect in "
-                f"{_listed(list(worse))}: {which}{values}"
-            )
-        if word == ALIKE:
-            margin = number_text(float(self.measures["c_minus_expected"].margin or 0), 2)
-            return (
-                "every group is ranked as well as the model's own predictions lead one to expect, "
-                f"to within {margin}{self._a_little_worse()}"
-            )
-        values = f"in {group} {values}" if self.unclear else values
-        why = self._why("c_minus_expected", row, values)
-        return self._cannot_tell("every group is ranked as well as expected", why)
 
-    def _a_little_worse(self) -> str:
-        """The group with the largest shortfall that is not 0 and lies within the margin."""
-        rows = self.rows["c_minus_expected"]
-        rows = rows[rows["high"] < 0]
-        if rows.empty:
-            return ""
-        row = rows.loc[rows["difference"].idxmin()]
-        return f"; in {row['group']} the difference is small but not 0, {_size(row, 3)}"
-
-    def _calibration(self) -> str:
-        word = self.word("calibration")
-        if not word:
-            return ""
-        row = self._row("calibration")
-        size = _size(row, 2, none=1)
-        values = f"{self._both(row, 'calibration')}, a ratio of {size}"
-        if word == DIFFER:
-            return f"{self.ratio} differ: {self._how_many('calibration')}{values}"
-        if word == ALIKE:
-            return f"{self.ratio} are alike: {values}{self._within('calibration', row)}"
-        why = self._why("calibration", row, values)
-        return self._cannot_tell(f"{self.ratio} differ", why)
+def _short(group: str, attribute: str) -> str:
+    """A group without its attribute, with which the sentence begins, if this says enough."""
+    value = group.removeprefix(f"{attribute} = ")
+    return group if value.lower() in SAYS_LITTLE or NUMBER.match(value) else value
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -325,8 +297,7 @@ def _rounded(number: float) -> str:
     return f"{math.ceil(number / unit - 1e-9) * unit:,}"
 
 
-def _excludes_none(row: pd.Series, measure: Measure) -> bool:
-    none = 1 if measure.ratio else 0
+def _excludes(row: pd.Series, none: float) -> bool:
     return bool(row["low"] > none or row["high"] < none)
 
 
@@ -339,8 +310,12 @@ def interval_text(value: float, low: float, high: float, least: int, none: float
 
 def _size(row: pd.Series, least: int, none: float = 0) -> str:
     """A difference with its interval."""
-    text = interval_text(row["difference"], row["low"], row["high"], least, none)
-    return text.replace("(", "(95 % interval ", 1)
+    return interval_text(row["difference"], row["low"], row["high"], least, none)
+
+
+def paragraphs(lines: Sequence[str]) -> str:
+    """The lines as one text, which says once in each what the numbers in brackets are."""
+    return "\n".join(INTERVAL.sub(r"(95 % interval \1", line, count=1) for line in lines)
 
 
 def _own_models(rows: pd.DataFrame, table: pd.DataFrame, features: Sequence[str]) -> list[str]:
@@ -365,7 +340,10 @@ def _own_models(rows: pd.DataFrame, table: pd.DataFrame, features: Sequence[str]
             sizes.append(f"{interval_text(row.difference, row.low, row.high, 3)} for {row.group}")
         text = f"{text} {_listed(sizes)}."
     elif not text:
-        text = f"{what}, fitted to one group alone, is not seen to rank any group better."
+        row = rows.loc[rows["high"].idxmax()]
+        size = interval_text(row["difference"], row["low"], row["high"], 3)
+        text = f"{what}, fitted to one group alone, is not seen to rank any group better; in "
+        text += f"{row['group']}, which leaves most room, its gain is {size}."
     single = table["attribute"].ne("") & ~table["attribute"].str.contains(" × ")
     untried = table["group"][single & table["events"].notna() & ~table["group"].isin(rows["group"])]
     return [f"{text} It was not tried in {_listed(list(untried))}." if len(untried) else text]
@@ -395,12 +373,8 @@ def _slopes(rows: pd.DataFrame, table: pd.DataFrame) -> list[str]:
     if rows.empty:
         return []
     row = rows.loc[rows["difference"].abs().idxmax()]
-    values = []
-    for name in (row["group"], row["versus"]):
-        value = table.loc[table["group"] == name, "slope"].iloc[0]
-        values.append(f"{number_text(value)} for {name}")
     return [
-        f"The calibration slopes differ: {' and '.join(values)}, a difference of {_size(row, 2)}. "
+        f"The calibration slopes differ: {_two_values(row, table)}. "
         "Where a slope is below 1, differences between patients are smaller than predicted."
     ]
 
@@ -490,18 +464,31 @@ def decision_sentence(
     rows = differences[differences["measure"].isin(DECISIONS)]
     for attribute in rows["attribute"].unique():
         mine = rows[rows["attribute"] == attribute]
-        differ = [_largest(mine[mine["measure"] == name]) for name in DECISIONS]
-        differ = [words for words in differ if words]
+        differ = [_largest(mine[mine["measure"] == name], table) for name in DECISIONS]
         text += f" By {attribute}, "
-        text += ("; ".join(differ) if differ else "no interval of a difference excludes 0") + "."
+        text += "; ".join(filter(None, differ)) or "no interval of a difference excludes 0"
+        text += "."
+    if (rows["says"] == DIFFER).any():
+        text += " Where risks differ between groups, so do these shares, even if all risks are "
+        text += "right."
     return text
 
 
-def _largest(rows: pd.DataFrame) -> str:
+def _largest(rows: pd.DataFrame, table: pd.DataFrame) -> str:
     """The largest difference of a measure whose interval excludes 0, if there is one."""
     rows = rows[rows["says"] == DIFFER]
     if rows.empty:
         return ""
     row = rows.loc[rows["difference"].abs().idxmax()]
     title = MEASURES[row["measure"]].title
-    return f"{title} differs ({row['group']} minus {row['versus']}: {_size(row, 2)})"
+    title = title if title.isupper() else title.lower()
+    return f"{title} is {_two_values(row, table, row['attribute'])}"
+
+
+def _two_values(row: pd.Series, table: pd.DataFrame, within: str = "") -> str:
+    """The values of two groups, and their difference, in a sentence about an attribute."""
+    values = []
+    for group in (row["group"], row["versus"]):
+        value = table.loc[table["group"] == group, row["measure"]].iloc[0]
+        values.append(f"{number_text(value)} for {_short(group, within)}")
+    return f"{' and '.join(values)}, a difference of {_size(row, 2)}"

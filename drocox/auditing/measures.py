@@ -187,7 +187,7 @@ MEASURES = {
     "sensitivity": _at_threshold("Sensitivity"),
     "specificity": _at_threshold("Specificity"),
     "ppv": _at_threshold("PPV"),
-    "net_benefit": _at_threshold("Net benefit")._replace(scale=UNCHANGED),
+    "net_benefit": _at_threshold("Net benefit")._replace(scale=UNCHANGED, compared=False),
 }
 WORDED = ("c_index", "c_minus_expected", "calibration")  # of which the first paragraph says a word
 DECISIONS = [name for name, measure in MEASURES.items() if measure.needs == "threshold"]
