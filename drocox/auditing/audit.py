@@ -454,7 +454,8 @@ class Audits(Mapping):
     def sentence(self) -> str:
         """How the models differ in words, a line for each model but the first."""
         backwards = [name for name, one in self.items() if one._predictions.backwards]
-        return paragraphs(model_sentences(self.table, self.paired, backwards))
+        titles = next(iter(self.values())).titles
+        return paragraphs(model_sentences(self.table, self.paired, titles, backwards))
 
     def __str__(self) -> str:
         parts = [textwrap.fill(line, 80) for line in self.sentence.splitlines()]
@@ -477,7 +478,7 @@ class Audits(Mapping):
         rows = self.paired[(self.paired["measure"] == "c_index") & (self.paired["model"] == model)]
         found = one.table[["attribute", "group"]].merge(rows, "left", ["attribute", "group"])
         for name, head in (("difference", "differ by"), ("low", "low"), ("high", "high")):
-            table[head] = [f"{x:.1f}" if x == x else "" for x in found[name]]
+            table[head] = [number_text(x, 3) if x == x else "" for x in found[name]]
         return table.to_string(float_format=number_text, na_rep="")
 
     def to_html(self, path: str | Path, facts: Mapping[str, str] | None = None) -> Path:

@@ -137,7 +137,7 @@ class _Attribute:
         what = "the c-indices" if measure == "c_index" else self.ratio
         versus = self.measures[measure].versus
         if word == CANNOT_TELL:
-            asked = "every group is ranked as well as expected" if versus else f"{what} differ"
+            asked = "every group is ranked as well as expected" if versus else f"{what} differ or not"
             return self._cannot_tell(measure, asked, row, values)
         if word == ALIKE:
             if versus:
@@ -164,28 +164,21 @@ class _Attribute:
             rows = rows[said == word]
         if self.measures[measure].versus:
             return rows.loc[rows["low"].idxmin()]
-        if (said == CANNOT_TELL).any() and word == CANNOT_TELL:
-            return rows.loc[self._needed(rows, measure).idxmax()]
-        return rows.loc[self._sizes(rows["difference"], measure).abs().idxmax()]
+        sizes = self._sizes(rows["difference"], measure).abs()
+        if word == CANNOT_TELL:
+            sizes = self._sizes(rows["high"], measure) - self._sizes(rows["low"], measure)
+        return rows.loc[sizes.idxmax()]
 
     def _sizes(self, values: pd.Series, measure: str) -> pd.Series:
         """Sizes of differences, on the scale on which that of none is 0."""
         return np.log(values) if self.measures[measure].ratio else values
 
-    def _needed(self, rows: pd.DataFrame, measure: str) -> pd.Series:
-        """How many times as many events would make the intervals as narrow as the margin.
-
-        Where they are so narrow already, and yet on its edge: narrow enough for another word.
-        """
-        sizes = {name: self._sizes(rows[name], measure) for name in ("difference", "low", "high")}
-        half = (sizes["high"] - sizes["low"]) / 2
-        if self.measures[measure].versus:
-            half = sizes["difference"] - sizes["low"]
-        low, high = self._margin(measure)
-        margin = np.log(high) if self.measures[measure].ratio else -low
-        apart = sizes["difference"].abs()
-        enough = np.where(half > margin, margin, np.maximum(apart, margin - apart))
-        return np.maximum((half / enough) ** 2, 1)
+    def _needed(self, row: pd.Series, measure: str) -> float:
+        """How many times as many events would make the interval as narrow as the margin."""
+        low, value, high = self._sizes(row[["low", "difference", "high"]].astype(float), measure)
+        half = value - low if self.measures[measure].versus else (high - low) / 2
+        margin = self._sizes(pd.Series(self._margin(measure)[:1]), measure).abs()[0]
+        return (half / margin) ** 2
 
     def _margin(self, measure: str) -> tuple[float, float]:
         limits = inside(self.measures[measure])
@@ -235,32 +228,23 @@ class _Attribute:
         compatible = f"no {kind} and with one of more than {number_text(-low)}"
         if self.measures[measure].ratio:
             compatible = f"1 and with values beyond {low:.2f} to {high:.2f}"
-        events = self.of_groups["events"]
-        groups = [one for one in (row["group"], row["versus"]) if one in events.index]
-        fewest = min(groups, key=lambda one: events[one])
-        times = self._needed(self.rows[measure].loc[[row.name]], measure).iloc[0]
-        text += f"{values}, compatible with {compatible}; " if first else f"{values}; "
-        there_are = f", and there are {events[fewest]:,.0f}" if first else ""
-        needed = f"{_rounded(events[fewest] * times)} events in {self._short(fewest)}"
-        return f"{text}to tell, about {needed} would be needed{there_are}"
+        text += f"{values}, compatible with {compatible}" if first else values
+        times = self._needed(row, measure)
+        if times <= 1:  # the interval lies on the edge of the margin
+            return text
+        needed = f"; to narrow it to {low:.2f} to {-low if np.isinf(high) else high:.2f}, about "
+        needed += f"{_rounded(self.everybody['events'] * times)} events would be needed"
+        there_are = f" in all, and there are {self.everybody['events']:,.0f}" if first else ""
+        return text + needed + there_are
 
     def _case_mix(self, row: pd.Series) -> str:
-        """How much of a difference is expected, or that the lower group is ranked as expected."""
-        rows = self.rows["c_minus_expected"].set_index("group")
+        """How much of a difference the model itself expects, where some groups are more alike."""
         groups = [row["group"], row["versus"]]
-        if not set(groups) <= set(rows.index):
+        if not set(groups) <= set(self.rows["c_minus_expected"]["group"]):
             return ""
-        low = groups[0] if row["difference"] < 0 else groups[1]
-        expected = self.of_groups.loc[groups, "c_expected"]
-        if rows.loc[low, "low"] > self._margin("c_minus_expected")[0] and (
-            expected[low] == expected.min()
-        ):
-            return (
-                f"; but {self._short(low)} is ranked as well as expected "
-                f"({self._value(low, 'c_expected')}), where the model finds patients more alike"
-            )
-        size = number_text(expected.iloc[0] - expected.iloc[1], 3)
-        return f", of which {size} is expected by the model's own predictions"
+        one, other = self.of_groups.loc[groups, "c_expected"]
+        size = number_text(one - other, self.measures["c_index"].digits)
+        return f", of which {size} is expected from how alike the model finds their patients"
 
     def _within(self, measure: str, row: pd.Series) -> str:
         """The margin, and a smaller difference that is not 0."""
@@ -329,7 +313,8 @@ def _own_models(rows: pd.DataFrame, table: pd.DataFrame, features: Sequence[str]
     text = ""
     if low > 0:
         size = interval_text(gain, low, high, 3)
-        text = f"{what} ranks patients in general better than this model, by {size}."
+        small = ", less than the margin" if high < (MEASURES["c_index"].margin or 0) else ""
+        text = f"{what} ranks patients in general better than this model, by {size}{small}."
         if len(better):
             text += " Fitted to one group alone it gains"
     elif len(better):
@@ -382,6 +367,10 @@ def _slopes(rows: pd.DataFrame, table: pd.DataFrame) -> list[str]:
 def _whole(everybody: pd.Series, of_risks: bool, slopes_differ: bool) -> str:
     """Miscalibration of all patients together; a slope only if it is the same for all groups."""
     parts = []
+    low, high = everybody["c_index_low"], everybody["c_index_high"]
+    if low <= 0.5 <= high:
+        index = interval_text(everybody["c_index"], low, high, 3)
+        parts.append(f"the c-index is {index}: ranking is not seen to be better than chance")
     low, high = everybody["calibration_low"], everybody["calibration_high"]
     if low > 1 or high < 1:
         words = "risks are too low" if low > 1 else "risks are too high"
@@ -405,7 +394,10 @@ def _whole(everybody: pd.Series, of_risks: bool, slopes_differ: bool) -> str:
 
 
 def model_sentences(
-    table: pd.DataFrame, paired: pd.DataFrame, backwards: Sequence[str] = ()
+    table: pd.DataFrame,
+    paired: pd.DataFrame,
+    titles: Mapping[str, str],
+    backwards: Sequence[str] = (),
 ) -> list[str]:
     """How models differ on the same patients, a line for each but the first."""
     everybody = table[table["group"] == EVERYBODY].set_index("model")
@@ -418,33 +410,39 @@ def model_sentences(
             lines.append(f"{model} and {base} are not compared: by {named}, ranking is backwards.")
             continue
         mine = paired[paired["model"] == model]
-        parts = []
-        for measure, title, digits in (("c_index", "c-index", 3), ("brier", "Brier score", 3)):
-            of_all = mine[(mine["measure"] == measure) & (mine["group"] == EVERYBODY)]
-            if len(of_all):
-                size = _size(of_all.iloc[0], digits)
+        parts, by_group = [], ""
+        for measure in ("c_index", "brier", "calibration"):
+            rows = mine[mine["measure"] == measure]
+            of_all = rows["group"] == EVERYBODY
+            if of_all.any():
+                digits = MEASURES[measure].digits
                 values = [number_text(everybody[measure][name], digits) for name in (model, base)]
+                size = _size(rows[of_all].iloc[0], digits)
+                title = _in_a_sentence(titles[measure])
                 parts.append(f"{title} {values[0]} against {values[1]}, a difference of {size}")
+                if measure != "brier":
+                    by_group += _groups_of_models(rows[~of_all], title)
         if not parts:
             lines.append(f"{model} and {base}: neither ranks patients, nor predicts risks.")
             continue
-        lines.append(f"{model} against {base}: {'; '.join(parts)}. {_groups_of_models(mine)}")
+        lines.append(f"{model} against {base}: {'; '.join(parts)}.{by_group}")
     return lines
 
 
-def _groups_of_models(rows: pd.DataFrame) -> str:
-    """For which groups two models differ in ranking."""
-    rows = rows[(rows["measure"] == "c_index") & (rows["group"] != EVERYBODY)]
+def _groups_of_models(rows: pd.DataFrame, title: str) -> str:
+    """For which groups two models differ in a measure."""
     if rows.empty:
         return ""
     loud = rows[(rows["low"] > 0) | (rows["high"] < 0)]
     if loud.empty:
-        return f"In none of {len(rows)} groups does the interval of this difference exclude 0."
+        return f" In {title}, the interval contains 0 in each of {len(rows)} groups."
     named = [f"{row.group} ({row.difference:+.3f})" for row in loud.itertuples()]
-    if len(named) > MOST_NAMED:
-        named = [*named[:MOST_NAMED], f"{len(named) - MOST_NAMED} more"]
     verb = "differs" if len(loud) == 1 else "differ"
-    return f"{len(loud)} of {len(rows)} groups {verb}: {', '.join(named)}."
+    return f" In {title}, {len(loud)} of {len(rows)} groups {verb}: {_listed(named)}."
+
+
+def _in_a_sentence(title: str) -> str:
+    return title if title.isupper() else title[:1].lower() + title[1:]
 
 
 def decision_sentence(
@@ -454,8 +452,7 @@ def decision_sentence(
     everybody = table[table["group"] == EVERYBODY].iloc[0]
     values = []
     for name in DECISIONS[1:]:
-        title, digits = MEASURES[name].title, MEASURES[name].digits
-        short = title if title.isupper() else title.lower()
+        short, digits = _in_a_sentence(MEASURES[name].title), MEASURES[name].digits
         values.append(f"{short} {number_text(everybody[name], digits).replace('nan', 'unknown')}")
     text = (
         f"At a threshold of {threshold:.3g} for the risk up to time {horizon:.4g}, "
@@ -464,25 +461,22 @@ def decision_sentence(
     rows = differences[differences["measure"].isin(DECISIONS)]
     for attribute in rows["attribute"].unique():
         mine = rows[rows["attribute"] == attribute]
-        differ = [_largest(mine[mine["measure"] == name], table) for name in DECISIONS]
-        text += f" By {attribute}, "
-        text += "; ".join(filter(None, differ)) or "no interval of a difference excludes 0"
-        text += "."
+        told, open_ = [], []
+        for name in (name for name in DECISIONS if (mine["measure"] == name).any()):
+            title = _in_a_sentence(MEASURES[name].title)
+            loud = mine[(mine["measure"] == name) & (mine["says"] == DIFFER)]
+            if loud.empty:
+                open_.append(title)
+                continue
+            row = loud.loc[loud["difference"].abs().idxmax()]
+            told.append(f"{title} is {_two_values(row, table, attribute)}")
+        if open_:
+            told.append(f"whether {_listed(open_)} differ{'s' * (len(open_) == 1)} cannot be told")
+        text += f" By {attribute}, {'; '.join(told)}."
     if (rows["says"] == DIFFER).any():
         text += " Where risks differ between groups, so do these shares, even if all risks are "
         text += "right."
     return text
-
-
-def _largest(rows: pd.DataFrame, table: pd.DataFrame) -> str:
-    """The largest difference of a measure whose interval excludes 0, if there is one."""
-    rows = rows[rows["says"] == DIFFER]
-    if rows.empty:
-        return ""
-    row = rows.loc[rows["difference"].abs().idxmax()]
-    title = MEASURES[row["measure"]].title
-    title = title if title.isupper() else title.lower()
-    return f"{title} is {_two_values(row, table, row['attribute'])}"
 
 
 def _two_values(row: pd.Series, table: pd.DataFrame, within: str = "") -> str:
