@@ -32,8 +32,12 @@ ROOT = Path(__file__).resolve().parents[1]
 TEACHING = ROOT / "book" / "teaching"
 sys.path.insert(0, str(ROOT / "book" / "_ext"))
 import course  # noqa: E402
+import decks  # noqa: E402
 import exams  # noqa: E402
+import notebooks  # noqa: E402
 import plain  # noqa: E402
+import quotes  # noqa: E402
+import sheets  # noqa: E402
 import twins  # noqa: E402
 
 DUAL = ROOT / "book" / "method" / "dual.md"
@@ -90,7 +94,7 @@ def test_every_number_of_the_six_patients_is_a_computed_one():
 
 def visible(markup, steps=True):
     """What a reader of a page sees, without what the speaker says; steps: what comes by and by."""
-    soup = BeautifulSoup(course.one_block(markup), "html.parser")
+    soup = BeautifulSoup(quotes.one_block(markup), "html.parser")
     hidden = ".notes, script, style, svg, .katex-html, .colophon"
     for part in soup.select(hidden if steps else f"{hidden}, .fragment"):
         part.decompose()
@@ -101,18 +105,18 @@ def says(text, number):
     return re.search(rf"(?<![\d.]){re.escape(number)}(?![\d]|\.\d)", text) is not None
 
 
-@pytest.mark.parametrize("deck", course.DECKS)
+@pytest.mark.parametrize("deck", decks.DECKS)
 def test_a_deck_says_no_number_before_it_asks_for_it(deck):
     """The handout is on the desks from the beginning, and a slide shows its question first."""
-    asked, before = 0, visible(course.sheets()["handout"])
-    for slide in course.slides_of(deck):
+    asked, before = 0, visible(sheets.sheets()["handout"])
+    for slide in decks.slides_of(deck):
         body = slide.partition("\nNote:\n")[0]
-        shown = visible(course.rendered(course.fetched(body)), steps=False)
-        for kind, what in course.REFERENCE.findall(body):
+        shown = visible(quotes.rendered(quotes.fetched(body)), steps=False)
+        for kind, what in quotes.REFERENCE.findall(body):
             for number in what.split() if kind == "asks" else []:
                 asked += 1
                 assert not says(before + shown, number), (number, shown)
-        before += visible(course.rendered(course.fetched(body)))
+        before += visible(quotes.rendered(quotes.fetched(body)))
     assert asked >= 1
 
 
@@ -121,7 +125,7 @@ def test_the_decks_know_every_number_that_their_steps_give_away():
     number = r"(?<![\d.])\d\.\d{3}(?!\d)"
     for deck in ("session-1", "session-2"):
         before = ""
-        for slide in course.slides_of(deck):
+        for slide in decks.slides_of(deck):
             question_, _, rest = slide.partition("{asks}`")
             if rest:
                 steps = "\n".join(re.findall(r"^(?:\d\)|\+) .*$", rest, re.MULTILINE))
@@ -134,16 +138,16 @@ def answers_of(name):
     """The numbers that a sheet asks for, where none of them is a number of few digits."""
     found = []
     for exercise in re.findall(r"\{exercise\}`([\w-]+)`", written(f"sheets/{name}.md")):
-        answer = course.right_answer(course.exercise(exercise).words)
+        answer = sheets.right_answer(sheets.exercise(exercise).words)
         found += re.findall(r"−?\d+\.\d{3,}", answer)
     return found
 
 
 def test_no_deck_handout_or_notebook_has_a_number_that_a_quiz_asks_for():
-    said = visible(course.sheets()["handout"])
-    for session in course.SESSIONS:
-        said += visible(course.deck(session)) + written(f"notebooks/{session}.txt")
-    asked = re.findall(r"<b>([\d.]+)</b>", course.sheets()["quiz-solutions"])
+    said = visible(sheets.sheets()["handout"])
+    for session in notebooks.SESSIONS:
+        said += visible(decks.deck(session)) + written(f"notebooks/{session}.txt")
+    asked = re.findall(r"<b>([\d.]+)</b>", sheets.sheets()["quiz-solutions"])
     assert len(asked) == 3
     assert [number for number in asked if says(said, number)] == []
 
@@ -151,10 +155,10 @@ def test_no_deck_handout_or_notebook_has_a_number_that_a_quiz_asks_for():
 @pytest.mark.parametrize("number", [1, 2, 3])
 def test_no_deck_sheet_or_notebook_gives_an_answer_of_a_sheet_before_it_is_due(number):
     """Those of a session's sheet, in what students see up to the end of that session."""
-    made = course.sheets()
+    made = sheets.sheets()
     said = [visible(made["handout"])]
     for session in range(1, number + 1):
-        said += [visible(course.deck(f"session-{session}")), visible(made[f"sheet-{session}"])]
+        said += [visible(decks.deck(f"session-{session}")), visible(made[f"sheet-{session}"])]
         said += [written(f"notebooks/session-{session}.txt")]
     text = " ".join(said)
     # 5/6, the first step of any curve of six, is told in class; 2/3 is a weight there
@@ -166,19 +170,19 @@ def test_no_deck_sheet_or_notebook_gives_an_answer_of_a_sheet_before_it_is_due(n
 def test_live_slides_open_before_the_answers_of_later_slides():
     """The level of the dual stands below all levels that a later slide tabulates."""
     for deck in ("lecture", "session-2"):
-        (start,) = re.findall(r'"eta":(-?[\d.]+)', course.deck(deck))
+        (start,) = re.findall(r'"eta":(-?[\d.]+)', decks.deck(deck))
         assert float(start) < -0.5
     votes = re.findall(r"^- (the .*?|those .*?)[,?]", written("slides/session-3.md"), re.MULTILINE)
     script = (ROOT / "book/_static/explore/weights.js").read_text(encoding="utf8")
     assert set(re.findall(r'^    "(.*?)": "', script, re.MULTILINE)) | {votes[0]} >= set(votes[:3])
 
 
-@pytest.mark.parametrize("deck", course.DECKS)
+@pytest.mark.parametrize("deck", decks.DECKS)
 def test_no_slide_is_blank_while_the_room_works(deck):
-    for slide in course.slides_of(deck)[1:]:
+    for slide in decks.slides_of(deck)[1:]:
         body, _, note = slide.partition("\nNote:\n")
         heading, _, rest = body.strip().partition("\n")
-        shown = visible(course.rendered(course.fetched(rest)), steps=False).split()
+        shown = visible(quotes.rendered(quotes.fetched(rest)), steps=False).split()
         if "for the room" in note and not re.search(r"\{(figure|explore)\}", body):
             assert len(shown) > 8, heading
 
@@ -190,24 +194,24 @@ def test_decks_and_sheets_say_how_large_flc_is():
     assert set(re.findall(r"(\d+) % censored", text)) == {f"{100 * flc['censoring_rate']:.0f}"}
 
 
-@pytest.mark.parametrize("deck", course.DECKS)
+@pytest.mark.parametrize("deck", decks.DECKS)
 def test_a_deck_is_complete_and_its_minutes_go_on(deck):
-    page = course.deck(deck)
-    assert not course.REFERENCE.search(page)
+    page = decks.deck(deck)
+    assert not quotes.REFERENCE.search(page)
     assert 'alt=""' not in page and 'aria-label=""' not in page
     minutes = [int(minute) for minute in re.findall(r"Minute (\d+)", written(f"slides/{deck}.md"))]
     assert minutes == sorted(minutes) and minutes[0] == 0 and minutes[-1] <= 73
 
 
 def test_the_speakers_formulas_need_no_style():
-    notes = re.findall(r'<aside class="notes">.*?</aside>', course.deck("session-2"), re.DOTALL)
+    notes = re.findall(r'<aside class="notes">.*?</aside>', decks.deck("session-2"), re.DOTALL)
     assert any("<math" in note for note in notes)
     assert not any("katex-html" in note for note in notes)
 
 
 def slides_of(page, site):
     """Deck and number of each slide, with the deck open in the page."""
-    for deck in course.DECKS:
+    for deck in decks.DECKS:
         page.goto(f"{site}course/{deck}.html")
         page.wait_for_function("window.Reveal && Reveal.isReady()")
         for number in range(page.evaluate("Reveal.getTotalSlides()")):
@@ -288,12 +292,12 @@ def test_a_clicker_turns_live_slides_after_their_controls_were_used(chromium, si
 @pytest.mark.parametrize("view", ["?print-pdf", ""])
 def test_a_printed_deck_has_a_page_for_each_slide_and_every_figure(chromium, site, view):
     page = chromium.new_page(viewport={"width": 1280, "height": 720})
-    for deck in course.DECKS:
+    for deck in decks.DECKS:
         page.goto(f"{site}course/{deck}.html{view}")
         page.wait_for_function("window.Reveal && Reveal.isReady()")
         page.wait_for_timeout(800)
         printed = PdfReader(io.BytesIO(page.pdf(prefer_css_page_size=True)))
-        assert len(printed.pages) == len(course.slides_of(deck))
+        assert len(printed.pages) == len(decks.slides_of(deck))
         page.emulate_media(media="print")
         small = page.evaluate("""() => [...document.querySelectorAll(
           "figure.quoted .output > :is(img, svg), .explore-picture > svg")]
@@ -324,7 +328,7 @@ def test_no_two_elements_of_a_page_share_an_id(built):
 @pytest.mark.slow
 def test_the_build_prints_decks_where_a_browser_is_at_hand(built):
     made = {path.stem for path in (built / "course").glob("*.pdf")}
-    assert made == (set(course.DECKS) if course.CHROMIUM else set())
+    assert made == (set(decks.DECKS) if course.CHROMIUM else set())
 
 
 def test_without_a_browser_no_page_speaks_of_printed_decks(monkeypatch):
@@ -353,7 +357,7 @@ def test_axe_has_no_serious_finding_in_decks_and_sheets(chromium, site):
             page.evaluate(script.read_text(encoding="utf8"))
         page.evaluate("(number) => Reveal.slide(number, 0, 99)", number)
         found[deck, number + 1] = page.evaluate(run)
-    for name in (*course.SHEETS, *course.QUIZZES, "start"):
+    for name in (*sheets.SHEETS, *sheets.QUIZZES, "start"):
         page.goto(f"{site}course/{name}.html")
         page.evaluate(script.read_text(encoding="utf8"))
         found[name] = page.evaluate(run)
@@ -367,10 +371,10 @@ def test_the_students_file_has_three_notebooks_the_package_and_a_page_to_start_f
         names_ = archive.namelist()
         start = archive.read("start.html").decode()
     (wheel,) = [name for name in names_ if name.endswith(".whl")]
-    notebooks = {f"notebooks/{name}/{name}.ipynb" for name in course.SESSIONS}
-    assert set(names_) == {"start.html", wheel} | notebooks
+    own = {f"notebooks/{name}/{name}.ipynb" for name in notebooks.SESSIONS}
+    assert set(names_) == {"start.html", wheel} | own
     linked = re.findall(r'<a href="([^"]*)"', start)
-    assert {link for link in linked if "://" not in link} == notebooks
+    assert {link for link in linked if "://" not in link} == own
 
 
 @pytest.mark.parametrize(
@@ -378,21 +382,21 @@ def test_the_students_file_has_three_notebooks_the_package_and_a_page_to_start_f
 )
 def test_a_wrong_reference_is_named(wrong):
     with pytest.raises(LookupError, match="the course refers to"):
-        course.fetched(wrong)
+        quotes.fetched(wrong)
 
 
 def test_a_panel_or_an_exercise_that_is_not_there_is_named():
     with pytest.raises(LookupError, match="no panel 9"):
-        course.fetched("{figure}`fig-next :: step 9`")
+        quotes.fetched("{figure}`fig-next :: step 9`")
     with pytest.raises(LookupError, match="no exercise"):
-        course.exercise("none")
+        sheets.exercise("none")
 
 
 # Sheets
 
 
 def test_sheets_ask_and_their_solutions_answer():
-    made = course.sheets()
+    made = sheets.sheets()
     for number in (1, 2, 3):
         problems, solutions = made[f"sheet-{number}"], made[f"sheet-{number}-solutions"]
         assert "Solution." not in problems and "check(" not in problems and "hint(" not in problems
@@ -400,7 +404,7 @@ def test_sheets_ask_and_their_solutions_answer():
         assert solutions.count("Solution.") == problems.count("<h3>")
     asked = [made[name].count('class="problem question"') for name in ("quiz", "quiz-solutions")]
     assert asked == [12, 12]
-    assert sum(made[name].count('class="problem question"') for name in course.QUIZZES) == 12
+    assert sum(made[name].count('class="problem question"') for name in sheets.QUIZZES) == 12
     assert "☒" not in made["quiz"] and "☒" in made["quiz-solutions"]
     assert "eta 0.446" in made["sheet-2-solutions"] and "✓" not in made["sheet-2-solutions"]
 
@@ -411,10 +415,10 @@ def test_the_handout_tells_no_answer():
 
 
 def test_sheets_say_how_many_points_there_are():
-    made = course.sheets()
+    made = sheets.sheets()
     assert "of 60</p>" in made["exam"] and "of 12</p>" in made["quiz"]
     assert "of 2, and 2 for the bonus</p>" in made["sheet-1"]
-    points = sum(course.exercise(name).points for name in ("dro-cox-valid", "who-effective-size"))
+    points = sum(sheets.exercise(name).points for name in ("dro-cox-valid", "who-effective-size"))
     assert f"of {points + 6}</p>" in made["sheet-3"]
     marks = re.findall(r"<li>(\d) for", made["sheet-3-solutions"])
     assert sum(map(int, marks)) == 6
@@ -460,7 +464,7 @@ def test_another_exam_is_computed_from_other_numbers(tmp_path):
     risk = float(drocox.dro_risk(losses, 0.4))
     assert float(values["weights_risk"]) == pytest.approx(risk, abs=2e-3)
     assert values["step_paper_square"] == "3" and values["step_paper"] == "300"
-    page, answers = course.exam(False, given), course.exam(True, given)
+    page, answers = sheets.exam(False, given), sheets.exam(True, given)
     assert "{=" not in page + answers and "Second exam" in page
     assert values["weights_eta"] in page and values["weights"].split()[1] not in page
 
@@ -523,8 +527,8 @@ def moodle(text):
 
 
 def test_moodle_reads_the_quizzes_as_they_are_meant():
-    for name in course.QUIZZES:
-        found = re.findall(r"^\{quiz\}`([\w-]+) (\d)`$", course.sheet_source(name), re.MULTILINE)
+    for name in sheets.QUIZZES:
+        found = re.findall(r"^\{quiz\}`([\w-]+) (\d)`$", sheets.sheet_source(name), re.MULTILINE)
         questions = [quiz(chapter)[int(place) - 1] for chapter, place in found]
         read = moodle(course.for_moodle(name))
         assert len(read) == len(questions) == 4
@@ -553,11 +557,11 @@ def test_moodle_reads_the_quizzes_as_they_are_meant():
 
 def test_the_exam_has_eight_questions_and_its_answers_stand_apart():
     text = written("sheets/exam.md")
-    asked = list(course.QUESTION.finditer(text))
+    asked = list(sheets.QUESTION.finditer(text))
     assert len(asked) == 8 == text.count("\n## ")
     assert sum(int(question["points"]) for question in asked) == 60
-    assert "Cauchy" not in course.exam() and "Cauchy" in course.exam(solved=True)
-    assert course.exam(solved=True).count('class="marks"') == 8
+    assert "Cauchy" not in sheets.exam() and "Cauchy" in sheets.exam(solved=True)
+    assert sheets.exam(solved=True).count('class="marks"') == 8
 
 
 @pytest.mark.parametrize("number", [1, 2, 3])
@@ -571,13 +575,13 @@ def test_deck_sheet_notebook_and_syllabus_have_the_same_homework(number):
 
 def test_solutions_print_answers_that_the_checks_call_right():
     said = 0
-    for page in course.with_exercises():
-        for one in course.exercises(page):
-            answer = course.right_answer(one.words)
+    for page in sheets.with_exercises():
+        for one in sheets.exercises(page):
+            answer = sheets.right_answer(one.words)
             if not answer:
                 continue
             said += 1
-            name = course.CHECKED.search(one.words)[1]
+            name = sheets.CHECKED.search(one.words)[1]
             values = [
                 part if part.isalpha() else float(part.replace("−", "-"))
                 for part in answer.replace("True", "1").replace("False", "0").split(", ")
@@ -595,7 +599,7 @@ def test_handout_and_quizzes_are_one_page_and_a_sheet_one_leaf(chromium, site):
     sizes = {}
     page = chromium.new_page()
     margin = dict.fromkeys(("top", "bottom", "left", "right"), "15mm")
-    for name in ("handout", *course.QUIZZES, "sheet-1", "sheet-2", "sheet-3"):
+    for name in ("handout", *sheets.QUIZZES, "sheet-1", "sheet-2", "sheet-3"):
         page.goto(f"{site}course/{name}.html")
         for paper in ("A4", "Letter"):
             pdf = page.pdf(format=paper, margin=margin)
@@ -609,7 +613,7 @@ def test_handout_and_quizzes_are_one_page_and_a_sheet_one_leaf(chromium, site):
 
 @pytest.fixture(scope="module")
 def student():
-    return course.student(DUAL)
+    return notebooks.student(DUAL)
 
 
 def marks(notebook):
@@ -624,14 +628,14 @@ def test_the_student_gets_stubs_and_no_solution(student):
     nbformat.validate(student)
     text = "\n".join(cell.source for cell in student.cells)
     assert "Solution" not in text
-    solutions = "".join(f[0] for f in course.SOLUTION.finditer(DUAL.read_text(encoding="utf8")))
+    solutions = "".join(f[0] for f in notebooks.SOLUTION.finditer(DUAL.read_text(encoding="utf8")))
     lines = {line for line in solutions.splitlines() if line.startswith("    return ")}
     assert lines and not lines & set(text.splitlines())
     assert all(not cell.get("outputs") for cell in student.cells)
 
 
 def test_every_exercise_can_be_graded(student):
-    titles = [t for cell in student.cells if (t := course.EXERCISE.match(cell.source))]
+    titles = [t for cell in student.cells if (t := sheets.EXERCISE.match(cell.source))]
     found = marks(student)
     graded = [mark for _, mark in found.values() if mark["grade"]]
     assert [mark["points"] for mark in graded] == [title[2].count("★") for title in titles]
@@ -647,9 +651,9 @@ def test_every_exercise_can_be_graded(student):
 
 
 def test_no_code_of_a_student_needs_a_solution():
-    for page in course.with_exercises():
-        cells = course.student(page).cells
-        first = next(i for i, cell in enumerate(cells) if course.EXERCISE.match(cell.source))
+    for page in sheets.with_exercises():
+        cells = notebooks.student(page).cells
+        first = next(i for i, cell in enumerate(cells) if sheets.EXERCISE.match(cell.source))
         left = [cell for cell in cells[first:] if cell.cell_type == "code"]
         assert all({"stub", "graded"} & set(cell.metadata.get("tags", [])) for cell in left), page
 
@@ -680,7 +684,7 @@ def code_of(notebook):
 def test_the_first_sessions_run_without_torch(name, tmp_path):
     absent = ("torch", "numba", "scipy", "matplotlib", "sklearn", "sksurv", "lifelines")
     start = f"import sys\nsys.modules.update(dict.fromkeys({absent}))\n"
-    (tmp_path / "run.py").write_text(start + code_of(course.session(name)), encoding="utf8")
+    (tmp_path / "run.py").write_text(start + code_of(notebooks.session(name)), encoding="utf8")
     done = subprocess.run(
         [sys.executable, "run.py"], cwd=tmp_path, capture_output=True, text=True, check=False
     )
@@ -703,7 +707,9 @@ def test_what_is_missing_is_installed_in_view_and_else_named(
     if wheel:
         (tmp_path / "drocox-9.whl").touch()
     (tmp_path / "a_folder").mkdir()
-    notebook = course.session(name) if name in course.SESSIONS else course.student(COX_LOSS)
+    notebook = (
+        notebooks.session(name) if name in notebooks.SESSIONS else notebooks.student(COX_LOSS)
+    )
     code = re.sub(r'"[\w ]*"(?=\.split)', f'"{needed}"', notebook.cells[0].source)
     shell = InteractiveShell()
     ran = []
@@ -758,17 +764,17 @@ def test_marks_without_torch_are_those_with_it(student):
 @pytest.mark.parametrize("name", ["session-1", "session-2"])
 def test_a_session_prints_what_it_printed(name):
     """If a change is meant: python book/_ext/course.py prints."""
-    assert course.prints(name) == written(f"notebooks/{name}.txt")
+    assert notebooks.prints(name) == written(f"notebooks/{name}.txt")
 
 
 @pytest.mark.slow
 def test_the_third_session_prints_what_it_printed():
-    assert course.prints("session-3") == written("notebooks/session-3.txt")
+    assert notebooks.prints("session-3") == written("notebooks/session-3.txt")
 
 
 @pytest.mark.parametrize("alpha", [0.01, 0.05, 0.1, 0.15, 1 / 6, 0.3, 0.5, 2 / 3, 0.99, 1])
 def test_the_second_session_runs_for_every_share(alpha):
-    code = code_of(course.session("session-2"))
+    code = code_of(notebooks.session("session-2"))
     assert code.count("\nalpha = ") == 2
     with contextlib.redirect_stdout(io.StringIO()) as printed:
         exec(re.sub(r"(?m)^alpha = .*$", f"alpha = {alpha}", code), {})
@@ -778,7 +784,7 @@ def test_the_second_session_runs_for_every_share(alpha):
 def test_what_the_second_session_shows_is_no_answer_to_its_homework():
     space = {}
     with contextlib.redirect_stdout(io.StringIO()):
-        exec(code_of(course.session("session-2")), space)
+        exec(code_of(notebooks.session("session-2")), space)
     functions = [value for value in space.values() if inspect.isfunction(value)]
     own = [value for value in functions if value.__module__ != "drocox.exercises._core"]
     assert own and not any(check("dual-eta", function) for function in own)
@@ -786,15 +792,15 @@ def test_what_the_second_session_shows_is_no_answer_to_its_homework():
 
 def test_the_first_cell_changes_nothing_where_all_is_installed():
     shell = InteractiveShell()
-    assert shell.run_cell(course.session("session-1").cells[0].source).success
+    assert shell.run_cell(notebooks.session("session-1").cells[0].source).success
     with contextlib.redirect_stdout(io.StringIO()) as printed:
         assert not shell.run_cell("nothing_of_this_name").success
     assert "NameError" in printed.getvalue()
 
 
 def test_links_between_notebooks_lead_somewhere(student):
-    known = {page.stem for page in course.with_exercises()}
-    assert twins.dumps(student) == twins.dumps(course.student(DUAL))
+    known = {page.stem for page in sheets.with_exercises()}
+    assert twins.dumps(student) == twins.dumps(notebooks.student(DUAL))
     for cell in student.cells:
         if cell.cell_type == "markdown":
             for link in re.findall(r"\]\((?!https?:|#|attachment:)([^)\s]+)\)", cell.source):
@@ -828,7 +834,7 @@ def test_the_paper_on_the_course_cites_what_it_lists_and_counts_right():
     text = written("jose/paper.md")
     listed = re.findall(r"^@\w+\{(\w+),", written("jose/paper.bib"), re.MULTILINE)
     assert set(re.findall(r"@([a-z]+\d{4}[a-z]+)", text)) == set(listed)
-    data_sets = course.fetched("{glue:text}`verdict/should-you-use-it :: many-data-sets`")
+    data_sets = quotes.fetched("{glue:text}`verdict/should-you-use-it :: many-data-sets`")
     assert f"on {data_sets} data sets" in text
     exercises = sum(page.read_text("utf8").count("{exercise-start}") for page in plain.pages())
     assert 90 <= exercises <= 120  # "about a hundred"

@@ -1,0 +1,321 @@
+"""What decks, sheets and notebooks of the course take from the book, and their Markdown as HTML.
+
+What the book has is not written again but fetched by a reference; ``course.py`` lists them.
+"""
+
+import base64
+import copy
+import functools
+import html
+import itertools
+import re
+from xml.etree import ElementTree
+
+import formulas
+import numpy as np
+import plain
+import twins
+import yaml
+from markdown_it import MarkdownIt
+from mdit_py_plugins.dollarmath import dollarmath_plugin
+from plain import ROOT
+
+TEACHING = ROOT / "book" / "teaching"
+ONE_BY_ONE = "one by one"
+SVG_NAME = "{http://www.w3.org/2000/svg}"
+ElementTree.register_namespace("", SVG_NAME[1:-1])
+ElementTree.register_namespace("xlink", "http://www.w3.org/1999/xlink")
+REFERENCE = re.compile(
+    r"\{(glue:text|formula|figure|explore|exercise|quiz|rows|answer|asks)\}`([^`]+)`"
+)
+CAPTION = re.compile(r"\*\*(Fig\. [\d.]+):\*\* (.*)", re.DOTALL)
+
+
+def source(name):
+    """A source of the course, such as "slides/session-1.md"."""
+    return (TEACHING / name).read_text(encoding="utf8")
+
+
+# What is fetched from the book
+
+
+@functools.cache
+def executed_page(page):
+    """The executed notebook of a chapter, named as "method/dual"."""
+    path = ROOT / "book" / f"{page}.ipynb"
+    if not path.exists():
+        raise LookupError(f"the course refers to {page!r}, and no chapter is called so")
+    return twins.load(path)
+
+
+def all_executed():
+    """The executed notebooks of all chapters, in the order of the book."""
+    pages = [page.relative_to(ROOT / "book").with_suffix("") for page in twins.chapters()]
+    return [executed_page(page.as_posix()) for page in pages]
+
+
+def fetched(text):
+    """Markdown with its references replaced by their targets, as Markdown or HTML."""
+    fetch = {"glue:text": number, "formula": formula, "figure": figure, "explore": explorable}
+    fetch["asks"] = lambda numbers: ""
+    return REFERENCE.sub(lambda found: fetch[found[1]](*found[2].split(" :: ")), text)
+
+
+def number(page, name):
+    """A number of a chapter's text."""
+    values = plain.values(executed_page(page))
+    return plain.Page(ROOT / "book" / f"{page}.md", values).text(name)
+
+
+def formula(label):
+    """A formula of the book, with its number."""
+    if label not in plain.labels():
+        raise LookupError(f"the course refers to {label!r}, and no formula is called so")
+    name, page = plain.labels()[label]
+    text = page.read_text(encoding="utf8")
+    tex = re.search(rf"\$\$((?:(?!\$\$).)*?)\$\$ \({re.escape(label)}\)", text, re.DOTALL)
+    return f"$$\n{tex[1].strip()} \\tag{{{name}}}\n$$"
+
+
+def figure(label, steps=""):
+    """A figure of the book with its caption; panels may be shown in later steps, or one by one."""
+    for notebook in all_executed():
+        for cell, below in itertools.pairwise(notebook.cells):
+            if cell.metadata.get("mystnb", {}).get("figure", {}).get("name") == label:
+                name, words = CAPTION.fullmatch(below.source).groups()
+                words = rendered(unlinked(words), inline=True)
+                if steps == ONE_BY_ONE:
+                    picture = panels(cell, label)
+                else:
+                    step = re.findall(r"\d+", steps)
+                    picture = stepwise(cell, label, step) if step else shown(cell)
+                caption = f"<figcaption><b>{name}</b> <span>{words}</span></figcaption>"
+                return one_block(f'<figure class="quoted">{picture}{caption}</figure>')
+    raise LookupError(f"the course refers to {label!r}, and no figure is called so")
+
+
+def explorable(kind, start=""):
+    """An explorable of the book by the name of its script, perhaps with another start."""
+    for notebook in all_executed():
+        for cell in twins.code_cells(notebook):
+            for output in cell.outputs:
+                if f'data-explore="{kind}"' in output.get("data", {}).get("text/html", ""):
+                    return started(shown(cell), start.split())
+    raise LookupError(f"the course refers to {kind!r}, and no chapter has such an explorable")
+
+
+def started(markup, words):
+    """An explorable with ``name=value`` in its data; words without a value are classes."""
+    names = [word for word in words if "=" not in word]
+    values = [word.split("=") for word in words if "=" in word]
+    for name, value in values:
+        markup, count = re.subn(rf'("{name}":)-?[\d.]+', rf"\g<1>{float(value)}", markup)
+        if count != 1:
+            raise LookupError(f"the course sets {name!r}, and the explorable has no such number")
+    return markup.replace('class="explore"', f'class="{" ".join(["explore", *names])}"')
+
+
+def described(cell):
+    """The alternative text of a cell's picture."""
+    return html.escape(cell.metadata.get("mystnb", {}).get("image", {}).get("alt", ""))
+
+
+def shown(cell):
+    """The output of an executed cell, as HTML."""
+    parts = []
+    for output in cell.outputs:
+        data = output.get("data", {})
+        if "scrapbook" in output.get("metadata", {}):
+            continue  # a value for the text
+        if twins.SVG in data:
+            svg = base64.b64encode(data[twins.SVG].encode()).decode()
+            parts.append(f'<img alt="{described(cell)}" src="data:image/svg+xml;base64,{svg}">')
+        else:
+            text = html.escape(output.get("text") or data.get("text/plain", ""))
+            parts.append(data.get("text/html") or f"<pre>{text}</pre>")
+    return one_block(f'<div class="output">{"".join(parts)}</div>')
+
+
+def stepwise(cell, name, steps):
+    """A picture as part of the page, some of whose panels are shown in later steps."""
+    svg = svg_of(cell)
+    for step in steps:
+        panel = f'<g id="axes_{step}"'
+        if panel not in svg:
+            raise LookupError(f"{name} has no panel {step}")
+        svg = svg.replace(panel, f'{panel} class="fragment"')
+    svg = svg.replace("<svg ", f'<svg role="img" aria-label="{described(cell)}" ', 1)
+    return f'<div class="output">{with_own_ids(svg, name)}</div>'
+
+
+def panels(cell, name):
+    """A picture whose panels fill the slide one after the other; on paper the whole picture.
+
+    A panel gets the tick labels of the axis that it shares with another.
+    """
+    whole = ElementTree.fromstring(svg_of(cell))
+    count = len(axes_of(whole))
+    views = [*(one_panel(copy.deepcopy(whole), place) for place in range(count)), whole]
+    markup = []
+    for place, view in enumerate(views):
+        later = "fragment current-visible" if place < count else "whole"
+        view.set("class", later if place else "first")
+        view.set("role", "img")
+        view.set("aria-label", html.unescape(described(cell)))
+        svg = ElementTree.tostring(view, encoding="unicode")
+        markup.append(one_block(with_own_ids(svg, f"{name}-{place}")))
+    return f'<div class="output panels">{"".join(markup)}</div>'
+
+
+def svg_of(cell):
+    """The picture that an executed cell has drawn."""
+    svg = next(o.data[twins.SVG] for o in cell.outputs if twins.SVG in o.get("data", {}))
+    return svg[svg.index("<svg") :]
+
+
+def with_own_ids(svg, name):
+    """A picture whose ids begin with a name, as a page has other pictures beside it."""
+    svg = re.sub(r'\bid="', f'id="{name}-', svg)
+    return re.sub(r'(href="#|url\(#)', rf"\g<1>{name}-", svg)
+
+
+def axes_of(picture):
+    """The panels of a picture: each element with its box (left, right, top, bottom)."""
+    found = []
+    for element in picture.iter(f"{SVG_NAME}g"):
+        if element.get("id", "").startswith("axes_"):
+            path = element.find(f"{SVG_NAME}g/{SVG_NAME}path").get("d")
+            numbers = [float(number) for number in re.findall(r"-?[\d.]+", path)]
+            xs, ys = numbers[::2], numbers[1::2]
+            found.append((element, (min(xs), max(xs), min(ys), max(ys))))
+    return found
+
+
+def one_panel(picture, place):
+    """A picture cut to one of its panels, with the margins of the whole picture.
+
+    Names that all panels share stand where they stood, in the middle of the left or of the bottom.
+    """
+    found = axes_of(picture)
+    boxes = np.array([box for _, box in found])
+    _, _, width, height = map(float, picture.get("viewBox").split())
+    near = np.array([boxes[:, 0].min(), width - boxes[:, 1].max()])
+    far = np.array([boxes[:, 2].min(), height - boxes[:, 3].max()])
+    mine, box = found[place]
+    axis_of = {
+        element: [each for each in element if each.get("id", "").startswith("matplotlib")]
+        for element, _ in found
+    }
+    for kind, shared in enumerate((slice(0, 2), slice(2, 4))):
+        if labels_of(axis_of[mine][kind]):
+            continue
+        for other, at in found:
+            words = labels_of(axis_of[other][kind])
+            if words and np.allclose(at[shared], box[shared]):
+                shift = (0, box[3] - at[3]) if kind == 0 else (box[0] - at[0], 0)
+                moved = ElementTree.SubElement(mine, f"{SVG_NAME}g")
+                moved.set("transform", f"translate({shift[0]:.2f} {shift[1]:.2f})")
+                moved.extend(copy.deepcopy(words))
+                for label in moved.iter():
+                    label.attrib.pop("id", None)  # it keeps it on the axis of the other
+                break
+    for element in picture.find(f"{SVG_NAME}g"):
+        if element is not mine and element.tag == f"{SVG_NAME}g":
+            element.set("visibility", "hidden")
+    corner = np.array([box[0] - near[0], box[2] - far[0]])
+    size = np.array([box[1] - box[0] + near.sum(), box[3] - box[2] + far.sum()])
+    centred = corner + size / 2 - np.array([width, height]) / 2
+    for words in picture.findall(f"{SVG_NAME}g/{SVG_NAME}g"):
+        if not words.get("id", "").startswith("text_"):
+            continue
+        x, y = place_of(words)
+        if x < boxes[:, 0].min() and boxes[:, 2].min() < y:  # the name of all vertical axes
+            shift = corner[0], centred[1]
+        elif y > boxes[:, 3].max():  # of all horizontal ones
+            shift = centred[0], corner[1] + size[1] - height
+        else:
+            continue
+        words.set("transform", f"translate({shift[0]:.2f} {shift[1]:.2f})")
+        del words.attrib["visibility"]
+    picture.set("viewBox", " ".join(f"{number:.2f}" for number in (*corner, *size)))
+    return picture
+
+
+def place_of(words):
+    """Where the words of a picture begin."""
+    moved = words.find(f"{SVG_NAME}g").get("transform")
+    return [float(number) for number in re.findall(r"-?[\d.]+", moved)[:2]]
+
+
+def labels_of(axis):
+    """The labels of an axis, and its name."""
+    return [each for each in axis.iter() if each.get("id", "").startswith("text_")]
+
+
+def one_block(text):
+    """HTML without empty lines, at which a block of HTML ends for Markdown."""
+    return re.sub(r"\n\s*\n", "\n", text)
+
+
+def unlinked(text):
+    """Markdown in which links are replaced by their text."""
+    return re.sub(r"(?<!!)\[([^][]*)\]\([^()\s]*\)", r"\1", text)
+
+
+# Markdown
+
+
+@functools.cache
+def parser(mathml=False):
+    """Markdown with tables and formulas."""
+
+    def typeset(content, options):
+        return formulas.typeset(content, options["display_mode"], mathml)
+
+    markdown = MarkdownIt("commonmark").enable("table")
+    markdown.use(dollarmath_plugin, renderer=typeset, allow_space=True)
+    markdown.core.ruler.push("steps", step_by_step)
+    markdown.core.ruler.push("hold", hold)
+    return markdown
+
+
+def rendered(text, inline=False, mathml=False):
+    """Markdown as HTML. Items of lists with ``+`` or ``1)`` are shown one by one."""
+    return parser(mathml).renderInline(text) if inline else parser(mathml).render(text)
+
+
+def step_by_step(state):
+    """Mark the items of lists with ``+`` or ``1)`` for reveal.js."""
+    for token in state.tokens:
+        if token.type == "list_item_open" and token.markup in {"+", ")"}:
+            token.attrJoin("class", "fragment")
+
+
+def hold(state):
+    """Let brackets and commas that touch a formula in a line belong to it: see formulas.hold."""
+    for block in state.tokens:
+        for before, token in itertools.pairwise(block.children or []):
+            if before.type == "text" and token.type == "math_inline":
+                opening = formulas.OPENING.search(before.content)
+                if opening:
+                    token.content = rf"\text{{{opening[0]}}}{token.content}"
+                    before.content = before.content[: opening.start()]
+            if before.type == "math_inline" and token.type == "text":
+                closing = formulas.CLOSING.match(token.content)
+                if closing:
+                    before.content = rf"{before.content}\text{{{closing[0]}}}"
+                    token.content = token.content[closing.end() :]
+
+
+@functools.cache
+def colophon():
+    """Title, authors, address and licence, from CITATION.cff."""
+    about = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf8"))
+    authors = ", ".join(each["name"] for each in about["authors"])
+    words = f"{about['title']}. {authors}. {plain.base()} Text and figures: CC BY 4.0, code: MIT."
+    return f'<p class="colophon">{html.escape(words)}</p>'
+
+
+def title(text):
+    """The first heading of a Markdown text."""
+    return re.search(r"^# (.*)$", text, re.MULTILINE)[1]
