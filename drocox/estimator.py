@@ -332,7 +332,7 @@ class DROCox(BaseEstimator):
         sample = self._checked_sample(X, y, sample_weight, strata)
         seed = _seed(self.random_state)
         for name in ("coef_", "_network", "first_"):  # of an earlier fit
-            vars(self).pop(name, None)
+            self.__dict__.pop(name, None)
         if self.split:
             self.first_ = random_half(sample.event, seed)
             sample = replace(sample, first=self.first_)
@@ -340,13 +340,15 @@ class DROCox(BaseEstimator):
         # the model: coefficients or a network, and the losses of the patients
         self.c_ = None if self.rule == "cvar" else dual_constant(self.alpha, rule=self.rule)
         linear = self.hidden_units is None
+        solution: Solution | None = None
         if linear and self.solver != "adam":
             solution = self._solve(sample, tol=self.tol, n_iter=self.n_iter)
             self.coef_, self.n_iter_, losses = solution.coef, solution.n_iter, solution.losses
         else:
             losses = self._train(sample, seed)
             self.n_iter_ = self.n_iter
-            solution = self._solve(sample) if linear else None  # for its lower bound
+            if linear:
+                solution = self._solve(sample)  # for its lower bound
 
         # its worst case, survival curves and certificate
         self.worst_case_weights_ = self._keep_worst_case(losses, sample)
