@@ -41,12 +41,12 @@ from drocox.auditing.funnel import Funnel, funnel
 from drocox.auditing.group_measures import (
     FEW_EVENTS,
     MOST_PAIRED,
+    Measured,
     calibration_curve,
-    group_estimates,
     measure_groups,
 )
 from drocox.auditing.groupings import Grouping, groupings_of
-from drocox.auditing.measures import RISK_RATIO, Measure, own_measures
+from drocox.auditing.measures import Measure, own_measures
 from drocox.auditing.own_model import OwnModelGain, knows_outcome, named_features
 from drocox.auditing.page import page
 from drocox.auditing.plots import draw_calibration, draw_funnels, draw_groups
@@ -145,15 +145,14 @@ class Audit:
     slices: pd.DataFrame
     notes: tuple[str, ...]
     horizon: float
+    familywise: bool
+    smallest: int
+    features: tuple[str, ...]
     _predictions: Predictions
     _groupings: list[Grouping]
     _hidden: Hidden
-    familywise: bool = True
-    smallest: int = 0
-    _hanging: tuple[str, ...] = ()
-    _tails: tuple[str, ...] = ()
-    features: tuple[str, ...] = ()
-    _open: bool = False  # whether models fitted here say nothing, since a column knows the outcome
+    _measured: Measured
+    _open: bool  # whether models fitted here say nothing, since a column knows the outcome
 
     @property
     def sentence(self) -> str:
@@ -238,13 +237,10 @@ class Audit:
 
     def funnels(self) -> list[Funnel]:
         """For each attribute with many groups, their c-index by events and limits of chance."""
-        if self.table["c_index"].isna().all():
-            return []
         funnels = []
-        for grouping in self._groupings:
-            if grouping.attribute in self._many:
-                estimates = group_estimates(self._predictions, grouping, "c_index", self._hidden)
-                funnels.append(funnel(grouping.attribute, self.table, self.differences, estimates))
+        for attribute in self._many:
+            if estimates := self._measured.estimates.get(("c_index", attribute)):
+                funnels.append(funnel(attribute, self.table, self.differences, estimates))
         return funnels
 
     @property
@@ -258,10 +254,7 @@ class Audit:
 
         For risks at a single time, ``calibration`` is a ratio of risks, not of events.
         """
-        titles = {name: one.title for name, one in self.measures.items()}
-        if self._predictions.of_risks:
-            titles["calibration"] = RISK_RATIO.title
-        return titles
+        return {name: one.title for name, one in self.measures.items()}
 
     def calibration_curves(self, bins: int = 5) -> pd.DataFrame:
         """Observed and predicted risk at the horizon, in parts of each group.
@@ -309,12 +302,11 @@ class Audit:
             names = [*names[:MOST_NAMED], f"{len(names) - MOST_NAMED} more"]
         if names:
             lines.append(FEW_EVENTS_NOTE.format(", ".join(names)))
-        if self._hanging:
-            named = [*self._hanging[:MOST_NAMED], *["others"] * (len(self._hanging) > MOST_NAMED)]
-            lines.append(HANGING_NOTE.format(", ".join(named)))
-        if self._tails:
-            named = [*self._tails[:MOST_NAMED], *["others"] * (len(self._tails) > MOST_NAMED)]
-            lines.append(TAILS_NOTE.format(", ".join(named)))
+        hanging, tails = self._measured.hanging, self._measured.tails
+        for named, note in ((hanging, HANGING_NOTE), (tails, TAILS_NOTE)):
+            if named:
+                some = [*named[:MOST_NAMED], *["others"] * (len(named) > MOST_NAMED)]
+                lines.append(note.format(", ".join(some)))
         return lines
 
     def plot(self) -> object:
@@ -521,13 +513,13 @@ def _paired(audits: Mapping[str, Audit]) -> pd.DataFrame:
             continue
         parts: list[tuple] = []  # names of the rows, and their differences
         for grouping in first._groupings:
-            theirs = group_estimates(first._predictions, grouping, name, first._hidden)
+            theirs = first._measured.estimates.get((name, grouping.attribute), {})
             names: list[dict] = []
             differences: list[Estimate] = []
             for model, other in others:
                 if first._predictions.backwards or other._predictions.backwards:
                     continue
-                mine = group_estimates(other._predictions, grouping, name, other._hidden)
+                mine = other._measured.estimates.get((name, grouping.attribute), {})
                 for label in (label for label in mine if label in theirs):
                     members = grouping.codes == grouping.labels.index(label)
                     if same_measure(name, other._predictions, first._predictions, members):
@@ -805,9 +797,7 @@ def _audit(
                     f"threshold {threshold:g} flags, or leaves, fewer than {smallest} patients "
                     "with or without an event; choose another one, or lower smallest"
                 )
-        table, comparisons, imparity, hanging, tails = measure_groups(
-            predicted, groupings, hidden, familywise
-        )
+        measured = measure_groups(predicted, groupings, hidden, familywise)
         if own is not None and own.knows:
             notes.append(OWN_KNOWS_NOTE.format(", ".join(map(str, features.columns))))
         slices = pd.DataFrame(columns=[*DIFFERENCE_COLUMNS, "patients", "events"])
@@ -819,22 +809,21 @@ def _audit(
         if smallest:  # with counts of known groups, these could tell what is hidden
             slices = slices.assign(patients=np.nan, events=np.nan)
     return Audit(
-        data.name,
-        table,
-        comparisons.drop(columns="noise_floor"),
-        imparity,
-        slices,
-        tuple(notes),
-        predicted.patients.until,
-        predicted,
-        groupings,
-        hidden,
-        familywise,
-        smallest,
-        hanging,
-        tails,
-        tuple(map(str, features.columns)),
-        bool(knowing) or (own is not None and own.knows),
+        name=data.name,
+        table=measured.table,
+        differences=measured.comparisons.drop(columns="noise_floor"),
+        imparity=measured.imparity,
+        slices=slices,
+        notes=tuple(notes),
+        horizon=predicted.patients.until,
+        familywise=familywise,
+        smallest=smallest,
+        features=tuple(map(str, features.columns)),
+        _predictions=predicted,
+        _groupings=groupings,
+        _hidden=hidden,
+        _measured=measured,
+        _open=bool(knowing) or (own is not None and own.knows),
     )
 
 

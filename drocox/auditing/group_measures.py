@@ -11,8 +11,7 @@ either side of it. What is a difference itself, such as the c-index minus the ex
 compared with 0.
 """
 
-from collections.abc import Callable
-from itertools import combinations
+from itertools import combinations, product
 from typing import NamedTuple
 
 import numpy as np
@@ -23,7 +22,7 @@ from tqdm import tqdm
 from drocox.auditing.contrasts import Contrast, contrast, critical_values, estimable
 from drocox.auditing.disclosure import NOTHING_HIDDEN, Hidden
 from drocox.auditing.groupings import EVERYBODY, Group, Grouping
-from drocox.auditing.measures import DECISIONS, LOG, MEASURES, UNCHANGED, WORDED, Measure, Scale
+from drocox.auditing.measures import DECISIONS, LOG, MEASURES, UNCHANGED, Measure, Scale
 from drocox.auditing.predictions import Predictions
 from drocox.curves import kaplan_meier
 from drocox.heldout import DIFFERENCE_COLUMNS, FEWEST_EVENTS, Estimate, HeldOut, difference, ties
@@ -76,6 +75,7 @@ class Measured(NamedTuple):
     imparity: pd.DataFrame  # differences of the concordance by Algorithm B.1
     hanging: tuple[str, ...]  # measures of groups whose interval one or two patients decide
     tails: tuple[str, ...]  # groups whose slope a few extreme scores decide
+    estimates: dict[tuple[str, str], dict[str, Estimate]]  # by measure and attribute; by group
 
 
 def measure_groups(
@@ -97,9 +97,8 @@ def measure_groups(
             if key not in hidden.groups:
                 rows[key] |= _described(group.alone)
     contrasts: dict[str, list[list[Contrast]]] = {}
+    estimates: dict[tuple[str, str], dict[str, Estimate]] = {}
     hanging: list[str] = []
-    tails: list[str] = []
-    slopes: dict[tuple[str, str], Estimate] = {}
     described = predictions.described
     for name, method in tqdm(
         predictions.measures.items(), "audit", leave=False, disable=None, delay=5
@@ -107,22 +106,24 @@ def measure_groups(
         contrasts[name] = []
         measure = described[name]
         for grouping, groups in zip(groupings, measurable, strict=True):
-            if not _may_be_shown(predictions, name, grouping):
-                continue
-            estimates = _estimates(everybody, groups, grouping, name, measure, method, hidden)
-            for label, estimate in estimates.items():
-                rows[grouping.attribute, label] |= with_interval(name, measure, estimate)
-                enough = rows[grouping.attribute, label].get("events", 0) >= FEW_EVENTS
-                if measure.on_page and measure.interval and enough and _one_or_two_decide(estimate):
+            shown = _shown(predictions, grouping, groups, name, measure, hidden)
+            of_groups = {group.label: method(everybody, group.members) for group in shown}
+            estimates[name, grouping.attribute] = of_groups
+            for label, estimate in of_groups.items():
+                row = rows[grouping.attribute, label]
+                row |= with_interval(name, measure, estimate)
+                enough = measure.on_page and measure.interval and row["events"] >= FEW_EVENTS
+                if enough and _one_or_two_decide(estimate):
                     hanging.append(f"{measure.title} of {label}")
-                if name == "slope":
-                    slopes[grouping.attribute, label] = estimate
-                if name == "central_slope":
-                    tails += _tails_decide(label, slopes[grouping.attribute, label], estimate)
             if grouping.compared and measure.compared and not predictions.backwards:
-                slack = _slack(name, estimates, everybody, groups)
-                pairs = _contrasts(estimates, everybody, grouping, measure, method)
-                contrasts[name].append([_with_slack(pair, slack) for pair in pairs])
+                pairs = _contrasts(of_groups, estimates[name, ""], grouping, measure)
+                if measure.slack and pairs:
+                    slack = {group.label: ties.c_index_slack(group.alone) for group in groups}
+                    slack[EVERYBODY] = ties.c_index_slack(everybody)
+                    pairs = [_with_slack(pair, slack) for pair in pairs]
+                contrasts[name].append(pairs)
+    tails = _tails_decide(estimates, groupings)
+    estimates = {key: one for key, one in estimates.items() if described[key[0]].between_models}
     comparisons = differences(contrasts, described, familywise)
     attributes = [grouping.attribute for grouping in groupings]
     comparisons.sort(key=lambda row: attributes.index(row["attribute"]))
@@ -130,16 +131,24 @@ def measure_groups(
     table = pd.DataFrame(rows.values()).reindex(columns=TABLE_COLUMNS + columns)
     compared = pd.DataFrame(comparisons, columns=COMPARISON_COLUMNS)
     imparity = compared[compared["measure"] == "concordance"].drop(columns="measure")
-    return Measured(table, compared, imparity.reset_index(drop=True), tuple(hanging), tuple(tails))
+    return Measured(
+        table, compared, imparity.reset_index(drop=True), tuple(hanging), tails, estimates
+    )
 
 
-def _tails_decide(label: str, slope: Estimate, central: Estimate) -> list[str]:
-    """A group with its slopes, if that of the central scores is another one by more than noise."""
-    apart = difference(slope, central)._replace(df=slope.df)
-    half = _half(UNCHANGED, apart)
-    if abs(apart.value) < max(half, MEASURES["slope"].margin or 0.0):
-        return []
-    return [f"{label} ({slope.value:.2f}, and {central.value:.2f} without them)"]
+def _tails_decide(
+    estimates: dict[tuple[str, str], dict[str, Estimate]], groupings: list[Grouping]
+) -> tuple[str, ...]:
+    """Groups with their slopes, where that of the central scores is another by more than noise."""
+    tails = []
+    for grouping in groupings:
+        for label, central in estimates.get(("central_slope", grouping.attribute), {}).items():
+            slope = estimates["slope", grouping.attribute][label]
+            apart = difference(slope, central)._replace(df=slope.df)
+            if abs(apart.value) >= max(_half(UNCHANGED, apart), MEASURES["slope"].margin or 0.0):
+                values = f"{slope.value:.2f}, and {central.value:.2f} without them"
+                tails.append(f"{label} ({values})")
+    return tuple(tails)
 
 
 def _described(patients: HeldOut) -> dict[str, float]:
@@ -173,58 +182,27 @@ def _measurable(groups: list[Group], grouping: Grouping, hidden: Hidden) -> list
     return measurable
 
 
-def group_estimates(
-    predictions: Predictions, grouping: Grouping, name: str, hidden: Hidden = NOTHING_HIDDEN
-) -> dict[str, Estimate]:
-    """One measure of the groups; empty where the predictions do not allow it."""
-    method = predictions.measures.get(name)
-    if method is None or not _may_be_shown(predictions, name, grouping):
-        return {}
-    measurable = _measurable(grouping.groups(predictions.patients), grouping, hidden)
-    measure = predictions.described[name]
-    return _estimates(predictions.patients, measurable, grouping, name, measure, method, hidden)
-
-
-def _may_be_shown(predictions: Predictions, name: str, grouping: Grouping) -> bool:
-    """Whether a measure of decisions does not tell of a few patients of a group."""
-    return predictions.decisions_by_group or name not in DECISIONS or not grouping.attribute
-
-
 def _contrasts(
-    estimates: dict[str, Estimate],
-    everybody: HeldOut,
+    of_groups: dict[str, Estimate],
+    of_all: dict[str, Estimate],
     grouping: Grouping,
     measure: Measure,
-    method: Callable,
 ) -> list[Contrast]:
     """Differences of every two groups; of many groups, of each and everybody.
 
     A measure that is a difference itself is compared with 0 in each group.
     """
-    n = len(everybody.time)
-    pairs = list(combinations(estimates.items(), 2))
+    pairs = list(combinations(of_groups.items(), 2))
     if measure.versus:
-        pairs = [
-            ((measure.versus, Estimate(0.0, np.zeros(n))), group) for group in estimates.items()
-        ]
+        nothing = {measure.versus: Estimate(0.0, np.zeros(len(grouping.codes)))}
+        pairs = list(product(nothing.items(), of_groups.items()))
     elif len(grouping.labels) > MOST_PAIRED:
-        of_all = method(everybody, np.full(n, True))
-        pairs = [((EVERYBODY, of_all), group) for group in estimates.items()]
+        pairs = list(product(of_all.items(), of_groups.items()))
     out = []
     for (versus, second), (group, first) in pairs:
         names = {"attribute": grouping.attribute, "group": group, "versus": versus}
         out.append(Contrast(names, first, second))
     return out
-
-
-def _slack(
-    name: str, estimates: dict[str, Estimate], everybody: HeldOut, groups: list[Group]
-) -> dict[str, tuple[float, float]]:
-    """By how much exact times could lower and raise the c-index of each group and of everybody."""
-    if name not in ("c_index", "c_minus_expected") or not estimates:
-        return {}
-    slack = {group.label: ties.c_index_slack(group.alone) for group in groups}
-    return slack | {EVERYBODY: ties.c_index_slack(everybody)}
 
 
 def _with_slack(pair: Contrast, slack: dict[str, tuple[float, float]]) -> Contrast:
@@ -234,37 +212,33 @@ def _with_slack(pair: Contrast, slack: dict[str, tuple[float, float]]) -> Contra
     return pair._replace(slack=(lower + higher_of_other, higher + lower_of_other))
 
 
-def _estimates(
-    everybody: HeldOut,
-    measurable: list[Group],
+def _shown(
+    predictions: Predictions,
     grouping: Grouping,
+    measurable: list[Group],
     name: str,
     measure: Measure,
-    method: Callable,
     hidden: Hidden,
-) -> dict[str, Estimate]:
-    """One measure of several groups, by label."""
+) -> list[Group]:
+    """The groups for which a measure is known and may be shown."""
+    if name in DECISIONS and grouping.attribute and not predictions.decisions_by_group:
+        return []
     many = len(grouping.labels) > MOST_PAIRED
-    crossed = len(grouping.labels) * len(everybody.time) > MOST_CROSSED and many
+    crossed = many and len(grouping.labels) * len(grouping.codes) > MOST_CROSSED
     if name == "concordance" and crossed:
-        return {}
+        return []
     if measure.needs == "features" and (many or (grouping.attribute and not grouping.compared)):
-        return {}
-    out = {}
+        return []
+    shown = []
     for group in measurable:
-        if (grouping.attribute, group.label) in hidden.of(_whole_follow_up(measure, method)):
+        if (grouping.attribute, group.label) in hidden.of(measure.whole_follow_up):
             continue
         if measure.at_horizon and not _enough_at_horizon(group.alone):
             continue
         if measure.by_exact_times and ties.many_tied(group.alone):
             continue
-        out[group.label] = method(everybody, group.members)
-    return out
-
-
-def _whole_follow_up(measure: Measure, method: Callable) -> bool:
-    """Whether a measure tells nothing of the events up to the horizon alone."""
-    return measure.whole_follow_up and method is not HeldOut.risk_ratio
+        shown.append(group)
+    return shown
 
 
 def _enough_at_horizon(group: HeldOut) -> bool:
@@ -287,8 +261,8 @@ def differences(
         known[name] = [estimable(described[name], pairs) for pairs in by_attribute]
     critical: dict[str, list[list[float]]] = {}
     if familywise:
-        headline = [name for name in WORDED if name in known]
-        for together in [headline, *([name] for name in known if name not in WORDED)]:
+        headline = [name for name in known if described[name].worded]
+        for together in [headline, *([name] for name in known if name not in headline)]:
             everything = [one for name in together for pairs in known[name] for one in pairs]
             values = iter(critical_values(everything)[0] if everything else ())
             for name in together:

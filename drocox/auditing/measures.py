@@ -2,7 +2,8 @@ r"""The measures of an audit: the list that its table, its page and its comparis
 
 To add a measure, write a method of :class:`drocox.heldout.HeldOut` that returns an
 :class:`drocox.heldout.Estimate` for a group, and add a row with the method's name to
-:data:`MEASURES`. The docstring of :func:`drocox.audit` says what it means.
+:data:`MEASURES`: all that other modules know of a measure, they read there. The docstring of
+:func:`drocox.audit` says what it means.
 
 Nothing is known about a measure of the user's own but its values, so its error is that of a
 jackknife over 100 blocks of the group's patients (or over patients, if there are fewer) and 100 of
@@ -28,9 +29,7 @@ from drocox import _checks
 from drocox.heldout import Estimate, HeldOut
 
 BLOCKS = 100  # of patients, for the jackknife of own measures
-TAKEN = (  # names of columns
-    *("attribute", "group", "patients", "events", "model", "versus", "measure"),
-)
+TAKEN = ("attribute", "group", "patients", "events", "model", "versus", "measure")  # columns
 
 
 class Scale(NamedTuple):
@@ -61,14 +60,17 @@ class Measure(NamedTuple):
         "threshold",
     ]
     scale: Scale
+    method: str = ""  # of HeldOut, unless it has the name of the measure
     unit: float = 1  # of differences; 100: percentage points
     margin: float | None = None  # differences below it do not matter; of a ratio, its larger end
     ratio: bool = False  # whether groups are compared by the ratio of their values
+    worded: bool = False  # in the first paragraph; intervals of all such differences hold together
     digits: int = 2  # after the point
     between_models: bool = True  # whether two models are compared in it
     at_horizon: bool = False  # needs patients with an event by the horizon, and others after it
     whole_follow_up: bool = False  # tells nothing of the events up to the horizon alone
     by_exact_times: bool = False  # unknown where many events have the same time
+    slack: bool = False  # whether intervals of differences are wider where times are tied
     compared: bool = True  # between groups
     versus: str = ""  # instead of other groups, if the measure is a difference itself
     interval: bool = True  # whether it has one of its own
@@ -89,6 +91,8 @@ MEASURES = {
         LOGIT,
         digits=3,
         margin=0.05,
+        worded=True,
+        slack=True,
         pairs_on_page=True,
         explained="Of the pairs of a group's own patients whose order of events is known, the "
         "share that the model orders rightly (ties count half); 0.5 is chance.",
@@ -114,6 +118,8 @@ MEASURES = {
         UNCHANGED,
         digits=3,
         margin=0.05,
+        worded=True,
+        slack=True,
         between_models=False,
         versus="expected",
         on_page=False,
@@ -144,6 +150,7 @@ MEASURES = {
         LOG,
         margin=1.25,
         ratio=True,
+        worded=True,
         pairs_on_page=True,
         explained="Events by those that the model expects; above 1 it expects too few. Two groups "
         "are compared by the ratio of the two.",
@@ -189,11 +196,12 @@ MEASURES = {
     "ppv": _at_threshold("PPV"),
     "net_benefit": _at_threshold("Net benefit")._replace(scale=UNCHANGED, compared=False),
 }
-WORDED = ("c_index", "c_minus_expected", "calibration")  # of which the first paragraph says a word
+WORDED = [name for name, measure in MEASURES.items() if measure.worded]
 DECISIONS = [name for name, measure in MEASURES.items() if measure.needs == "threshold"]
-# calibration without expected events
-RISK_RATIO = MEASURES["calibration"]._replace(
+RISK_RATIO = MEASURES["calibration"]._replace(  # in its place, without expected events
     title="Observed / predicted risk",
+    method="risk_ratio",
+    whole_follow_up=False,
     explained="Kaplan and Meier's risk up to the time given above by the mean of the predicted "
     "risks; above 1 these are too low.",
 )

@@ -16,7 +16,7 @@ from markupsafe import Markup, escape
 from drocox import __version__
 from drocox.auditing.findings import digits_for, number_text
 from drocox.auditing.group_measures import FEWEST_AT_HORIZON
-from drocox.auditing.measures import DECISIONS, MEASURES, RISK_RATIO
+from drocox.auditing.measures import DECISIONS, MEASURES
 from drocox.auditing.plots import as_svg, draw_calibration, draw_funnels, draw_groups
 from drocox.heldout.intervals import DIFFER
 
@@ -51,7 +51,8 @@ def page(
     about["Predictions"] = (
         f"passed to drocox.audit, {models}and taken to be of patients the model has not seen"
     )
-    crowded = [one.attribute for one in first.funnels()]
+    funnels = {name: one.funnels() for name, one in audits.items()}
+    crowded = [one.attribute for one in next(iter(funnels.values()))]
     crossed = _intersections(first)
     elsewhere = [*crowded, crossed] if crossed else crowded  # in a funnel, or in the table alone
     in_forest = {}
@@ -65,8 +66,6 @@ def page(
     measures = first.measures
     if first.table["c_expected"].notna().any():  # one measure of ranking is enough
         measures["auc"] = measures["auc"]._replace(on_page=False)
-    if first.titles["calibration"] == RISK_RATIO.title:
-        measures["calibration"] = RISK_RATIO
     tables = {name: one.table for name, one in audits.items()}
     numbers = count()
 
@@ -81,6 +80,7 @@ def page(
         judges_risks=_known(tables, "calibration"),
         several=audits if len(audits) > 1 else None,
         in_forest=in_forest if drawable else None,
+        funnels=funnels,
         crowded=crowded,
         crossed=bool(crossed),
         side_by_side=_side_by_side,

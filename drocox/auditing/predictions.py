@@ -28,7 +28,7 @@ import pandas as pd
 
 from drocox import _checks
 from drocox.auditing.disclosure import count_text
-from drocox.auditing.measures import MEASURES, Measure, own_measure, with_margins
+from drocox.auditing.measures import MEASURES, RISK_RATIO, Measure, own_measure, with_margins
 from drocox.data import SurvivalData
 from drocox.heldout import (
     FEWEST_EVENTS,
@@ -79,13 +79,16 @@ class Predictions(NamedTuple):
     @property
     def of_risks(self) -> bool:
         """Whether calibration is observed / predicted risk, for want of expected events."""
-        return self.measures.get("calibration") is HeldOut.risk_ratio
+        return self.patients.risk is not None and self.patients.expected is None
 
     @property
     def described(self) -> dict[str, Measure]:
         """All measures of the audit, known or not, and how they are shown."""
-        own = {name: own_measure(name) for name in self.more if name not in MEASURES}
-        measures = with_margins(MEASURES | own, self.margin)
+        measures = MEASURES | {
+            "calibration": RISK_RATIO if self.of_risks else MEASURES["calibration"]
+        }
+        measures |= {name: own_measure(name) for name in self.more if name not in MEASURES}
+        measures = with_margins(measures, self.margin)
         if self.patients.threshold is None:  # decisions are there if they are asked for
             measures = {k: one for k, one in measures.items() if one.needs != "threshold"}
         return measures
@@ -105,18 +108,16 @@ class Predictions(NamedTuple):
             "risks or expected events": risks or self.patients.expected is not None,
             "threshold": self.patients.threshold is not None,
         }
-        known = [name for name, measure in self.described.items() if answers[measure.needs]]
         functions = {}
-        for name in known:
-            functions[name] = self.more.get(name) or getattr(HeldOut, name)
+        for name, measure in self.described.items():
+            if answers[measure.needs]:
+                functions[name] = self.more.get(name) or getattr(HeldOut, measure.method or name)
         if self.clipped is not None and "c_expected" in functions:
             clipped = self.clipped
             functions["c_expected"] = lambda _, members: clipped.c_expected(members)
             functions["c_minus_expected"] = lambda patients, members: difference(
                 patients.c_index(members), clipped.c_expected(members)
             )
-        if risks and self.patients.expected is None:
-            functions["calibration"] = HeldOut.risk_ratio
         return functions
 
 

@@ -365,14 +365,14 @@ def objective_table(
     return pd.DataFrame(rows).set_index(["objective", "choice", "outcome"])
 
 
-def certified_table(study: Study, on: Sequence[str] = INCLUDED) -> pd.DataFrame:
+def certified_table(study: Study) -> pd.DataFrame:
     """Every certified model minus the one that it is compared with, by model and outcome."""
     table = {}
     for model, against in AGAINST.items():
         for outcome, measure in MEASURES.items():
             of = Contrast(model, "", against, "")
             if (*of, measure, "") in study.estimates:
-                table[model, outcome] = summary(effects(study, of, measure, on=on))._asdict()
+                table[model, outcome] = summary(effects(study, of, measure))._asdict()
     return pd.DataFrame(table).T
 
 

@@ -6,7 +6,7 @@ sign :math:`s` of Cox's gap, the group that Cox serves worst, and the horizon of
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -167,9 +167,12 @@ def learn(
 ) -> Learned:
     """Learn everything on one half; ``split`` is the seed of folds, ``forms`` are certified."""
     decided = decide(patients, split)
-    certified, own_worst = _certified(patients, decided, split, forms)
-    certified |= _with_ridge(patients, decided, split)
-    models = _with_order(certified, patients)
+    models, own_worst = _certified(patients, decided, split, forms)
+    models |= _with_ridge(patients, decided, split)
+    by_cox = models[Key(PLAIN)].scores(patients)
+    for model in models.values():
+        like_cox = rank_correlation(model.scores(patients), by_cox)
+        model.facts["rank_correlation"] = like_cox
     quarters = Quarters.of(patients, decided.cuts, split, half)
     for kind in PREFIX:
         if networks or kind == "linear":
@@ -217,13 +220,3 @@ def _with_ridge(patients: Patients, decided: Decided, seed: int) -> dict[Key, Mo
         members = decided.worst.members(patients.covariates)
         models[Key(ALONE)] = ridge_cox(patients.subset(np.flatnonzero(members)), seed)
     return models
-
-
-def _with_order(models: dict[Key, Model], patients: Patients) -> dict[Key, Model]:
-    """Certified models, with facts about the order in which they put the patients of the half."""
-    scores = {key: model.scores(patients) for key, model in models.items()}
-    out = {}
-    for key, own in scores.items():
-        facts = {"rank_correlation": rank_correlation(own, scores[Key(PLAIN)])}
-        out[key] = replace(models[key], facts=models[key].facts | facts)
-    return out

@@ -76,6 +76,13 @@ def test_a_funnel_with_a_group_that_cannot_be_compared():
     assert "site = 6" not in set(of_c_index["group"])
 
 
+def test_many_groups_of_which_none_is_judged_have_no_funnel():
+    data, scores = simulated(n=60)
+    small = replace(data, groups={"site": np.arange(60) % 20}, group_labels={})
+    found = drocox.audit(small, scores)
+    assert found.funnels() == [] and "site = 19" in page_of({"": found})
+
+
 def test_too_many_intersections_are_left_out():
     data, scores = simulated(n=400)
     rng = np.random.default_rng(0)
