@@ -47,7 +47,7 @@ from drocox.auditing.group_measures import (
 )
 from drocox.auditing.groupings import Grouping, groupings_of
 from drocox.auditing.measures import Measure, own_measures
-from drocox.auditing.own_model import OwnModelGain, knows_outcome, named_features
+from drocox.auditing.own_model import KNOWS, OwnModelGain, knows_outcome, named_features
 from drocox.auditing.page import page
 from drocox.auditing.plots import draw_calibration, draw_funnels, draw_groups
 from drocox.auditing.predictions import (
@@ -77,7 +77,14 @@ TAILS_NOTE = (
     "A few extreme scores decide the slope, which is another one without the lowest and the "
     "highest 2.5 % of the scores: {}."
 )
-HIDDEN_NOTE = "Groups with fewer than {} events or patients without an event are not shown{}."
+HIDDEN_NOTE = (
+    "Groups with fewer than {} events or patients without an event are not shown{}. If they are "
+    "joined with others, or left out, more can be shown."
+)
+ALMOST_PERFECT_NOTE = (
+    "The predictions rank the patients almost perfectly, as if they were made from something that "
+    "is known only afterwards."
+)
 KNOWING_NOTE = (
     "No model was fitted here: {} alone tells nearly who has the event, or in which order, and may "
     "be known only afterwards."
@@ -798,6 +805,8 @@ def _audit(
                     "with or without an event; choose another one, or lower smallest"
                 )
         measured = measure_groups(predicted, groupings, hidden, familywise)
+        if measured.table["c_index"].iloc[0] >= KNOWS:
+            notes.append(ALMOST_PERFECT_NOTE)
         if own is not None and own.knows:
             notes.append(OWN_KNOWS_NOTE.format(", ".join(map(str, features.columns))))
         slices = pd.DataFrame(columns=[*DIFFERENCE_COLUMNS, "patients", "events"])

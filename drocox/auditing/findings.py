@@ -137,7 +137,9 @@ class _Attribute:
         what = "the c-indices" if measure == "c_index" else self.ratio
         versus = self.measures[measure].versus
         if word == CANNOT_TELL:
-            asked = "every group is ranked as well as expected" if versus else f"{what} differ or not"
+            asked = (
+                "every group is ranked as well as expected" if versus else f"{what} differ or not"
+            )
             return self._cannot_tell(measure, asked, row, values)
         if word == ALIKE:
             if versus:
@@ -442,7 +444,8 @@ def _groups_of_models(rows: pd.DataFrame, title: str) -> str:
 
 
 def _in_a_sentence(title: str) -> str:
-    return title if title.isupper() else title[:1].lower() + title[1:]
+    named = title.isupper() or title.startswith("Brier")
+    return title if named else title[:1].lower() + title[1:]
 
 
 def decision_sentence(

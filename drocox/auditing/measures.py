@@ -107,8 +107,8 @@ MEASURES = {
         compared=False,
         interval=False,
         explained="The c-index that the model's own predictions lead one to expect in this group, "
-        "if they are right up to one factor for everybody (model-based concordance; Gönen and "
-        "Heller 2005, van Klaveren and others 2016). It is low where patients are alike, and no "
+        "after all scores are multiplied by the one factor that fits these data best (model-based "
+        "concordance; Gönen and Heller 2005, van Klaveren and others 2016). It is low where patients are alike, and no "
         "upper bound: a model that knows more ranks better, and expects more.",
         whole_follow_up=True,
     ),

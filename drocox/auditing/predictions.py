@@ -542,7 +542,7 @@ def _backwards(patients: HeldOut, probabilities: bool) -> str:
     if probabilities:
         looks = "Risks and survival look exchanged"
         call = f"{looks}: pass the other of risk= and survival="
-        column = f"{looks}: choose the other of --risk and --survival"
+        column = f"{looks}: choose the other of --risk and --survival, or --event COLUMN=VALUE"
     elif patients.scores.min() >= 0 and patients.scores.max() <= 1:
         looks = "Scores between 0 and 1 look like survival"
         call = f"{looks}: pass survival=…, times=…"
