@@ -108,8 +108,8 @@ MEASURES = {
         interval=False,
         explained="The c-index that the model's own predictions lead one to expect in this group, "
         "after all scores are multiplied by the one factor that fits these data best (model-based "
-        "concordance; Gönen and Heller 2005, van Klaveren and others 2016). It is low where patients are alike, and no "
-        "upper bound: a model that knows more ranks better, and expects more.",
+        "concordance; Gönen and Heller 2005, van Klaveren and others 2016). It is low where "
+        "patients are alike, and no upper bound: a model that knows more ranks better, and expects more.",
         whole_follow_up=True,
     ),
     "c_minus_expected": Measure(
