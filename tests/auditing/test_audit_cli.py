@@ -621,12 +621,12 @@ ADVICE = {
     "risk as survival": (
         "--survival",
         "dies",
-        "look exchanged: choose the other of --risk and --survival.",
+        "look exchanged: choose the other of --risk and --survival, or --event",
     ),
     "survival as risk": (
         "--risk",
         "alive",
-        "look exchanged: choose the other of --risk and --survival.",
+        "look exchanged: choose the other of --risk and --survival, or --event",
     ),
     "survival as a score": (
         "--score",
