@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from drocox.auditing import columns, files
-from drocox.terminal import fill
+from drocox.terminal import fill, listed
 
 if TYPE_CHECKING:
     from drocox.auditing.audit import Audit
@@ -264,20 +264,13 @@ def _patients(df, args, kind: str, name: str) -> tuple["SurvivalData", dict[str,
     gaps = df[args.features].isna().sum()
     if gaps.any():
         numbers = {name: count_text(n, args.smallest) for name, n in gaps[gaps > 0].items()}
-        counts = _listed([f"{name} ({number})" for name, number in numbers.items()])
+        counts = listed([f"{name} ({n})" for name, n in numbers.items()], MOST_NAMED, ", ")
         facts["Missing values"] = f"replaced by medians where a model is fitted: {counts}"
     facts["Predictions"] = "by models fitted here, each to patients other than those it scores"
     if kind:
         facts["Predictions"] = f"given in the file, as {kind}: {', '.join(predicted)}"
-    facts["Features"] = _listed(args.features, len(args.features)) or "none named"
+    facts["Features"] = ", ".join(args.features) or "none named"
     return data, facts
-
-
-def _listed(names: list[str], most: int = MOST_NAMED) -> str:
-    """Names with commas between them; of many the first ones."""
-    if len(names) > most:
-        names = [*names[:most], f"{len(names) - most} more"]
-    return ", ".join(names)
 
 
 def _audit_options(args) -> dict[str, Any]:
