@@ -342,11 +342,11 @@ def _whole(everybody: pd.Series, calibration: Measure, slopes_alike: bool) -> li
         ("calibration", observed, "low", "high"),
         ("slope", "the slope is {} {}: predictions are", "not extreme enough", "too extreme"),
     ):
-        value, low, high = everybody[[name, f"{name}_low", f"{name}_high"]]
+        low, high = everybody[f"{name}_low"], everybody[f"{name}_high"]
         if (low > 1 or high < 1) and (name != "slope" or slopes_alike):
-            said = words.format(*interval_text(value, low, high, 2, none=1).split(" ", 1))
+            said = words.format(*interval_text(everybody[name], low, high, 2, 1).split(" ", 1))
             parts.append(f"{said} {above if low > 1 else below}")
-    return [f"On the whole, {' and '.join(parts)}."] if parts else []
+    return [f"On the whole, {', and '.join(parts)}."] if parts else []
 
 
 def model_sentences(

@@ -27,7 +27,7 @@ from drocox.auditing.predictions import Predictions
 from drocox.curves import kaplan_meier
 from drocox.heldout import DIFFERENCE_COLUMNS, FEWEST_EVENTS, Estimate, HeldOut, difference, ties
 from drocox.heldout.horizon import observed_risk, risk_interval
-from drocox.heldout.intervals import LEVEL, jackknife, simultaneous
+from drocox.heldout.intervals import LEVEL, half_width, jackknife
 
 MOST_PAIRED = 6  # groups that are compared with each other; more are compared with everybody
 MOST_CROSSED = 20_000_000  # groups times patients, up to which members are compared with everybody
@@ -57,14 +57,12 @@ def with_interval(name: str, measure: Measure, estimate: Estimate) -> dict[str, 
 
 def _half(scale: Scale, estimate: Estimate) -> float:
     """Half the width of an interval on a scale."""
-    covariance, df = jackknife(scale.forward(estimate.without)[:, None])
-    slope = 1.0
-    if not np.isfinite(covariance).all():
-        # without one of the patients it is at the end of the scale
-        covariance, df = jackknife(estimate.without[:, None])
-        slope = scale.derivative(np.float64(estimate.value))
-    critical, _ = simultaneous(covariance, df if estimate.df is None else [estimate.df])
-    return float(critical.item() * slope * np.sqrt(covariance.item()))
+    half = half_width(scale.forward(estimate.without), estimate.df)
+    if np.isfinite(half):
+        return half
+    # without one of the patients it is at the end of the scale
+    slope = float(scale.derivative(np.float64(estimate.value)))
+    return slope * half_width(estimate.without, estimate.df)
 
 
 class Measured(NamedTuple):
