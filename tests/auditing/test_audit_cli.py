@@ -620,17 +620,13 @@ ADVICE = {
     "risk as survival": (
         "--survival",
         "dies",
-        "look exchanged: choose the other of --risk and --survival.",
+        "look exchanged: pass them as the other of the two.",
     ),
-    "survival as risk": (
-        "--risk",
-        "alive",
-        "look exchanged: choose the other of --risk and --survival.",
-    ),
+    "survival as risk": ("--risk", "alive", "look exchanged: pass them as the other of the two."),
     "survival as a score": (
         "--score",
         "alive",
-        "look like survival: name the column with --survival, and --horizon",
+        "look like survival: pass them as survival, with a horizon",
     ),
     "risk as a score": ("--score", "dies", "look like risks: pass them as risks, with a horizon."),
     "hazard": ("--score", "hazard", "or numbers of events: pass their logarithms."),
