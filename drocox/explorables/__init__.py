@@ -1,8 +1,8 @@
 """Explorables: figures of the chapters that readers change with a slider, a choice or a button.
 
-Python computes the data and draws one static figure, which is shown on paper, in notebooks and
-wherever no script runs. On a page of the book a script of ``book/_static/explore`` replaces it by
-the explorable and draws every state from the data.
+A function here takes the chapter's own figure, which notebooks show and pages without scripts, and
+computes the data. On a page of the book a script of ``book/_static/explore`` draws every state from
+the data, in place of the figure.
 """
 
 from drocox.explorables.ball import ball_slider

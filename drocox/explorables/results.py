@@ -10,8 +10,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from drocox.bookstyle import COLOURS
-from drocox.explorables.element import Explorable, element, number, picture, rounded
+from drocox.explorables.element import Explorable, element, rounded
 from drocox.paper import protocol, tables
 
 METRICS = {
@@ -27,12 +26,10 @@ METRICS = {
 }
 DIGITS = tables.DIGITS
 VIEWS = ("printed", "reproduced", "corrected")
-# kinds of methods, with their colours
-KINDS = {"plain": COLOURS[0], "penalised": "#666666", "DRO-COX": COLOURS[1], "SPLIT": COLOURS[2]}
 
 
 def kind_of(method: str) -> str:
-    """The kind of a method, a key of ``KINDS``."""
+    """The kind of a method: plain, penalised, DRO-COX or SPLIT."""
     settings = protocol.METHODS[method]
     if settings.loss == "dro":
         return "DRO-COX"
@@ -83,28 +80,19 @@ class Gathered:
 
 
 def results_browser(
-    gathered: Gathered, *, exhibit: str = "t2", metric: str = "ci_percent", view: str = "corrected"
+    gathered: Gathered,
+    figure: Figure,
+    *,
+    exhibit: str = "t2",
+    metric: str = "ci_percent",
+    view: str = "corrected",
 ) -> Explorable:
-    """The main tables as ranked dots; exhibit, metric and view are the initial choices."""
+    """The main tables as ranked dots; exhibit, metric and view are the initial choices.
+
+    ``figure`` is shown where no script runs.
+    """
     methods = list(protocol.METHODS)
     values = gathered.values
-
-    def draw(figure: Figure) -> None:
-        axes = figure.subplots()
-        rows = values[exhibit][view][metric]
-        sign = -1 if tables.METRICS[metric][1] else 1
-        order = np.argsort(sign * rows[:, 0], kind="stable")
-        for rank, i in enumerate(order):
-            ink = KINDS[kind_of(methods[i])]
-            inside = ink if protocol.METHODS[methods[i]].model == "linear" else "white"
-            mean, sd = rows[i]
-            axes.errorbar(mean, rank, xerr=sd, fmt="o", color=ink, markerfacecolor=inside)
-            told = f"{number(mean, DIGITS[metric])} ± {number(sd, DIGITS[metric])}"
-            axes.text(1.02, rank, told, transform=axes.get_yaxis_transform(), va="center")
-        axes.set_xlim(*gathered.spans[exhibit][metric])
-        axes.set_yticks(range(len(order)), [tables.written(methods[i]) for i in order])
-        axes.invert_yaxis()
-        axes.set_xlabel(f"{METRICS[metric]}, {gathered.titles[exhibit]}, {view}")
 
     return element(
         "results",
@@ -112,7 +100,7 @@ def results_browser(
         title="The main tables as ranked dots",
         alt=f"Methods ranked by the mean of a metric, each a dot with a bar of one standard "
         f"deviation to either side; here {METRICS[metric]} on {gathered.titles[exhibit]}, {view}.",
-        pictures=[picture(draw, 5.2, 4.6)],
+        figure=figure,
         data={
             "values": {
                 name: {
