@@ -196,7 +196,7 @@ def _certified(
     """Cox and the forms of DRO-COX, and the groups that they serve worst."""
     X = scaled_features(patients.data)[0]
     models, own_worst = {}, {}
-    for name in names:
+    for name in dict.fromkeys((PLAIN, *names)):  # Cox in any case: others are compared with it
         form = matched_dose(patients, seed) if name == DOSE else FORMS[name]
         inside = cross_fitted(patients, form, seed, decided.horizon).held
         found = form.fit(X, patients, seed)
