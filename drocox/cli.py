@@ -5,7 +5,6 @@
 """
 
 import argparse
-import gc
 import os
 import sys
 from collections.abc import Callable
@@ -92,8 +91,6 @@ def main(argv: list[str] | None = None) -> int:
         advice = f"; {_checks.install('paper')}" if getattr(error, "name", None) else ""
         print(fill(f"drocox: {error}{advice}"), file=sys.stderr)
         return 2
-    finally:
-        gc.freeze()  # faster exit: the last collection skips all imported objects
 
 
 if __name__ == "__main__":

@@ -331,47 +331,30 @@ class DROCox(BaseEstimator):
         self._check_options()
         sample = self._checked_sample(X, y, sample_weight, strata)
         seed = _seed(self.random_state)
-        self._forget_earlier_fit()
+        for name in ("coef_", "_network", "first_"):  # of an earlier fit
+            self.__dict__.pop(name, None)
         if self.split:
             self.first_ = random_half(sample.event, seed)
             sample = replace(sample, first=self.first_)
 
-        # the model and its losses, of the patients in the order used for training
+        # the model: coefficients or a network, and the losses of the patients
         self.c_ = None if self.rule == "cvar" else dual_constant(self.alpha, rule=self.rule)
         linear = self.hidden_units is None
-        solution = None
+        solution: Solution | None = None
         if linear and self.solver != "adam":
-            order = np.arange(len(sample.X))
-            ordered = sample
             solution = self._solve(sample, tol=self.tol, n_iter=self.n_iter)
-            self.coef_ = solution.coef
-            self.n_iter_ = solution.n_iter
-            scores = self._scores(sample.X)
-            losses = solution.losses
+            self.coef_, self.n_iter_, losses = solution.coef, solution.n_iter, solution.losses
         else:
-            if (largest := np.abs(sample.X).max()) > LARGEST_FOR_ADAM:
-                raise ValueError(f"X holds {largest:.1g}, too large for Adam; use a StandardScaler")
-            # Adam amplifies rounding: train in an order that ignores the given one
-            order = np.lexsort((*sample.X.T, sample.event, sample.time))
-            ordered = sample.rows(order)
-            if linear:
-                solution = self._solve(ordered)  # for its lower bound
-            model, scores, losses = self._train(ordered, seed)
+            losses = self._train(sample, seed)
             self.n_iter_ = self.n_iter
             if linear:
-                self.coef_ = model.theta[0]
-            else:
-                self._network = model
+                solution = self._solve(sample)  # for its lower bound
 
         # its worst case, survival curves and certificate
-        self.worst_case_weights_ = np.empty(len(order))
-        self.worst_case_weights_[order] = self._keep_worst_case(losses, ordered)
+        self.worst_case_weights_ = self._keep_worst_case(losses, sample)
         self.slope_ = cross_fitted_slope(self, sample) if self.recalibrate else 1.0
-        log_sums = losses + scores  # for events, over their risk sets
-        if self.split or self.recalibrate:
-            log_sums = log_risk_sums(self.slope_ * scores, ordered.risk, ordered.weights)
-        self._baseline = breslow_baseline(log_sums, ordered)
-        self.unique_times_ = ordered.times
+        self._baseline = breslow_baseline(self.slope_ * self._scores(sample.X), sample)
+        self.unique_times_ = sample.times
         self.gap_: float | None = None
         self.separated_: bool | None = None
         if solution is not None:
@@ -402,12 +385,6 @@ class DROCox(BaseEstimator):
                 "scikit-survival's CoxPHSurvivalAnalysis(ties='efron') or lifelines' CoxPHFitter, "
                 "for its losses drocox.cox_losses(..., ties='efron')"
             )
-
-    def _forget_earlier_fit(self) -> None:
-        """Remove attributes of an earlier fit that this one may not set."""
-        for name in ("coef_", "_network", "first_"):
-            if hasattr(self, name):
-                delattr(self, name)
 
     def _checked_sample(self, X, y, sample_weight, strata) -> Sample:
         """The training data, validated."""
@@ -450,8 +427,8 @@ class DROCox(BaseEstimator):
             sample.X, sample.risk, self.alpha, rule=self.rule, penalty=self.penalty, **options
         )
 
-    def _train(self, sample: Sample, seed: int) -> tuple[Any, np.ndarray, np.ndarray]:
-        """The model after training by Adam, its scores and its losses.
+    def _train(self, sample: Sample, seed: int) -> np.ndarray:
+        """Train by Adam, set ``coef_`` or the network, and return the losses.
 
         Networks are centred on the training patients.
         """
@@ -459,6 +436,11 @@ class DROCox(BaseEstimator):
             from drocox import cox, training
         except ModuleNotFoundError as error:
             raise _checks.missing("a network or solver='adam' needs torch", "torch") from error
+        if (largest := np.abs(sample.X).max()) > LARGEST_FOR_ADAM:
+            raise ValueError(f"X holds {largest:.1g}, too large for Adam; use a StandardScaler")
+        # Adam amplifies rounding: train in an order that ignores the given one
+        order = np.lexsort((*sample.X.T, sample.event, sample.time))
+        sample = sample.rows(order)
         adversary = training.Tail(self.alpha) if self.c_ is None else training.Ball(self.c_)
         weights = None if self.split or (sample.weights == 1).all() else sample.weights
         risk = training.RiskObjective(
@@ -480,11 +462,16 @@ class DROCox(BaseEstimator):
                 centre = np.average(model.scores(sample.X), axis=1, weights=sample.weights)
                 model = replace(model, offset=centre)
             scores = _finite(training.torch.from_numpy(model.scores(sample.X)[0]))
-        if self.split:
-            losses = cox.split_cox_losses(scores, sample.risk, first=sample.first)
+        if self.hidden_units is None:
+            self.coef_ = model.theta[0]
         else:
-            losses = cox.cox_losses(scores, sample.risk, weights=sample.weights)
-        return model, scores.numpy(), losses.numpy()
+            self._network = model
+        losses = np.empty(len(order))
+        if self.split:
+            losses[order] = cox.split_cox_losses(scores, sample.risk, first=sample.first)
+        else:
+            losses[order] = cox.cox_losses(scores, sample.risk, weights=sample.weights)
+        return losses
 
     def _scores(self, X: np.ndarray) -> np.ndarray:
         """Scores of checked features."""
@@ -721,10 +708,11 @@ class Baseline:
             return np.exp(hazards, out=hazards)
 
 
-def breslow_baseline(log_sums: np.ndarray, sample: Sample) -> Baseline:
-    """Breslow's baseline hazard, from log sums of hazards in the events' risk sets."""
+def breslow_baseline(scores: np.ndarray, sample: Sample) -> Baseline:
+    """Breslow's baseline hazard, from the log hazard ratios of the training patients."""
     times = sample.times
     grid = times if times[0] == 0 else np.append(0.0, times)
+    log_sums = log_risk_sums(scores, sample.risk, sample.weights)
     return Baseline(grid, log_baseline(log_sums, sample.risk, grid, sample.weights))
 
 

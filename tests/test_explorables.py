@@ -9,6 +9,7 @@ import shutil
 import sys
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -146,6 +147,14 @@ def show(chromium, tmp_path):
     assert trouble == []
 
 
+def drawn():
+    """A figure, as a chapter draws one."""
+    figure, axes = plt.subplots(figsize=(5, 3))
+    axes.plot([0, 1], [1, 0], "o")
+    axes.set(xlabel="time", ylabel="loss")
+    return figure
+
+
 def two_sliders():
     """A line and bars that depend on two controls."""
     values = np.arange(6.0)[:, None, None] + 2 * np.arange(7.0)[:, None] + np.arange(5.0)
@@ -154,6 +163,7 @@ def two_sliders():
         {"a": np.arange(6), "b": np.arange(7)},
         np.arange(5),
         {"line": values, "bars": values[..., ::-1]},
+        drawn(),
         alt="a line and bars, which rise",
         xlabel="place",
         ylabel="height",
@@ -200,13 +210,13 @@ def many():
 
 
 EXPLORABLES = {
-    "ball": lambda: explorables.ball_slider("ball", LOSSES[[0, 2, 3]], "ACD", RADIUS),
-    "cox-loss": lambda: explorables.who_is_next(TIME, EVENT, X, NAMES),
-    "dual": lambda: explorables.water_level(explorables.six_losses(), NAMES),
-    "kaplan-meier": lambda: explorables.kaplan_meier(TIME, EVENT, NAMES),
-    "results": lambda: explorables.results_browser(explorables.Gathered(invented_tables(), TITLES)),
+    "ball": lambda: explorables.ball_slider("ball", LOSSES[[0, 2, 3]], "ACD", RADIUS, drawn()),
+    "cox-loss": lambda: explorables.who_is_next(TIME, EVENT, X, NAMES, drawn()),
+    "dual": lambda: explorables.water_level(explorables.six_losses(), NAMES, drawn()),
+    "kaplan-meier": lambda: explorables.kaplan_meier(TIME, EVENT, NAMES, drawn()),
+    "results": lambda: explorables.results_browser(invented_tables(), TITLES, drawn()),
     "slider": two_sliders,
-    "weights": lambda: explorables.who_gets_the_weight(*many()),
+    "weights": lambda: explorables.who_gets_the_weight(*many(), drawn()),
 }
 
 
@@ -221,6 +231,7 @@ def test_a_plain_figure_shows_without_scripts(show, name):
     assert tab.page.evaluate("() => document.documentElement.scrollWidth") <= 390
     assert repr(explorable).startswith("<interactive figure: ")
     assert "<script src" not in explorable.markup
+    assert not plt.get_fignums()  # else a notebook would show the figure twice
     assert explorable.markup == EXPLORABLES[name]().markup
 
 
@@ -544,6 +555,7 @@ def test_a_slider_shows_the_state_computed_for_it(show):
             {"a": [1, 2]},
             np.arange(2),
             {"y": np.zeros(2)},
+            drawn(),
             alt="",
             start={},
             readouts={},

@@ -3,8 +3,7 @@
 Each page gets a description for search engines and previews, made from its first paragraph, and
 unique ids. Wide tables are marked for the style sheet. Tables of results can be downloaded as CSV,
 with more decimals than they show. A number stays on the line of its percent sign. HTML that hinders
-assistive programs is mended. The search knows Greek letters by name and lists chapters in their
-order. The footer has version and licences.
+assistive programs is mended. The search knows Greek letters by name. The footer has the version.
 """
 
 import csv
@@ -17,41 +16,17 @@ from pathlib import Path
 
 from bs4 import BeautifulSoup
 from docutils import nodes
-from sphinx import addnodes
 from sphinx.search.en import SearchEnglish
 
 from drocox import __version__
 
-ROOT = Path(__file__).resolve().parents[2]
 LENGTH = 200  # characters of a description; search engines show about 160, previews up to 200
 OWN_STYLE = re.compile(r'<table[^>]*class="[^"]*\b(results|ledger)\b')
 LINE = 88  # characters of what a cell prints that fit the column
 COLUMN = 690  # pixels for the text where there is a margin
 SENTENCE = 28  # characters from which on a cell is made of several lines
 LABEL = 20  # the same for what stands at the left of a row
-# What readers search for in words that a title does not have: by page, the words and a place there.
-SEARCHED = {
-    "book/experiments/protocol": {"Table 1": "t1"},
-    "book/experiments/main-tables": {"Table 2": "t2", "Table 3": "t3", "Table 4": "t4"},
-    "book/experiments/alpha": {"Figure 1": "f1"},
-    "book/method/worst-case": {"CVaR": "", "conditional value at risk": ""},
-    "book/beyond/your-own-data": {"audit": ""},
-    "book/running-it": {
-        "install": "run",
-        "installation": "run",
-        "license": "licence",
-        "licence": "licence",
-        "cite": "cite",
-        "citation": "cite",
-        "BibTeX": "cite",
-    },
-}
 TABLES = "_downloads/tables"
-SITEMAP = """<?xml version="1.0" encoding="UTF-8"?>
-<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">
-{}
-</urlset>
-"""
 NO_BREAK = "\N{NO-BREAK SPACE}"
 CODE = (nodes.literal, nodes.literal_block, nodes.math, nodes.math_block, nodes.raw, nodes.comment)
 EMPTY_HEADING = re.compile(r"<th\b([^>]*)>(?:\s|&nbsp;|&#160;|<p>\s*</p>)*</th>")
@@ -132,12 +107,8 @@ def mark(app, doctree, docname):
     """On doctree-resolved. Unique ids; wide tables get the class of the style."""
     if app.builder.format != "html":
         return
-    for words, place in SEARCHED.get(docname, {}).items():
-        entry = ("single", words, place, "main", None)
-        doctree.append(addnodes.index(entries=[entry]))
     number_ids(doctree)
     keep_together(doctree)
-    unwrap_numbers(doctree)
     headings = [t for t in doctree.findall(nodes.title) if isinstance(t.parent, nodes.section)]
     computed = [raw for raw in doctree.findall(nodes.raw) if "<table" in raw.astext()]
     for number, table in enumerate(computed, start=1):
@@ -167,20 +138,6 @@ def keep_together(doctree):
         joined = re.sub(r" ± ", f"{NO_BREAK}±{NO_BREAK}", joined)
         if joined != text:
             text.parent.replace(text, nodes.Text(joined))
-
-
-def unwrap_numbers(doctree):
-    """Remove doubled parentheses of equation numbers: "((20.3))" becomes "(20.3)"."""
-    for link in list(doctree.findall(nodes.reference)):
-        place = link.parent.index(link)
-        around = link.parent[max(0, place - 1) : place + 2]
-        if not re.fullmatch(r"\([\d.]+\)", link.astext()) or len(around) < 3:
-            continue
-        before, _, after = around
-        both_text = isinstance(before, nodes.Text) and isinstance(after, nodes.Text)
-        if both_text and before.endswith("(") and after.startswith(")"):
-            link.parent[place - 1] = nodes.Text(before[:-1])  # by place: texts may be equal
-            link.parent[place + 1] = nodes.Text(after[1:])
 
 
 def rows_of(table):
@@ -270,21 +227,14 @@ if (document.documentElement.dataset.theme === "auto")
 
 
 def finish(app, error):
-    """On build-finished. Remove an icon script of 1.5 MB; write a site map for search engines.
-
-    The theme draws its icons with a font; the script is for icons that pages would add.
-    """
+    """On build-finished. Empty a script of 1.5 MB: its icons are none that a page shows."""
     if error is not None or app.builder.name != "html":
         return
     Path(app.outdir, "_static", "scripts", "fontawesome.js").write_text("", encoding="utf8")
-    pages = [f"{app.config.html_baseurl}{name}.html" for name in sorted(app.env.found_docs)]
-    entries = "\n".join(f"<url><loc>{html.escape(page)}</loc></url>" for page in pages)
-    Path(app.outdir, "sitemap.xml").write_text(SITEMAP.format(entries), encoding="utf8")
 
 
 def configure(app, config):
-    """On config-inited. The order of search results, and the version in the footer."""
-    config.html_search_scorer = str(ROOT / "book" / "_static" / "scorer.js")
+    """On config-inited. The version in the footer."""
     options = config.html_theme_options
     options["extra_footer"] = options.get("extra_footer", "").format(version=__version__)
 

@@ -220,7 +220,7 @@ class Page:
         kind = box.name.removeprefix("prf:")
         if box.name == "glue":
             return self.glued(box.argument)
-        if box.name in {"exercise-end", "solution-end"}:
+        if box.name in {"exercise-end", "solution-end", "index"}:
             return ""
         if box.name == "quiz":
             return quiz(box.argument)

@@ -4,12 +4,10 @@ What the book has is not written again but fetched by a reference; ``course.py``
 """
 
 import base64
-import copy
 import functools
 import html
 import itertools
 import re
-from xml.etree import ElementTree
 
 import formulas
 import numpy as np
@@ -17,21 +15,20 @@ import plain
 import twins
 import yaml
 from markdown_it import MarkdownIt
+from markdown_it.rules_core import StateCore
 from mdit_py_plugins.dollarmath import dollarmath_plugin
+from nbformat import NotebookNode
 from plain import ROOT
 
 TEACHING = ROOT / "book" / "teaching"
 ONE_BY_ONE = "one by one"
-SVG_NAME = "{http://www.w3.org/2000/svg}"
-ElementTree.register_namespace("", SVG_NAME[1:-1])
-ElementTree.register_namespace("xlink", "http://www.w3.org/1999/xlink")
 REFERENCE = re.compile(
     r"\{(glue:text|formula|figure|explore|exercise|quiz|rows|answer|asks)\}`([^`]+)`"
 )
 CAPTION = re.compile(r"\*\*(Fig\. [\d.]+):\*\* (.*)", re.DOTALL)
 
 
-def source(name):
+def source(name: str) -> str:
     """A source of the course, such as "slides/session-1.md"."""
     return (TEACHING / name).read_text(encoding="utf8")
 
@@ -40,7 +37,7 @@ def source(name):
 
 
 @functools.cache
-def executed_page(page):
+def executed_page(page: str) -> NotebookNode:
     """The executed notebook of a chapter, named as "method/dual"."""
     path = ROOT / "book" / f"{page}.ipynb"
     if not path.exists():
@@ -48,26 +45,26 @@ def executed_page(page):
     return twins.load(path)
 
 
-def all_executed():
+def all_executed() -> list[NotebookNode]:
     """The executed notebooks of all chapters, in the order of the book."""
     pages = [page.relative_to(ROOT / "book").with_suffix("") for page in twins.chapters()]
     return [executed_page(page.as_posix()) for page in pages]
 
 
-def fetched(text):
+def fetched(text: str) -> str:
     """Markdown with its references replaced by their targets, as Markdown or HTML."""
     fetch = {"glue:text": number, "formula": formula, "figure": figure, "explore": explorable}
     fetch["asks"] = lambda numbers: ""
     return REFERENCE.sub(lambda found: fetch[found[1]](*found[2].split(" :: ")), text)
 
 
-def number(page, name):
+def number(page: str, name: str) -> str:
     """A number of a chapter's text."""
     values = plain.values(executed_page(page))
     return plain.Page(ROOT / "book" / f"{page}.md", values).text(name)
 
 
-def formula(label):
+def formula(label: str) -> str:
     """A formula of the book, with its number."""
     if label not in plain.labels():
         raise LookupError(f"the course refers to {label!r}, and no formula is called so")
@@ -77,7 +74,7 @@ def formula(label):
     return f"$$\n{tex[1].strip()} \\tag{{{name}}}\n$$"
 
 
-def figure(label, steps=""):
+def figure(label: str, steps: str = "") -> str:
     """A figure of the book with its caption; panels may be shown in later steps, or one by one."""
     for notebook in all_executed():
         for cell, below in itertools.pairwise(notebook.cells):
@@ -94,7 +91,7 @@ def figure(label, steps=""):
     raise LookupError(f"the course refers to {label!r}, and no figure is called so")
 
 
-def explorable(kind, start=""):
+def explorable(kind: str, start: str = "") -> str:
     """An explorable of the book by the name of its script, perhaps with another start."""
     for notebook in all_executed():
         for cell in twins.code_cells(notebook):
@@ -104,7 +101,7 @@ def explorable(kind, start=""):
     raise LookupError(f"the course refers to {kind!r}, and no chapter has such an explorable")
 
 
-def started(markup, words):
+def started(markup: str, words: list[str]) -> str:
     """An explorable with ``name=value`` in its data; words without a value are classes."""
     names = [word for word in words if "=" not in word]
     values = [word.split("=") for word in words if "=" in word]
@@ -115,12 +112,12 @@ def started(markup, words):
     return markup.replace('class="explore"', f'class="{" ".join(["explore", *names])}"')
 
 
-def described(cell):
+def described(cell: NotebookNode) -> str:
     """The alternative text of a cell's picture."""
     return html.escape(cell.metadata.get("mystnb", {}).get("image", {}).get("alt", ""))
 
 
-def shown(cell):
+def shown(cell: NotebookNode) -> str:
     """The output of an executed cell, as HTML."""
     parts = []
     for output in cell.outputs:
@@ -136,7 +133,7 @@ def shown(cell):
     return one_block(f'<div class="output">{"".join(parts)}</div>')
 
 
-def stepwise(cell, name, steps):
+def stepwise(cell: NotebookNode, name: str, steps: list[str]) -> str:
     """A picture as part of the page, some of whose panels are shown in later steps."""
     svg = svg_of(cell)
     for step in steps:
@@ -144,120 +141,62 @@ def stepwise(cell, name, steps):
         if panel not in svg:
             raise LookupError(f"{name} has no panel {step}")
         svg = svg.replace(panel, f'{panel} class="fragment"')
-    svg = svg.replace("<svg ", f'<svg role="img" aria-label="{described(cell)}" ', 1)
     return f'<div class="output">{with_own_ids(svg, name)}</div>'
 
 
-def panels(cell, name):
+def panels(cell: NotebookNode, name: str) -> str:
     """A picture whose panels fill the slide one after the other; on paper the whole picture.
 
-    A panel gets the tick labels of the axis that it shares with another.
+    A panel is cut out with the margins of the picture, so it needs tick labels of its own. Names
+    that panels share are left out; the slide says them.
     """
-    whole = ElementTree.fromstring(svg_of(cell))
-    count = len(axes_of(whole))
-    views = [*(one_panel(copy.deepcopy(whole), place) for place in range(count)), whole]
-    markup = []
-    for place, view in enumerate(views):
-        later = "fragment current-visible" if place < count else "whole"
-        view.set("class", later if place else "first")
-        view.set("role", "img")
-        view.set("aria-label", html.unescape(described(cell)))
-        svg = ElementTree.tostring(view, encoding="unicode")
-        markup.append(one_block(with_own_ids(svg, f"{name}-{place}")))
-    return f'<div class="output panels">{"".join(markup)}</div>'
+    svg = svg_of(cell)
+    boxes = boxes_of(svg)
+    size = np.array(re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', svg).groups(), float)
+    every = np.array(list(boxes.values()))
+    near, far = every[:, :2].min(axis=0), size - every[:, 2:].max(axis=0)
+    views = []
+    for place, (panel, box) in enumerate(boxes.items()):
+        corner, opposite = box[:2] - near, box[2:] + far
+        window = " ".join(f"{number:.2f}" for number in (*corner, *(opposite - corner)))
+        shown = "fragment current-visible" if place else "first"
+        view = re.sub(r'viewBox="[^"]*"', f'viewBox="{window}" class="{shown}"', svg, count=1)
+        others = rf'^  <g id="(?!{panel}")'  # all that stands beside it in the picture
+        view = re.sub(others, '  <g visibility="hidden" id="', view, flags=re.MULTILINE)
+        views.append(with_own_ids(view, f"{name}-{place}"))
+    views.append(with_own_ids(svg, name))
+    return one_block(f'<div class="output panels">{"".join(views)}</div>')
 
 
-def svg_of(cell):
-    """The picture that an executed cell has drawn."""
+def boxes_of(svg: str) -> dict[str, np.ndarray]:
+    """The panels of matplotlib's picture by their ids, each as left, top, right, bottom."""
+    found = {}
+    frame = r'^  <g id="(axes_\d+)">\s*<g id="patch_\d+">\s*<path d="([^"]*)"'
+    for panel, path in re.findall(frame, svg, re.MULTILINE):
+        corners = np.reshape([float(n) for n in re.findall(r"[\d.]+", path)], (-1, 2))
+        found[panel] = np.concatenate([corners.min(axis=0), corners.max(axis=0)])
+    return found
+
+
+def svg_of(cell: NotebookNode) -> str:
+    """The picture that an executed cell has drawn, with its description."""
     svg = next(o.data[twins.SVG] for o in cell.outputs if twins.SVG in o.get("data", {}))
-    return svg[svg.index("<svg") :]
+    label = f'<svg role="img" aria-label="{described(cell)}" '
+    return svg[svg.index("<svg") :].replace("<svg ", label, 1)
 
 
-def with_own_ids(svg, name):
+def with_own_ids(svg: str, name: str) -> str:
     """A picture whose ids begin with a name, as a page has other pictures beside it."""
     svg = re.sub(r'\bid="', f'id="{name}-', svg)
     return re.sub(r'(href="#|url\(#)', rf"\g<1>{name}-", svg)
 
 
-def axes_of(picture):
-    """The panels of a picture: each element with its box (left, right, top, bottom)."""
-    found = []
-    for element in picture.iter(f"{SVG_NAME}g"):
-        if element.get("id", "").startswith("axes_"):
-            path = element.find(f"{SVG_NAME}g/{SVG_NAME}path").get("d")
-            numbers = [float(number) for number in re.findall(r"-?[\d.]+", path)]
-            xs, ys = numbers[::2], numbers[1::2]
-            found.append((element, (min(xs), max(xs), min(ys), max(ys))))
-    return found
-
-
-def one_panel(picture, place):
-    """A picture cut to one of its panels, with the margins of the whole picture.
-
-    Names that all panels share stand where they stood, in the middle of the left or of the bottom.
-    """
-    found = axes_of(picture)
-    boxes = np.array([box for _, box in found])
-    _, _, width, height = map(float, picture.get("viewBox").split())
-    near = np.array([boxes[:, 0].min(), width - boxes[:, 1].max()])
-    far = np.array([boxes[:, 2].min(), height - boxes[:, 3].max()])
-    mine, box = found[place]
-    axis_of = {
-        element: [each for each in element if each.get("id", "").startswith("matplotlib")]
-        for element, _ in found
-    }
-    for kind, shared in enumerate((slice(0, 2), slice(2, 4))):
-        if labels_of(axis_of[mine][kind]):
-            continue
-        for other, at in found:
-            words = labels_of(axis_of[other][kind])
-            if words and np.allclose(at[shared], box[shared]):
-                shift = (0, box[3] - at[3]) if kind == 0 else (box[0] - at[0], 0)
-                moved = ElementTree.SubElement(mine, f"{SVG_NAME}g")
-                moved.set("transform", f"translate({shift[0]:.2f} {shift[1]:.2f})")
-                moved.extend(copy.deepcopy(words))
-                for label in moved.iter():
-                    label.attrib.pop("id", None)  # it keeps it on the axis of the other
-                break
-    for element in picture.find(f"{SVG_NAME}g"):
-        if element is not mine and element.tag == f"{SVG_NAME}g":
-            element.set("visibility", "hidden")
-    corner = np.array([box[0] - near[0], box[2] - far[0]])
-    size = np.array([box[1] - box[0] + near.sum(), box[3] - box[2] + far.sum()])
-    centred = corner + size / 2 - np.array([width, height]) / 2
-    for words in picture.findall(f"{SVG_NAME}g/{SVG_NAME}g"):
-        if not words.get("id", "").startswith("text_"):
-            continue
-        x, y = place_of(words)
-        if x < boxes[:, 0].min() and boxes[:, 2].min() < y:  # the name of all vertical axes
-            shift = corner[0], centred[1]
-        elif y > boxes[:, 3].max():  # of all horizontal ones
-            shift = centred[0], corner[1] + size[1] - height
-        else:
-            continue
-        words.set("transform", f"translate({shift[0]:.2f} {shift[1]:.2f})")
-        del words.attrib["visibility"]
-    picture.set("viewBox", " ".join(f"{number:.2f}" for number in (*corner, *size)))
-    return picture
-
-
-def place_of(words):
-    """Where the words of a picture begin."""
-    moved = words.find(f"{SVG_NAME}g").get("transform")
-    return [float(number) for number in re.findall(r"-?[\d.]+", moved)[:2]]
-
-
-def labels_of(axis):
-    """The labels of an axis, and its name."""
-    return [each for each in axis.iter() if each.get("id", "").startswith("text_")]
-
-
-def one_block(text):
+def one_block(text: str) -> str:
     """HTML without empty lines, at which a block of HTML ends for Markdown."""
     return re.sub(r"\n\s*\n", "\n", text)
 
 
-def unlinked(text):
+def unlinked(text: str) -> str:
     """Markdown in which links are replaced by their text."""
     return re.sub(r"(?<!!)\[([^][]*)\]\([^()\s]*\)", r"\1", text)
 
@@ -266,10 +205,10 @@ def unlinked(text):
 
 
 @functools.cache
-def parser(mathml=False):
+def parser(mathml: bool = False) -> MarkdownIt:
     """Markdown with tables and formulas."""
 
-    def typeset(content, options):
+    def typeset(content: str, options: dict) -> str:
         return formulas.typeset(content, options["display_mode"], mathml)
 
     markdown = MarkdownIt("commonmark").enable("table")
@@ -279,19 +218,19 @@ def parser(mathml=False):
     return markdown
 
 
-def rendered(text, inline=False, mathml=False):
+def rendered(text: str, inline: bool = False, mathml: bool = False) -> str:
     """Markdown as HTML. Items of lists with ``+`` or ``1)`` are shown one by one."""
     return parser(mathml).renderInline(text) if inline else parser(mathml).render(text)
 
 
-def step_by_step(state):
+def step_by_step(state: StateCore) -> None:
     """Mark the items of lists with ``+`` or ``1)`` for reveal.js."""
     for token in state.tokens:
         if token.type == "list_item_open" and token.markup in {"+", ")"}:
             token.attrJoin("class", "fragment")
 
 
-def hold(state):
+def hold(state: StateCore) -> None:
     """Let brackets and commas that touch a formula in a line belong to it: see formulas.hold."""
     for block in state.tokens:
         for before, token in itertools.pairwise(block.children or []):
@@ -308,7 +247,7 @@ def hold(state):
 
 
 @functools.cache
-def colophon():
+def colophon() -> str:
     """Title, authors, address and licence, from CITATION.cff."""
     about = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf8"))
     authors = ", ".join(each["name"] for each in about["authors"])
@@ -316,6 +255,6 @@ def colophon():
     return f'<p class="colophon">{html.escape(words)}</p>'
 
 
-def title(text):
+def title(text: str) -> str:
     """The first heading of a Markdown text."""
     return re.search(r"^# (.*)$", text, re.MULTILINE)[1]

@@ -20,12 +20,12 @@ from typing import NamedTuple
 import numpy as np
 
 from drocox import concordance, training
-from drocox.beyond.datasets import Patients, codes_of, primary
+from drocox.beyond.datasets import Patients, codes_of, present
 from drocox.beyond.models import ROUNDED, Key, Model, Scorer, slope_of
 from drocox.dro import dual_constant
 from drocox.heldout import HeldOut, assign_folds
 from drocox.paper.protocol import ALPHAS, HIDDEN, LEARNING_RATES
-from drocox.paper.run import CHUNK, PERTURBATION
+from drocox.paper.run import PERTURBATION, in_chunks
 from drocox.tuning import KEPT, choose, most_accurate
 
 # Names in the store; linear models have a prefix
@@ -143,22 +143,19 @@ def train(
 ) -> training.ScoreStack:
     """Models of an arm by 500 steps of Adam; ``factor`` scales the initial weights."""
     hidden = HIDDEN[arm.kind]
-    parts = []
-    for low in range(0, len(settings), CHUNK):
-        some = settings[low : low + CHUNK]
-        parts.append(
-            training.fit_stack(
-                quarters.X,
-                quarters.objective(arm, some),
-                factor * np.array([quarters.weights(arm.kind, arm.start, s.draw) for s in some]),
-                [one.learning_rate for one in some],
-                hidden=hidden,
-                centre=hidden is not None,
-                penalty=quarters.decay(some),
-            )
+
+    def fitted(some: Sequence[Setting]) -> training.ScoreStack:
+        return training.fit_stack(
+            quarters.X,
+            quarters.objective(arm, some),
+            factor * np.array([quarters.weights(arm.kind, arm.start, s.draw) for s in some]),
+            [one.learning_rate for one in some],
+            hidden=hidden,
+            centre=hidden is not None,
+            penalty=quarters.decay(some),
         )
-    theta = np.vstack([part.theta for part in parts])
-    return training.ScoreStack(theta, hidden, np.concatenate([part.offset for part in parts]))
+
+    return in_chunks(settings, fitted)
 
 
 # Choice ------------------------------------------------------------------------------------------
@@ -187,7 +184,7 @@ def judge(scores: np.ndarray, out: Patients, cuts: dict[str, float]) -> Judged:
     """C-index and imparity of candidates with rounded ``scores`` (candidates, patients)."""
     codes = codes_of(out, cuts)
     c_index = np.full(len(scores), np.nan)
-    imparity = {attribute: np.full(len(scores), np.nan) for attribute in primary(cuts)}
+    imparity = {attribute: np.full(len(scores), np.nan) for attribute in present(cuts)}
     for i in np.flatnonzero(np.isfinite(scores).all(axis=1)):
         counts = concordance.count(scores[i], out.risk)
         c_index[i] = counts.index()

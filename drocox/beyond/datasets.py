@@ -21,7 +21,6 @@ from drocox.data import SurvivalData, scaled_features
 EVENTS_OF_GROUP = 30  # that a described group has in the half where it is found
 SMALLEST, LARGEST = 0.1, 0.9  # its share of the patients there
 PRIMARY = ("sex", "age")  # attributes whose closings are averaged
-ATTRIBUTES = (*PRIMARY, "race")
 
 PLANS = Path(__file__).with_name("plans")
 REGISTERED = tomllib.loads((PLANS / "preregistration.toml").read_text("utf-8"))
@@ -128,7 +127,7 @@ def cuts_of(patients: Patients) -> dict[str, float]:
     return out
 
 
-def primary(cuts: dict[str, float]) -> list[str]:
+def present(cuts: dict[str, float]) -> list[str]:
     """The attributes whose closings are averaged, as far as these patients have them."""
     return [attribute for attribute in PRIMARY if attribute in cuts]
 
@@ -138,8 +137,8 @@ def load(name: str) -> Patients:
     _checks.one_of(name, "data set", ALL)
     one = fresh.load(name) if name in FRESH else survset.load(name)
     attributes = {
-        attribute: np.asarray(getattr(one, attribute), dtype=float)
-        for attribute in ATTRIBUTES
+        attribute: values
+        for attribute, values in one.attributes.items()
         if survset.eligible(one, attribute)
     }
     data = SurvivalData(name, one.X, one.time, one.event)

@@ -7,42 +7,24 @@ out because they lie after the start, know the outcome, name a place or say some
 encoding is that of :mod:`drocox.beyond.survset`.
 """
 
-import hashlib
-import importlib.util
 import tomllib
-from functools import cache
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 
 from drocox import _checks
 from drocox.beyond import survset
 from drocox.beyond.survset import DataSet
+from drocox.paper.datasets import installed_file
 
 TABLE = tomllib.loads(Path(__file__).with_name("fresh.toml").read_text("utf-8"))
 NAMES = sorted(TABLE)
 
 
-@cache
 def _path(name: str) -> Path:
     """The file of a data set inside the installed package, checked by hash."""
     facts = TABLE[name]
-    module, _, version = facts["package"].partition("==")
-    advice = _checks.install("beyond")
-    package = importlib.util.find_spec(module)
-    if package is None or package.origin is None:
-        raise ModuleNotFoundError(f"no package {module!r} with the data set {name!r}; {advice}")
-    path = Path(package.origin).parent / facts["file"]
-    if not path.exists():
-        raise RuntimeError(f"{path.name} is not in the installed {module}; {advice}")
-    digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    if digest != facts["sha256"]:
-        raise RuntimeError(
-            f"{path.name} differs from the file of {module} {version} (sha256 {facts['sha256']}, "
-            f"found {digest}); {advice}"
-        )
-    return path
+    return installed_file(facts["file"], facts["package"], facts["sha256"], "beyond")
 
 
 def _table(name: str) -> pd.DataFrame:
@@ -69,15 +51,8 @@ def _covariates(name: str, table: pd.DataFrame, share_of_events: float) -> pd.Da
         numbers = pd.to_numeric(levels.dropna(), errors="coerce").notna()
         if numbers.any() and not numbers.all():  # 3 beside 4ER+: names, not amounts
             levels = "code " + levels
-        used[column] = survset._pool(levels, share_of_events)
-    known = used.notna().mean() >= 0.5
-    varies = used.nunique() > 1
-    return used.loc[:, known & varies]
-
-
-def _labels(levels: pd.Series, named: str) -> np.ndarray:
-    """1 for one level, 0 for the others, NaN where unknown."""
-    return (levels == named).astype(float).mask(levels.isna()).to_numpy()
+        used[column] = survset.pooled(levels, share_of_events)
+    return survset.informative(used)
 
 
 def load(name: str) -> DataSet:
@@ -89,20 +64,6 @@ def load(name: str) -> DataSet:
     facts = TABLE[name]
     table = _table(name)
     event = (table[facts["event"]] == facts["happened"]).to_numpy()
-    sex = race = None
-    if "sex" in facts:
-        sex = _labels(table[facts["sex"]], facts["female"])
-    if "race" in facts:
-        levels = table[facts["race"]]
-        race = _labels(levels, levels.value_counts().index[0])
-    covariates = _covariates(name, table, event.mean())
-    return DataSet(
-        name=name,
-        X=survset._encode(covariates),
-        time=table[facts["time"]].to_numpy(float),
-        event=event,
-        sex=sex,
-        age=table[facts["age"]].to_numpy(float),
-        race=race,
-        covariates=covariates,
-    )
+    labels = {one: table[facts[one]] for one in survset.ATTRIBUTES if one in facts}
+    outcomes = table[facts["time"]].to_numpy(float), event
+    return survset.data_set(name, facts, outcomes, labels, _covariates(name, table, event.mean()))

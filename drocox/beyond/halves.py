@@ -6,12 +6,12 @@ sign :math:`s` of Cox's gap, the group that Cox serves worst, and the horizon of
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from drocox.beyond.by_adam import MAIN, PREFIX, STARTS, Quarters, chosen
-from drocox.beyond.datasets import Described, Patients, codes_of, cuts_of, described_groups, primary
+from drocox.beyond.datasets import Described, Patients, codes_of, cuts_of, described_groups, present
 from drocox.beyond.models import (
     ALONE,
     COX,
@@ -167,9 +167,12 @@ def learn(
 ) -> Learned:
     """Learn everything on one half; ``split`` is the seed of folds, ``forms`` are certified."""
     decided = decide(patients, split)
-    certified, own_worst = _certified(patients, decided, split, forms)
-    certified |= _with_ridge(patients, decided, split)
-    models = _with_order(certified, patients)
+    models, own_worst = _certified(patients, decided, split, forms)
+    models |= _with_ridge(patients, decided, split)
+    by_cox = models[Key(PLAIN)].scores(patients)
+    for model in models.values():
+        like_cox = rank_correlation(model.scores(patients), by_cox)
+        model.facts["rank_correlation"] = like_cox
     quarters = Quarters.of(patients, decided.cuts, split, half)
     for kind in PREFIX:
         if networks or kind == "linear":
@@ -193,7 +196,7 @@ def _certified(
     """Cox and the forms of DRO-COX, and the groups that they serve worst."""
     X = scaled_features(patients.data)[0]
     models, own_worst = {}, {}
-    for name in names:
+    for name in dict.fromkeys((PLAIN, *names)):  # Cox in any case: others are compared with it
         form = matched_dose(patients, seed) if name == DOSE else FORMS[name]
         inside = cross_fitted(patients, form, seed, decided.horizon).held
         found = form.fit(X, patients, seed)
@@ -208,7 +211,7 @@ def _certified(
 def _with_ridge(patients: Patients, decided: Decided, seed: int) -> dict[Key, Model]:
     """Ridge Cox, and Cox models that are told an attribute or the worst group."""
     models = {Key(RIDGE_COX): ridge_cox(patients, seed)}
-    for attribute in primary(decided.cuts):
+    for attribute in present(decided.cuts):
         both = told_attribute(patients, decided.cuts, attribute, seed)
         models[Key(CROSSED, attribute)], models[Key(WEIGHTED, attribute)] = both
     if decided.worst is not None:
@@ -217,13 +220,3 @@ def _with_ridge(patients: Patients, decided: Decided, seed: int) -> dict[Key, Mo
         members = decided.worst.members(patients.covariates)
         models[Key(ALONE)] = ridge_cox(patients.subset(np.flatnonzero(members)), seed)
     return models
-
-
-def _with_order(models: dict[Key, Model], patients: Patients) -> dict[Key, Model]:
-    """Certified models, with facts about the order in which they put the patients of the half."""
-    scores = {key: model.scores(patients) for key, model in models.items()}
-    out = {}
-    for key, own in scores.items():
-        facts = {"rank_correlation": rank_correlation(own, scores[Key(PLAIN)])}
-        out[key] = replace(models[key], facts=models[key].facts | facts)
-    return out

@@ -17,8 +17,7 @@ likelihood (REML) of :math:`\tau^2` is
 
 Where residuals happen to be small this can be narrower than if all data sets had the same true
 effect. To prevent this, an interval is the wider of this one and of the *fixed-effect* one,
-:math:`\hat\mu \pm z\, \mathrm{se}_0` with :math:`\mathrm{se}_0^{-2} = \sum_k \sigma_k^{-2}`; a
-p-value is the larger of both.
+:math:`\hat\mu \pm z\, \mathrm{se}_0` with :math:`\mathrm{se}_0^{-2} = \sum_k \sigma_k^{-2}`.
 """
 
 from dataclasses import dataclass
@@ -26,6 +25,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
+
+from drocox.heldout.intervals import LEVEL
 
 FEWEST = 3  # data sets that can be pooled
 MOST_STEPS = 200  # of Fisher's scoring
@@ -42,25 +43,11 @@ class Pooled:
     fixed_se: float  # as if all data sets had one true effect
     tau2: float  # variance of the true effects
 
-    @property
-    def p(self) -> float:
-        """Two-sided p-value of the hypothesis that the mean is 0."""
-        if self.mean == 0:
-            return 1.0
-        by_residuals = 2 * stats.t.sf(abs(self.mean) / self.se, self.k - 1) if self.se > 0 else 0.0
-        by_errors = 2 * stats.norm.sf(abs(self.mean) / self.fixed_se)
-        return float(max(by_residuals, by_errors))
-
-    def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """Confidence interval of the mean."""
-        upper = (1 + level) / 2
+    def interval(self) -> tuple[float, float]:
+        """The 95 % confidence interval of the mean."""
+        upper = (1 + LEVEL) / 2
         half = max(stats.t.ppf(upper, self.k - 1) * self.se, stats.norm.ppf(upper) * self.fixed_se)
         return self.mean - half, self.mean + half
-
-    def equivalent(self, margin: float) -> bool:
-        """Whether the mean is within ±margin by two one-sided tests at 5 % (the 90 % interval)."""
-        low, high = self.interval(0.9)
-        return bool(-margin < low and high < margin)
 
 
 def pool(effect: ArrayLike, se: ArrayLike) -> Pooled:

@@ -25,8 +25,6 @@ equal. Times of 0 are kept, since the partial likelihood needs their order only.
 """
 
 import csv
-import hashlib
-import importlib.util
 import tomllib
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -37,6 +35,7 @@ import pandas as pd
 
 from drocox import _checks
 from drocox.data import encode
+from drocox.paper.datasets import installed_file
 
 PACKAGE = "SurvSet==0.2.6"
 TABLE = tomllib.loads(Path(__file__).with_name("survset.toml").read_text("utf-8"))
@@ -70,9 +69,8 @@ class DataSet:
     X: pd.DataFrame  # encoded features; NaN: missing
     time: np.ndarray
     event: np.ndarray  # bool
-    sex: np.ndarray | None  # 1 = women, 0 = men, NaN = unknown; None: no such column, or one sex
-    age: np.ndarray | None  # NaN = unknown
-    race: np.ndarray | None  # 1 = the most frequent, 0 = the others, NaN = unknown
+    # those there are: sex, 1 = women; age; race, 1 = the most frequent; NaN: unknown
+    attributes: dict[str, np.ndarray]
     covariates: pd.DataFrame  # numbers, and factors as text with their levels pooled
 
     @cached_property
@@ -91,23 +89,10 @@ class DataSet:
 # Files ----------------------------------------------------------------------------------------
 
 
-@cache
 def _path(name: str) -> Path:
     """The file of a data set inside the installed package, checked by hash."""
-    advice = _checks.install("beyond")
-    package = importlib.util.find_spec("SurvSet")
-    if package is None or package.origin is None:
-        raise ModuleNotFoundError(f"no package 'SurvSet' with the data set {name!r}; {advice}")
-    path = Path(package.origin).parent / "_datagen" / "output" / f"{name}.csv"
-    if not path.exists():
-        raise RuntimeError(f"{path.name} is not in the installed SurvSet, not {PACKAGE}; {advice}")
-    digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    if digest != TABLE[name]["sha256"]:
-        raise RuntimeError(
-            f"{path.name} differs from the file of {PACKAGE} (sha256 {TABLE[name]['sha256']}, "
-            f"found {digest}); {advice}"
-        )
-    return path
+    file = f"SurvSet/_datagen/output/{name}.csv"
+    return installed_file(file, PACKAGE, TABLE[name]["sha256"], "beyond")
 
 
 def _read(name: str, **how) -> pd.DataFrame:
@@ -132,7 +117,7 @@ def _outcomes(name: str) -> pd.DataFrame:
 # Encoding -------------------------------------------------------------------------------------
 
 
-def _pool(levels: pd.Series, share_of_events: float) -> pd.Series:
+def pooled(levels: pd.Series, share_of_events: float) -> pd.Series:
     """A factor whose levels have at least ten events each at the common rate."""
     patients = levels.value_counts()
     small = patients.index[patients * share_of_events < LEVEL_EVENTS]
@@ -152,13 +137,17 @@ def _covariates(name: str, events: np.ndarray) -> pd.DataFrame:
     table = _read(name, usecols=used, dtype=dict.fromkeys(texts, str))[used]
     for column in texts:
         levels = table[column]
-        table[column] = _pool(levels.mask(levels == "missing"), events.mean())
-    known = table.notna().mean() >= 0.5
-    varies = table.nunique() > 1
-    return table.loc[:, known & varies].rename(columns=lambda column: column.partition("_")[2])
+        table[column] = pooled(levels.mask(levels == "missing"), events.mean())
+    return informative(table).rename(columns=lambda column: column.partition("_")[2])
 
 
-def _encode(covariates: pd.DataFrame) -> pd.DataFrame:
+def informative(covariates: pd.DataFrame) -> pd.DataFrame:
+    """The covariates of which at least half of the values are known, and not all are equal."""
+    known = covariates.notna().mean() >= 0.5
+    return covariates.loc[:, known & (covariates.nunique() > 1)]
+
+
+def encoded(covariates: pd.DataFrame) -> pd.DataFrame:
     """Numbers as they are, then the 0/1 columns of the factors."""
     numbers = covariates.select_dtypes("number").astype(float)
     factors = covariates.columns.difference(numbers.columns, sort=False)
@@ -174,14 +163,17 @@ def _describes(values: pd.Series) -> bool:
     return bool(((shares >= GROUP_SHARE) & (shares <= 1 - GROUP_SHARE)).any())
 
 
-def _labels(name: str, attribute: str) -> pd.Series | None:
-    """The column of an attribute as in the file, or None."""
-    column = TABLE[name].get(attribute)
-    if column is None:
-        return None
-    kind = float if attribute == "age" else str
-    values = _read(name, usecols=[column], dtype={column: kind})[column]
-    return values.mask(values == "missing")
+def data_set(
+    name: str, facts: dict, outcomes: tuple, labels: dict[str, pd.Series], covariates: pd.DataFrame
+) -> DataSet:
+    """A data set from times and events, the columns of its attributes, and its covariates."""
+    attributes = {}
+    for attribute, values in labels.items():
+        if attribute != "age":
+            one = facts["female"] if attribute == "sex" else values.value_counts().index[0]
+            values = (values == one).astype(float).mask(values.isna())
+        attributes[attribute] = values.to_numpy(float)
+    return DataSet(name, encoded(covariates), *outcomes, attributes, covariates)
 
 
 def load(name: str) -> DataSet:
@@ -194,27 +186,13 @@ def load(name: str) -> DataSet:
     if "time2" in _header(name):
         raise ValueError(f"features of {name!r} vary in time; choose one that flow() includes")
     rows = _outcomes(name)
-    event = rows["event"].to_numpy(bool)
-    covariates = _covariates(name, event)
-    sex = _labels(name, "sex")
-    if sex is not None:
-        sex = (sex == TABLE[name]["female"]).astype(float).mask(sex.isna()).to_numpy()
-    age = _labels(name, "age")
-    if age is not None:
-        age = age.to_numpy()
-    race = _labels(name, "race")
-    if race is not None:
-        race = (race == race.value_counts().index[0]).astype(float).mask(race.isna()).to_numpy()
-    return DataSet(
-        name=name,
-        X=_encode(covariates),
-        time=rows["time"].to_numpy(float),
-        event=event,
-        sex=sex,
-        age=age,
-        race=race,
-        covariates=covariates,
-    )
+    outcomes = rows["time"].to_numpy(float), rows["event"].to_numpy(bool)
+    facts = TABLE[name]
+    columns = {facts[one]: float if one == "age" else str for one in ATTRIBUTES if one in facts}
+    table = _read(name, usecols=list(columns), dtype=columns)
+    table = table.mask(table == "missing")
+    labels = {one: table[facts[one]] for one in ATTRIBUTES if one in facts}
+    return data_set(name, facts, outcomes, labels, _covariates(name, outcomes[1]))
 
 
 # The flow -------------------------------------------------------------------------------------
@@ -227,9 +205,9 @@ def eligible(data: DataSet, attribute: str) -> bool:
     at the median here; a study splits at the median of the half that it fits on.
     """
     _checks.one_of(attribute, "attribute", ATTRIBUTES)
-    codes = getattr(data, attribute)
-    if codes is None:
+    if attribute not in data.attributes:
         return False
+    codes = data.attributes[attribute]
     if attribute == "age":
         codes = np.where(np.isnan(codes), np.nan, codes > np.nanmedian(codes))
     for code in (0, 1):

@@ -9,6 +9,6 @@ if the answer is right.
 """
 
 from drocox.exercises._core import check, hint, hints, names, question
-from drocox.exercises.quizzes import QuizQuestion, quiz, quiz_chapters
+from drocox.exercises.quizzes import QuizQuestion, quiz
 
-__all__ = ["QuizQuestion", "check", "hint", "hints", "names", "question", "quiz", "quiz_chapters"]
+__all__ = ["QuizQuestion", "check", "hint", "hints", "names", "question", "quiz"]

@@ -37,13 +37,14 @@ class QuizQuestion:
     def question(self) -> Question:
         """The cases by which an answer is graded."""
         if self.choices:
-            return choice_question(self.right, self.shows)
+            return choice_question(str(self.right), self.shows)
         mistakes = {says: float(value) for value, says in self.shows.items()}
         return numbers_question(self.right, mistakes, otherwise=UNKNOWN)
 
 
 @cache
-def _quizzes() -> Mapping[str, list[QuizQuestion]]:
+def quizzes() -> Mapping[str, list[QuizQuestion]]:
+    """The questions of all quizzes by chapter, in their order."""
     by_chapter = {}
     for file in FILES:
         text = resources.files(__package__).joinpath(file).read_text("utf8")
@@ -61,18 +62,13 @@ def _read(name: str, table: Mapping) -> QuizQuestion:
     return QuizQuestion(name, table["question"], choices, table["right"], table["shows"])
 
 
-def quiz_chapters() -> list[str]:
-    """The chapters that have a quiz, in their order."""
-    return list(_quizzes())
-
-
 def quiz(chapter: str) -> list[QuizQuestion]:
     """The questions of a chapter's quiz."""
-    if chapter not in _quizzes():
-        raise ValueError(f"chapter is {chapter!r}; those with a quiz: {', '.join(_quizzes())}")
-    return _quizzes()[chapter]
+    if chapter not in quizzes():
+        raise ValueError(f"chapter is {chapter!r}; those with a quiz: {', '.join(quizzes())}")
+    return quizzes()[chapter]
 
 
-for _questions in _quizzes().values():
+for _questions in quizzes().values():
     for _question in _questions:
         asks(_question.name, _question.question)

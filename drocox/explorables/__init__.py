@@ -1,19 +1,18 @@
 """Explorables: figures of the chapters that readers change with a slider, a choice or a button.
 
-Python computes the data and draws one static figure, which is shown on paper, in notebooks and
-wherever no script runs. On a page of the book a script of ``book/_static/explore`` replaces it by
-the explorable and draws every state from the data.
+A function here takes the chapter's own figure, which notebooks show and pages without scripts, and
+computes the data. On a page of the book a script of ``book/_static/explore`` draws every state from
+the data, in place of the figure.
 """
 
 from drocox.explorables.ball import ball_slider
 from drocox.explorables.cox_loss import who_is_next
 from drocox.explorables.dual import six_losses, water_level
-from drocox.explorables.results import Gathered, results_browser
+from drocox.explorables.results import results_browser
 from drocox.explorables.survival_steps import kaplan_meier
 from drocox.explorables.weights import losses_by_alpha, who_gets_the_weight
 
 __all__ = [
-    "Gathered",
     "ball_slider",
     "kaplan_meier",
     "losses_by_alpha",

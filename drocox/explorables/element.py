@@ -1,25 +1,18 @@
-"""The HTML of an explorable: its data as JSON, and static figures for when no script runs."""
+"""The HTML of an explorable: its data as JSON, and the chapter's figure for when no script runs."""
 
 import html
 import io
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
-import matplotlib.style
+import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 
 MINUS = "\N{MINUS SIGN}"
 DIGITS = re.compile(r"(\d+\.\d)\d+")  # a tenth of a point is enough for a place
-STYLE = {
-    "path.simplify": False,
-    "svg.fonttype": "none",
-    "svg.hashsalt": "drocox",
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.titlesize": "medium",
-}
+STYLE = {"svg.fonttype": "none", "svg.hashsalt": "drocox"}
 
 
 class Explorable:
@@ -37,38 +30,34 @@ class Explorable:
 
 
 def element(
-    kind: str, name: str, *, title: str, alt: str, pictures: Sequence[str], data: Mapping
+    kind: str, name: str, *, title: str, alt: str, figure: Figure, data: Mapping
 ) -> Explorable:
     """An explorable run by ``book/_static/explore/<kind>.js``, with the id ``explore-<name>``.
 
-    The pictures, from :func:`picture`, are shown until the script replaces them. Equal input gives
-    equal bytes.
+    The figure is shown until the script replaces it. Equal input gives equal bytes.
     """
     packed = json.dumps(data, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     packed = packed.replace("</", "<\\/")
-    shown = "".join(f'<div class="explore-picture">{svg}</div>' for svg in pictures)
     markup = f"""\
 <figure class="explore" id="explore-{name}" data-explore="{kind}" aria-label="{html.escape(title)}">
-<div class="explore-pictures" role="img" aria-label="{html.escape(alt)}">{shown}</div>
+<div class="explore-pictures" role="img" aria-label="{html.escape(alt)}">
+<div class="explore-picture">{picture(figure)}</div></div>
 <script type="application/json">{packed}</script>
 </figure>"""
     return Explorable(markup, alt)
 
 
-def picture(draw: Callable[[Figure], None], width: float = 3.6, height: float = 3.1) -> str:
-    """The figure that ``draw`` draws, of this size in inches, as an inline SVG.
+def picture(figure: Figure) -> str:
+    """A figure as an inline SVG; it is closed, so that a notebook does not show it once more.
 
     Black becomes the colour of the page's text, so that the picture is readable on a dark
     background.
     """
-    with matplotlib.style.context(["default", STYLE]):
-        figure = Figure(figsize=(width, height), layout="constrained", facecolor="none")
-        draw(figure)
-        for axes in figure.axes:
-            axes.set_facecolor("none")
-        written = io.StringIO()
-        about = {"Date": None, "Creator": None, "Format": None, "Type": None}
-        figure.savefig(written, format="svg", metadata=about)
+    written = io.StringIO()
+    about = {"Date": None, "Creator": None, "Format": None, "Type": None}
+    with plt.rc_context(STYLE):
+        figure.savefig(written, format="svg", metadata=about, transparent=True)
+    plt.close(figure)
     svg = written.getvalue()
     svg = re.sub(r"\s+", " ", svg[svg.index("<svg ") :])
     # Only ids that something refers to: a page may hold several pictures.
@@ -76,9 +65,12 @@ def picture(draw: Callable[[Figure], None], width: float = 3.6, height: float = 
     svg = re.sub(r' id="(\w+)"', lambda found: found[0] if found[1] in used else "", svg)
     svg = re.sub(r"<[^>]*>", lambda tag: DIGITS.sub(r"\1", tag[0]), svg)
     svg = svg.replace("#000000", "currentColor").replace("> <", "><")
-    size = f'style="display:block;max-width:{100 * width:.0f}px" fill="currentColor"'
+    size = f'style="display:block;max-width:{100 * figure.get_figwidth():.0f}px"'
     return re.sub(
-        r'<svg [^>]*?(viewBox="[^"]*")[^>]*>', rf'<svg \1 width="100%" {size}>', svg, count=1
+        r'<svg [^>]*?(viewBox="[^"]*")[^>]*>',
+        rf'<svg \1 width="100%" {size} fill="currentColor">',
+        svg,
+        count=1,
     )
 
 
@@ -88,8 +80,3 @@ def rounded(values: np.ndarray | Sequence, digits: int = 6) -> list:
         rounded(value, digits) if np.ndim(value) else float(f"{value:.{digits}g}")
         for value in values
     ]
-
-
-def number(value: float, digits: int) -> str:
-    """A number for readers, with a proper minus sign and without minus zero."""
-    return f"{value:z.{digits}f}".replace("-", MINUS)

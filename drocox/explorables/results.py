@@ -10,8 +10,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from drocox.bookstyle import COLOURS
-from drocox.explorables.element import Explorable, element, number, picture, rounded
+from drocox.explorables.element import Explorable, element, rounded
 from drocox.paper import protocol, tables
 
 METRICS = {
@@ -27,12 +26,10 @@ METRICS = {
 }
 DIGITS = tables.DIGITS
 VIEWS = ("printed", "reproduced", "corrected")
-# kinds of methods, with their colours
-KINDS = {"plain": COLOURS[0], "penalised": "#666666", "DRO-COX": COLOURS[1], "SPLIT": COLOURS[2]}
 
 
 def kind_of(method: str) -> str:
-    """The kind of a method, a key of ``KINDS``."""
+    """The kind of a method: plain, penalised, DRO-COX or SPLIT."""
     settings = protocol.METHODS[method]
     if settings.loss == "dro":
         return "DRO-COX"
@@ -59,60 +56,39 @@ def limits(rows: list[np.ndarray]) -> tuple[float, float]:
     return float(f"{low - pad:.4g}"), float(f"{high + pad:.4g}")
 
 
-class Gathered:
-    """Means and deviations of all exhibits, views and metrics, and the limits of their axes.
+def results_browser(
+    main_tables: Mapping[tuple[str, str], pd.DataFrame],
+    titles: Mapping[str, str],
+    figure: Figure,
+    *,
+    exhibit: str = "t2",
+    metric: str = "ci_percent",
+    view: str = "corrected",
+) -> Explorable:
+    """The main tables as ranked dots; exhibit, metric and view are the initial choices.
 
     ``main_tables`` has two tables of :func:`drocox.paper.tables.main_table` for each exhibit, under
-    "reproduced" and "corrected"; ``titles`` has the names of the exhibits.
+    "reproduced" and "corrected"; ``titles`` has the names of the exhibits. ``figure`` is shown
+    where no script runs.
     """
-
-    def __init__(
-        self, main_tables: Mapping[tuple[str, str], pd.DataFrame], titles: Mapping[str, str]
-    ) -> None:
-        self.titles = titles
-        self.values = {}
-        self.spans = {}
-        for exhibit in titles:
-            by_view = {}
-            for view in VIEWS:
-                printed = view == "printed"
-                table = main_tables[exhibit, "reproduced" if printed else view]
-                by_view[view] = {m: cells(table, m, printed=printed) for m in METRICS}
-            self.values[exhibit] = by_view
-            self.spans[exhibit] = {m: limits([v[m] for v in by_view.values()]) for m in METRICS}
-
-
-def results_browser(
-    gathered: Gathered, *, exhibit: str = "t2", metric: str = "ci_percent", view: str = "corrected"
-) -> Explorable:
-    """The main tables as ranked dots; exhibit, metric and view are the initial choices."""
     methods = list(protocol.METHODS)
-    values = gathered.values
-
-    def draw(figure: Figure) -> None:
-        axes = figure.subplots()
-        rows = values[exhibit][view][metric]
-        sign = -1 if tables.METRICS[metric][1] else 1
-        order = np.argsort(sign * rows[:, 0], kind="stable")
-        for rank, i in enumerate(order):
-            ink = KINDS[kind_of(methods[i])]
-            inside = ink if protocol.METHODS[methods[i]].model == "linear" else "white"
-            mean, sd = rows[i]
-            axes.errorbar(mean, rank, xerr=sd, fmt="o", color=ink, markerfacecolor=inside)
-            told = f"{number(mean, DIGITS[metric])} ± {number(sd, DIGITS[metric])}"
-            axes.text(1.02, rank, told, transform=axes.get_yaxis_transform(), va="center")
-        axes.set_xlim(*gathered.spans[exhibit][metric])
-        axes.set_yticks(range(len(order)), [tables.written(methods[i]) for i in order])
-        axes.invert_yaxis()
-        axes.set_xlabel(f"{METRICS[metric]}, {gathered.titles[exhibit]}, {view}")
-
+    values = {}
+    spans = {}
+    for name in titles:
+        by_view = {}
+        for each in VIEWS:
+            printed = each == "printed"
+            table = main_tables[name, "reproduced" if printed else each]
+            by_view[each] = {m: cells(table, m, printed=printed) for m in METRICS}
+        values[name] = by_view
+        spans[name] = {m: limits([v[m] for v in by_view.values()]) for m in METRICS}
     return element(
         "results",
         "results",
         title="The main tables as ranked dots",
         alt=f"Methods ranked by the mean of a metric, each a dot with a bar of one standard "
-        f"deviation to either side; here {METRICS[metric]} on {gathered.titles[exhibit]}, {view}.",
-        pictures=[picture(draw, 5.2, 4.6)],
+        f"deviation to either side; here {METRICS[metric]} on {titles[exhibit]}, {view}.",
+        figure=figure,
         data={
             "values": {
                 name: {
@@ -121,11 +97,11 @@ def results_browser(
                 }
                 for name, by_view in values.items()
             },
-            "spans": gathered.spans,
+            "spans": spans,
             "metrics": METRICS,
             "digits": DIGITS,
             "larger": [m for m in METRICS if tables.METRICS[m][1]],
-            "titles": gathered.titles,
+            "titles": titles,
             "views": VIEWS,
             "methods": methods,
             "models": [protocol.METHODS[m].model for m in methods],

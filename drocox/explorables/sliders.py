@@ -8,8 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 import numpy as np
 from matplotlib.figure import Figure
 
-from drocox.bookstyle import COLOURS
-from drocox.explorables.element import MINUS, Explorable, element, picture, rounded
+from drocox.explorables.element import MINUS, Explorable, element, rounded
 
 
 def slider(
@@ -17,6 +16,7 @@ def slider(
     controls: Mapping[str, Sequence],
     x: np.ndarray,
     curves: Mapping[str, np.ndarray],
+    figure: Figure,
     *,
     alt: str,
     xlabel: str = "",
@@ -31,7 +31,7 @@ def slider(
 
     Curves have the shape ``(*sizes of the controls, len(x))``, readouts ``sizes``; ``start`` has
     the first index of each control, ``formats`` the format of each control and readout. Curves
-    named in ``bars`` are drawn as bars from zero.
+    named in ``bars`` are drawn as bars from zero. ``figure`` is shown where no script runs.
     """
     sizes = tuple(len(values) for values in controls.values())
     for key, value in curves.items():
@@ -50,30 +50,12 @@ def slider(
         ]
         for key, values in {**controls, **readouts}.items()
     }
-    now = int(np.ravel_multi_index([start[key] for key in controls], sizes))
-
-    def draw(figure: Figure) -> None:
-        axes = figure.subplots()
-        for k, (key, rows) in enumerate(flat.items()):
-            if key in bars:
-                axes.bar(x, rows[now], width=0.7 * (x[1] - x[0]), color=COLOURS[k], label=key)
-            else:
-                axes.plot(x, rows[now], color=COLOURS[k], label=key, linestyle=("-", "--", ":")[k])
-        if len(flat) > 1:
-            axes.legend(frameon=False)
-        positions = [f"{key} {shown[key][start[key]]}" for key in controls]
-        numbers = [f"{key} {shown[key][now]}" for key in readouts]
-        axes.set_title(
-            ", ".join(positions) + ": " + ", ".join(numbers), fontsize="small", wrap=True
-        )
-        axes.set(xlabel=xlabel, ylabel=ylabel, ylim=ylim)
-
     return element(
         "slider",
         name,
         title=f"Picture to move by {' and '.join(controls)}",
         alt=alt,
-        pictures=[picture(draw, 5.2, 3.2)],
+        figure=figure,
         data={
             "controls": [
                 {"label": key, "values": shown[key], "start": start[key]} for key in controls

@@ -11,15 +11,11 @@ slider; losses with six digits place the dots.
 
 import numpy as np
 import torch
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import PathPatch
-from matplotlib.path import Path
 
 import drocox
-from drocox.bookstyle import COLOURS
 from drocox.cox import RiskSets
-from drocox.explorables.element import Explorable, element, picture, rounded
+from drocox.explorables.element import Explorable, element, rounded
 from drocox.solver import minimise
 
 # Trained models; the last is the ordinary Cox model.
@@ -71,53 +67,21 @@ def state(
     }
 
 
-def dots(axes: Axes, x: np.ndarray, y: np.ndarray, size: float, colour: str) -> None:
-    """Dots as round caps of lines of length 0: one path, an eighth of a scatter's bytes."""
-    points = np.repeat(np.column_stack([x, y]), 2, axis=0)
-    codes = np.tile([Path.MOVETO, Path.LINETO], len(x))
-    ink = {"edgecolor": colour, "alpha": 0.7, "linewidth": size, "capstyle": "round"}
-    axes.add_patch(PathPatch(Path(points, codes), facecolor="none", **ink))
-
-
 def who_gets_the_weight(
-    losses: np.ndarray, time: np.ndarray, event: np.ndarray, old: np.ndarray
+    losses: np.ndarray, time: np.ndarray, event: np.ndarray, old: np.ndarray, figure: Figure
 ) -> Explorable:
     """Losses and weights of all deaths, with alpha to move and training to switch on.
 
-    ``losses`` are those of :func:`losses_by_alpha`, times are in years, ``old`` marks age over 65.
+    ``losses`` are those of :func:`losses_by_alpha`, times are in years, ``old`` marks age over 65;
+    ``figure`` is shown where no script runs.
     """
     before = [state(losses[COX], alpha, time, event, old) for alpha in ALPHAS]
     after = [state(row, alpha, time, event, old) for row, alpha in zip(losses, ALPHAS, strict=True)]
-    first = before[0]
     years = time[event]
     order = np.argsort(years, kind="stable")
     some = order[np.unique(np.linspace(0, len(order) - 1, 250).astype(int))]
     risk_sets = np.log([(time >= t).sum() for t in years[some]])
     of_deaths = by_year(years, np.full(len(years), 100 / len(years)))
-
-    def draw_cloud(figure: Figure) -> None:
-        axes = figure.subplots()
-        shown = losses[COX][event]
-        for who, colour in ((old[event], COLOURS[0]), (~old[event], COLOURS[1])):
-            heavy = shown > first["eta"]
-            dots(axes, years[who & ~heavy], shown[who & ~heavy], 1.5, colour)
-            dots(axes, years[who & heavy], shown[who & heavy], 5, colour)
-        axes.plot(years[some], risk_sets, color="#000000", label="log |Rᵢ|")
-        axes.axhline(first["eta"], color="#000000", linestyle="--", linewidth=1)
-        axes.annotate("η", (1, first["eta"]), (0, 2), axes.get_yaxis_transform(), "offset points")
-        axes.legend(loc="lower left", frameon=False)
-        axes.set_title(f"α = {ALPHAS[0]}: {first['chosen']} have weight (large)")
-        axes.set(xlabel="time of death (years)", ylabel="loss", xlim=(0, len(of_deaths)))
-
-    def draw_years(figure: Figure) -> None:
-        axes = figure.subplots()
-        middle = np.arange(len(of_deaths)) + 0.5
-        below, above = first["bars"]
-        axes.bar(middle, below, color=COLOURS[0], label="over 65")
-        axes.bar(middle, above, bottom=below, color=COLOURS[1], label="65 or younger")
-        axes.bar(middle, of_deaths, color="none", edgecolor="#000000", label="the deaths")
-        axes.legend(frameon=False)
-        axes.set(xlabel="year of death", ylabel="percent of the deaths’ weight")
 
     return element(
         "weights",
@@ -127,7 +91,7 @@ def who_gets_the_weight(
         "patient has weight, with the curve of the logarithm of the risk set's size. Right, the "
         "weight by year of death and age. As alpha falls and the model is trained, the cloud "
         "collapses onto the curve and the weight moves to the first deaths.",
-        pictures=[picture(draw_cloud), picture(draw_years)],
+        figure=figure,
         data={
             "alphas": ALPHAS,
             "patients": len(time),

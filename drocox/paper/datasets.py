@@ -99,25 +99,31 @@ def original_seer_csv() -> bytes:
     return rows.to_csv(index=False, lineterminator="\r\n").encode()
 
 
-def _source_file(name: str) -> Path:
-    """Path of a data set's file, found without importing its package and checked by hash."""
-    source = SOURCES[name]
-    module, _, inside = source["file"].partition("/")
-    advice = f"{_checks.install('paper')}, which brings {source['package']}"
+@cache
+def installed_file(file: str, package: str, sha256: str, extra: str) -> Path:
+    """Path of a file inside an installed package, found without importing it and checked by hash.
+
+    ``file`` begins with the name of the module; ``package`` is the requirement that brings it, and
+    ``extra`` names the extra of drocox that has this requirement.
+    """
+    module, _, inside = file.partition("/")
+    advice = f"{_checks.install(extra)}, which brings {package}"
     spec = importlib.util.find_spec(module)
     if spec is None or spec.origin is None:
-        raise ModuleNotFoundError(f"no package {module!r} with the data set {name!r}; {advice}")
+        raise ModuleNotFoundError(f"no package {module!r} with the file {inside}; {advice}")
     path = Path(spec.origin).parent / inside
     found = hashlib.sha256(path.read_bytes()).hexdigest() if path.exists() else "no file"
-    if found != source["sha256"]:
-        what = f"{source['file']} differs from the file of {source['package']}"
-        raise RuntimeError(f"{what} (sha256 {source['sha256']}, found {found}); {advice}")
+    if found != sha256:
+        what = f"{file} differs from the file of {package}"
+        raise RuntimeError(f"{what} (sha256 {sha256}, found {found}); {advice}")
     return path
 
 
 def _rows(name: str) -> pd.DataFrame:
     """The rows of a file in the original order; of SEER, row i is the package's row order[i]."""
-    rows = pd.read_csv(_source_file(name), **CODING[name]["read"])
+    source = SOURCES[name]
+    path = installed_file(source["file"], source["package"], source["sha256"], "paper")
+    rows = pd.read_csv(path, **CODING[name]["read"])
     if name != "seer":
         return rows
     order = np.loadtxt(Path(__file__).with_name("seer_order.txt"), dtype=int)

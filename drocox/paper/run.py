@@ -6,7 +6,7 @@ whether digits can be expected to agree across platforms; a run whose test c-ind
 than ``UNSTABLE`` is marked ``unstable``. In the other repeats stability is unknown.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 
 import numpy as np
@@ -57,6 +57,13 @@ def _objective(stack: Stack, ready: Prepared, settings: Sequence[Setting], penal
     return training.split_objective(ready.risk, ready.first, c, stack.sides, through)
 
 
+def in_chunks(jobs: Sequence, fit: Callable[[Sequence], ScoreStack]) -> ScoreStack:
+    """The models of all jobs in one stack, fitted a few at a time."""
+    done = [fit(jobs[low : low + CHUNK]) for low in range(0, len(jobs), CHUNK)]
+    theta = np.vstack([trained.theta for trained in done])
+    return ScoreStack(theta, done[0].hidden, np.concatenate([trained.offset for trained in done]))
+
+
 def fit(stack: Stack, ready: Prepared, scales=(1.0,), n_iter: int = training.N_ITER) -> ScoreStack:
     """Train the models of a stack by Adam, once for each factor of the initial weights.
 
@@ -67,16 +74,15 @@ def fit(stack: Stack, ready: Prepared, scales=(1.0,), n_iter: int = training.N_I
     jobs = [(scale, setting) for scale in scales for setting in stack.grid()]
     penalty = _penalty(METHODS[stack.method].penalty, ready, stack.attribute)
     how = {"hidden": hidden, "centre": ready.procedure.centred and hidden is not None}
-    done = []
-    for low in range(0, len(jobs), CHUNK):
-        factors, settings = zip(*jobs[low : low + CHUNK], strict=True)
+
+    def fitted(some: Sequence[tuple[float, Setting]]) -> ScoreStack:
+        factors, settings = zip(*some, strict=True)
         objective = _objective(stack, ready, settings, penalty)
         rates = [setting.learning_rate for setting in settings]
         starts = np.outer(factors, start)
-        done.append(training.fit_stack(ready.X[0], objective, starts, rates, n_iter=n_iter, **how))
-    theta = np.vstack([trained.theta for trained in done])
-    offset = np.concatenate([trained.offset for trained in done])
-    return ScoreStack(theta, hidden, offset)
+        return training.fit_stack(ready.X[0], objective, starts, rates, n_iter=n_iter, **how)
+
+    return in_chunks(jobs, fitted)
 
 
 def columns() -> list[str]:

@@ -13,15 +13,16 @@ import pytest
 from bs4 import BeautifulSoup
 from pages import CHROMIUM, FLAGS
 
-from drocox.exercises import check, hint, hints, names, question, quiz, quiz_chapters
+from drocox.exercises import check, hint, hints, names, question, quiz
 from drocox.exercises._answers import COARSE, ROUNDED, UNKNOWN
+from drocox.exercises.quizzes import quizzes
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "book" / "_ext"))
 import exercises  # noqa: E402
 
 STATIC = ROOT / "book" / "_static"
-QUIZ = [asked for chapter in quiz_chapters() for asked in quiz(chapter)]
+QUIZ = [asked for chapter in quizzes() for asked in quiz(chapter)]
 ASKED = [name for name in names() if question(name) is not None]
 ALL = ASKED + [asked.name for asked in QUIZ]
 # Fills in a form with answers in turn, by texts or by which boxes are ticked; what it says of each.

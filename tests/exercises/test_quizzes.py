@@ -10,13 +10,14 @@ import torch
 from sksurv.nonparametric import kaplan_meier_estimator
 
 import drocox
-from drocox.exercises import check, names, question, quiz, quiz_chapters
+from drocox.exercises import check, names, question, quiz
+from drocox.exercises.quizzes import quizzes
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "book" / "_ext"))
 import plain  # noqa: E402
 
-QUESTIONS = [asked for chapter in quiz_chapters() for asked in quiz(chapter)]
+QUESTIONS = [asked for chapter in quizzes() for asked in quiz(chapter)]
 CHOICES = [asked for asked in QUESTIONS if asked.choices]
 NUMBERS = [asked for asked in QUESTIONS if not asked.choices]
 TIME = np.array([2.0, 3, 5, 8, 9, 12])
@@ -241,7 +242,7 @@ def test_right_choices_about_splitting_are_true():
 
 
 def test_the_plain_form_has_every_question_and_the_way_to_check_it():
-    for chapter in quiz_chapters():
+    for chapter in quizzes():
         text = plain.quiz(chapter)
         assert 'check("quiz-' in text and "from drocox.exercises import check" in text
         for asked in quiz(chapter):
