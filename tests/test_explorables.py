@@ -214,9 +214,7 @@ EXPLORABLES = {
     "cox-loss": lambda: explorables.who_is_next(TIME, EVENT, X, NAMES, drawn()),
     "dual": lambda: explorables.water_level(explorables.six_losses(), NAMES, drawn()),
     "kaplan-meier": lambda: explorables.kaplan_meier(TIME, EVENT, NAMES, drawn()),
-    "results": lambda: explorables.results_browser(
-        explorables.Gathered(invented_tables(), TITLES), drawn()
-    ),
+    "results": lambda: explorables.results_browser(invented_tables(), TITLES, drawn()),
     "slider": two_sliders,
     "weights": lambda: explorables.who_gets_the_weight(*many(), drawn()),
 }

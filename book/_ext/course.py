@@ -38,6 +38,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
+from collections.abc import Iterable
 from pathlib import Path
 
 import exams
@@ -48,6 +49,7 @@ from notebooks import SESSIONS, prints, session, student
 from plain import ROOT
 from quotes import REFERENCE, TEACHING, executed_page, rendered, source
 from sheets import QUIZZES, exam, exercises, printable, sheet_source, sheets, with_exercises
+from sphinx.application import Sphinx
 
 from drocox.exercises import quiz
 
@@ -56,7 +58,7 @@ CHROMIUM = next(
 )
 
 
-def write(site):
+def write(site: Path) -> None:
     """Write the course into a built site, as its folder ``course``."""
     out = site / "course"
     shutil.rmtree(out, ignore_errors=True)
@@ -89,7 +91,7 @@ def write(site):
     pack(out / "course.zip", [*everything, *itertools.chain(*styles)], site)
 
 
-def write_wheel(target):
+def write_wheel(target: Path) -> None:
     """The package as a wheel, made from a copy so that nothing is left beside the sources."""
     with tempfile.TemporaryDirectory() as folder:
         skipped = shutil.ignore_patterns("__pycache__", "parts", ".lock", "*.tmp")
@@ -101,7 +103,7 @@ def write_wheel(target):
         subprocess.run(command, check=True)
 
 
-def for_moodle(name):
+def for_moodle(name: str) -> str:
     """A quiz as Moodle imports it: each question carries what it needs, as any may be drawn."""
     text = sheet_source(name)
     symbols = "".join(re.findall(r"^\*\*Symbols\.\*\*.*\n", text, re.MULTILINE))
@@ -115,7 +117,7 @@ def for_moodle(name):
     return gift.written(questions, f"drocox/session {name[-1]}")
 
 
-def print_decks(out):
+def print_decks(out: Path) -> None:
     """The decks as PDF, by Chromium."""
     for name in DECKS:
         page = (out / f"{name}.html").resolve().as_uri()
@@ -130,7 +132,7 @@ def print_decks(out):
         subprocess.run(command, check=True, capture_output=True, timeout=120)
 
 
-def pack(target, files, root):
+def pack(target: Path, files: Iterable[Path], root: Path) -> None:
     """Files as a zip, whose bytes depend only on them."""
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
         for file in sorted(files):
@@ -140,7 +142,7 @@ def pack(target, files, root):
                 archive.writestr(entry, file.read_bytes())
 
 
-def finish(app, error):
+def finish(app: Sphinx, error: Exception | None) -> None:
     """On build-finished, after the twins were refreshed."""
     if error is None and app.builder.name == "html":
         for cached in (executed_page, exercises, with_exercises):
@@ -148,18 +150,18 @@ def finish(app, error):
         write(Path(app.outdir))
 
 
-def printed_only(text):
+def printed_only(text: str) -> str:
     """A text without the lines that name PDFs, where no browser makes them."""
     return text if CHROMIUM else re.sub(r"^.*\.pdf.*\n", "", text, flags=re.MULTILINE)
 
 
-def only_what_is_there(app, docname, text):
+def only_what_is_there(app: Sphinx, docname: str, text: list[str]) -> None:
     """On source-read. The pages for lecturers name only files that are made."""
     if "/teaching/" in docname:
         text[0] = printed_only(text[0])
 
 
-def write_exam(path):
+def write_exam(path: str | Path) -> None:
     """An exam with the numbers of a file, beside the course of the built site."""
     out = ROOT / "_build" / "html" / "course"
     if not out.exists():
@@ -175,7 +177,7 @@ def write_exam(path):
         print(page)
 
 
-def setup(app):
+def setup(app: Sphinx) -> dict:
     """Called by Sphinx."""
     app.connect("build-finished", finish, priority=900)
     app.connect("source-read", only_what_is_there)

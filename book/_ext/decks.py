@@ -10,7 +10,7 @@ from quotes import colophon, fetched, rendered, source, title
 DECKS = ("lecture", "session-1", "session-2", "session-3")
 
 
-def deck(name):
+def deck(name: str) -> str:
     """A deck as a page of HTML."""
     sections = []
     for count, slide in enumerate(slides_of(name)):
@@ -29,6 +29,6 @@ def deck(name):
     )
 
 
-def slides_of(name):
+def slides_of(name: str) -> list[str]:
     """The slides of a deck in Markdown."""
     return re.split(r"^---\n", source(f"slides/{name}.md"), flags=re.MULTILINE)

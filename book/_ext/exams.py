@@ -7,7 +7,9 @@ values in the places ``{=name}`` of ``exam.md``.
 import math
 import re
 import tomllib
+from collections.abc import Iterator
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 
@@ -25,7 +27,7 @@ KEYS = {
 }
 
 
-def read(path):
+def read(path: Path) -> dict:
     """The numbers of a file; a ValueError says what does not make an exam."""
     try:
         given = tomllib.loads(path.read_text(encoding="utf8"))
@@ -36,7 +38,7 @@ def read(path):
     return given
 
 
-def problems(given):
+def problems(given: dict) -> Iterator[str]:
     """What is wrong with the numbers of an exam, in words; later checks rely on earlier ones."""
     if not isinstance(given.get("title"), str):
         yield 'title is missing: write title = "..." above the first table'
@@ -67,12 +69,12 @@ def problems(given):
             yield f"[{table}] alpha: a share, above 0 and below 1, and not {alpha}"
 
 
-def is_number(value):
+def is_number(value: object) -> bool:
     """Whether a value of a file is a number."""
     return isinstance(value, (int, float)) and math.isfinite(value)
 
 
-def filled(text, given):
+def filled(text: str, given: dict) -> str:
     """The Markdown of the exam with the values of its numbers."""
     values = computed(given)
     unknown = set(PLACE.findall(text)) - set(values)
@@ -81,7 +83,7 @@ def filled(text, given):
     return PLACE.sub(lambda found: values[found[1]], text)
 
 
-def computed(given):
+def computed(given: dict) -> dict[str, str]:
     """All values by name."""
     patients, asked = given["patients"], given["asked"]
     month, died = patients["month"], patients["died"]
@@ -98,7 +100,7 @@ def computed(given):
     return values | weights(month, died, hazards, given["weights"]["alpha"])
 
 
-def table(month, died, feature, hazards):
+def table(month: list, died: list, feature: list, hazards: np.ndarray) -> str:
     """The six patients."""
     rows = [
         ["patient", *NAMES],
@@ -111,7 +113,7 @@ def table(month, died, feature, hazards):
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
-def curve(month, died, who):
+def curve(month: list, died: list, who: str) -> dict[str, str]:
     """Kaplan-Meier steps if one of those who left had died, and as the data are."""
     place = NAMES.index(who)
     instead = [dead or k == place for k, dead in enumerate(died)]
@@ -138,7 +140,7 @@ def curve(month, died, who):
     }
 
 
-def losses(month, died, hazards, changed):
+def losses(month: list, died: list, hazards: np.ndarray, changed: str) -> dict[str, str]:
     """Losses with one hazard doubled, and with equal ones."""
     place = NAMES.index(changed)
     other = hazards.copy()
@@ -171,7 +173,7 @@ def losses(month, died, hazards, changed):
     }
 
 
-def step(patients, alpha):
+def step(patients: int, alpha: float) -> dict[str, str]:
     """What a training step is worth."""
     found = {"step_n": f"{patients:,}", "step_alpha": f"{alpha:g}"}
     for rule in ("sharp", "paper"):
@@ -182,12 +184,12 @@ def step(patients, alpha):
     return found
 
 
-def constant(alpha, rule):
+def constant(alpha: float, rule: str) -> float:
     """The square of the constant of the ball."""
     return 1 / alpha if rule == "sharp" else 2 * (1 / alpha - 1) ** 2 + 1
 
 
-def weights(month, died, hazards, alpha):
+def weights(month: list, died: list, hazards: np.ndarray, alpha: float) -> dict[str, str]:
     """Worst-case weights of the losses, with all numbers as rounded in the question."""
     found = np.array([died[k] * math.log(hazards[k:].sum() / hazards[k]) for k in range(6)])
     square = 1 / alpha
@@ -216,16 +218,16 @@ def weights(month, died, hazards, alpha):
     }
 
 
-def three(value):
+def three(value: float) -> str:
     """A number with three decimals."""
     return f"{float(value):.3f}".replace("-", "−")
 
 
-def plainly(value):
+def plainly(value: float) -> str:
     """A number as short as it is."""
     return f"{value:g}".replace("-", "−")
 
 
-def listed(words):
+def listed(words: list[str]) -> str:
     """Words as in a sentence."""
     return " and ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else words[0]

@@ -10,17 +10,19 @@ import re
 from markdown_it import MarkdownIt
 from mdit_py_plugins.dollarmath import dollarmath_plugin
 
+from drocox.exercises.quizzes import QuizQuestion
+
 SPECIAL = re.compile(r"([\\~=#{}:])")
 TOLERANCE = 1e-3  # three decimals were asked for; what was cut off is right, too
 
 
-def written(questions, category):
+def written(questions: list[tuple[str, QuizQuestion]], category: str) -> str:
     """Pairs of what is given and a question, for a category of Moodle's question bank."""
     blocks = [f"$CATEGORY: $course$/{category}", *(one(*pair) for pair in questions)]
     return "\n\n".join(blocks) + "\n"
 
 
-def one(given, question):
+def one(given: str, question: QuizQuestion) -> str:
     """A question with its answers."""
     text = html(f"{given}\n\n{question.text}")
     kind, answers = "", []
@@ -35,7 +37,7 @@ def one(given, question):
     return "\n".join([f"::{escaped(question.name)}::[html]{text} {{{kind}", *answers, "}"])
 
 
-def html(markdown):
+def html(markdown: str) -> str:
     """Markdown as a line of HTML, with formulas as Moodle's filter wants them, escaped for GIFT."""
     parser = MarkdownIt("commonmark").enable("table")
     parser.use(dollarmath_plugin, renderer=lambda tex, _: rf"\({tex}\)", allow_space=True)
@@ -45,6 +47,6 @@ def html(markdown):
     return escaped(" ".join(text.split()))
 
 
-def escaped(text):
+def escaped(text: str) -> str:
     """Text in which signs with a meaning in GIFT stand for themselves."""
     return SPECIAL.sub(r"\\\1", text)

@@ -15,6 +15,7 @@ import jupytext
 import nbformat
 import plain
 import twins
+from nbformat import NotebookNode
 from quotes import REFERENCE, TEACHING, source
 from sheets import EXERCISE, exercise, with_exercises
 
@@ -45,7 +46,7 @@ if not verdict:
 KEEP = "# Keep the name of the function: the graded cell below calls it."
 
 
-def student(page):
+def student(page: Path) -> NotebookNode:
     """The student's edition of a chapter, which nbgrader grades.
 
     It has no solutions and no outputs. A graded cell follows each stub. Exercises without a stub
@@ -79,7 +80,7 @@ def student(page):
     return notebook(done, page.stem, page.parent)
 
 
-def session(name):
+def session(name: str) -> NotebookNode:
     """The notebook of a session: its cells, with exercises of the book put in."""
     cells = []
     for cell in jupytext.reads(source(f"notebooks/{name}.md"), fmt="md:myst").cells:
@@ -101,11 +102,11 @@ def session(name):
     return notebook(cells, name, TEACHING)
 
 
-def notebook(cells, name, folder):
+def notebook(cells: list[NotebookNode], name: str, folder: Path) -> NotebookNode:
     """Cells as a notebook whose first cell finds the package; links lead to other notebooks."""
     chapters = {page.with_suffix(".ipynb"): page.stem for page in with_exercises()}
 
-    def link(found):
+    def link(found: re.Match) -> str:
         words, path, place = found.groups()
         target = chapters.get(Path(os.path.normpath(folder / path)))
         return f"[{words}](../{target}/{target}.ipynb{place or ''})" if target else words
@@ -122,13 +123,13 @@ def notebook(cells, name, folder):
     return nbformat.v4.new_notebook(cells=[install, *cells], metadata=twins.METADATA)
 
 
-def marked(kind, name, **flags):
+def marked(kind: str, name: str, **flags: bool | int) -> dict:
     """The nbgrader metadata of a cell."""
     known = {"grade": False, "solution": False, "locked": False, "task": False}
     return known | {"schema_version": 3, "grade_id": f"{kind}-{name}"} | flags
 
 
-def answer_cells(label, points, in_code):
+def answer_cells(label: str, points: int, in_code: bool) -> list[NotebookNode]:
     """Cells for an answer that is graded by hand: for code if code is asked for, and for words."""
     words = nbformat.v4.new_markdown_cell("*Type your answer here.*")
     words.metadata["nbgrader"] = marked("answer", label, grade=True, solution=True, points=points)
@@ -139,7 +140,7 @@ def answer_cells(label, points, in_code):
     return [code, words]
 
 
-def graded(stub, points):
+def graded(stub: NotebookNode, points: int) -> list[NotebookNode]:
     """Mark a stub as the student's, and return the cells that grade it."""
     tests = []
     if re.search(r"^def ", stub.source, re.MULTILINE):
@@ -156,7 +157,7 @@ def graded(stub, points):
     return tests
 
 
-def prints(name):
+def prints(name: str) -> str:
     """What the notebook of a session prints, cell by cell, without its graded cells."""
     space, shown = {}, []
     for count, cell in enumerate(twins.code_cells(session(name))[1:], start=1):

@@ -15,7 +15,9 @@ import plain
 import twins
 import yaml
 from markdown_it import MarkdownIt
+from markdown_it.rules_core import StateCore
 from mdit_py_plugins.dollarmath import dollarmath_plugin
+from nbformat import NotebookNode
 from plain import ROOT
 
 TEACHING = ROOT / "book" / "teaching"
@@ -26,7 +28,7 @@ REFERENCE = re.compile(
 CAPTION = re.compile(r"\*\*(Fig\. [\d.]+):\*\* (.*)", re.DOTALL)
 
 
-def source(name):
+def source(name: str) -> str:
     """A source of the course, such as "slides/session-1.md"."""
     return (TEACHING / name).read_text(encoding="utf8")
 
@@ -35,7 +37,7 @@ def source(name):
 
 
 @functools.cache
-def executed_page(page):
+def executed_page(page: str) -> NotebookNode:
     """The executed notebook of a chapter, named as "method/dual"."""
     path = ROOT / "book" / f"{page}.ipynb"
     if not path.exists():
@@ -43,26 +45,26 @@ def executed_page(page):
     return twins.load(path)
 
 
-def all_executed():
+def all_executed() -> list[NotebookNode]:
     """The executed notebooks of all chapters, in the order of the book."""
     pages = [page.relative_to(ROOT / "book").with_suffix("") for page in twins.chapters()]
     return [executed_page(page.as_posix()) for page in pages]
 
 
-def fetched(text):
+def fetched(text: str) -> str:
     """Markdown with its references replaced by their targets, as Markdown or HTML."""
     fetch = {"glue:text": number, "formula": formula, "figure": figure, "explore": explorable}
     fetch["asks"] = lambda numbers: ""
     return REFERENCE.sub(lambda found: fetch[found[1]](*found[2].split(" :: ")), text)
 
 
-def number(page, name):
+def number(page: str, name: str) -> str:
     """A number of a chapter's text."""
     values = plain.values(executed_page(page))
     return plain.Page(ROOT / "book" / f"{page}.md", values).text(name)
 
 
-def formula(label):
+def formula(label: str) -> str:
     """A formula of the book, with its number."""
     if label not in plain.labels():
         raise LookupError(f"the course refers to {label!r}, and no formula is called so")
@@ -72,7 +74,7 @@ def formula(label):
     return f"$$\n{tex[1].strip()} \\tag{{{name}}}\n$$"
 
 
-def figure(label, steps=""):
+def figure(label: str, steps: str = "") -> str:
     """A figure of the book with its caption; panels may be shown in later steps, or one by one."""
     for notebook in all_executed():
         for cell, below in itertools.pairwise(notebook.cells):
@@ -89,7 +91,7 @@ def figure(label, steps=""):
     raise LookupError(f"the course refers to {label!r}, and no figure is called so")
 
 
-def explorable(kind, start=""):
+def explorable(kind: str, start: str = "") -> str:
     """An explorable of the book by the name of its script, perhaps with another start."""
     for notebook in all_executed():
         for cell in twins.code_cells(notebook):
@@ -99,7 +101,7 @@ def explorable(kind, start=""):
     raise LookupError(f"the course refers to {kind!r}, and no chapter has such an explorable")
 
 
-def started(markup, words):
+def started(markup: str, words: list[str]) -> str:
     """An explorable with ``name=value`` in its data; words without a value are classes."""
     names = [word for word in words if "=" not in word]
     values = [word.split("=") for word in words if "=" in word]
@@ -110,12 +112,12 @@ def started(markup, words):
     return markup.replace('class="explore"', f'class="{" ".join(["explore", *names])}"')
 
 
-def described(cell):
+def described(cell: NotebookNode) -> str:
     """The alternative text of a cell's picture."""
     return html.escape(cell.metadata.get("mystnb", {}).get("image", {}).get("alt", ""))
 
 
-def shown(cell):
+def shown(cell: NotebookNode) -> str:
     """The output of an executed cell, as HTML."""
     parts = []
     for output in cell.outputs:
@@ -131,7 +133,7 @@ def shown(cell):
     return one_block(f'<div class="output">{"".join(parts)}</div>')
 
 
-def stepwise(cell, name, steps):
+def stepwise(cell: NotebookNode, name: str, steps: list[str]) -> str:
     """A picture as part of the page, some of whose panels are shown in later steps."""
     svg = svg_of(cell)
     for step in steps:
@@ -142,7 +144,7 @@ def stepwise(cell, name, steps):
     return f'<div class="output">{with_own_ids(svg, name)}</div>'
 
 
-def panels(cell, name):
+def panels(cell: NotebookNode, name: str) -> str:
     """A picture whose panels fill the slide one after the other; on paper the whole picture.
 
     A panel is cut out with the margins of the picture, so it needs tick labels of its own. Names
@@ -166,7 +168,7 @@ def panels(cell, name):
     return one_block(f'<div class="output panels">{"".join(views)}</div>')
 
 
-def boxes_of(svg):
+def boxes_of(svg: str) -> dict[str, np.ndarray]:
     """The panels of matplotlib's picture by their ids, each as left, top, right, bottom."""
     found = {}
     frame = r'^  <g id="(axes_\d+)">\s*<g id="patch_\d+">\s*<path d="([^"]*)"'
@@ -176,25 +178,25 @@ def boxes_of(svg):
     return found
 
 
-def svg_of(cell):
+def svg_of(cell: NotebookNode) -> str:
     """The picture that an executed cell has drawn, with its description."""
     svg = next(o.data[twins.SVG] for o in cell.outputs if twins.SVG in o.get("data", {}))
     label = f'<svg role="img" aria-label="{described(cell)}" '
     return svg[svg.index("<svg") :].replace("<svg ", label, 1)
 
 
-def with_own_ids(svg, name):
+def with_own_ids(svg: str, name: str) -> str:
     """A picture whose ids begin with a name, as a page has other pictures beside it."""
     svg = re.sub(r'\bid="', f'id="{name}-', svg)
     return re.sub(r'(href="#|url\(#)', rf"\g<1>{name}-", svg)
 
 
-def one_block(text):
+def one_block(text: str) -> str:
     """HTML without empty lines, at which a block of HTML ends for Markdown."""
     return re.sub(r"\n\s*\n", "\n", text)
 
 
-def unlinked(text):
+def unlinked(text: str) -> str:
     """Markdown in which links are replaced by their text."""
     return re.sub(r"(?<!!)\[([^][]*)\]\([^()\s]*\)", r"\1", text)
 
@@ -203,10 +205,10 @@ def unlinked(text):
 
 
 @functools.cache
-def parser(mathml=False):
+def parser(mathml: bool = False) -> MarkdownIt:
     """Markdown with tables and formulas."""
 
-    def typeset(content, options):
+    def typeset(content: str, options: dict) -> str:
         return formulas.typeset(content, options["display_mode"], mathml)
 
     markdown = MarkdownIt("commonmark").enable("table")
@@ -216,19 +218,19 @@ def parser(mathml=False):
     return markdown
 
 
-def rendered(text, inline=False, mathml=False):
+def rendered(text: str, inline: bool = False, mathml: bool = False) -> str:
     """Markdown as HTML. Items of lists with ``+`` or ``1)`` are shown one by one."""
     return parser(mathml).renderInline(text) if inline else parser(mathml).render(text)
 
 
-def step_by_step(state):
+def step_by_step(state: StateCore) -> None:
     """Mark the items of lists with ``+`` or ``1)`` for reveal.js."""
     for token in state.tokens:
         if token.type == "list_item_open" and token.markup in {"+", ")"}:
             token.attrJoin("class", "fragment")
 
 
-def hold(state):
+def hold(state: StateCore) -> None:
     """Let brackets and commas that touch a formula in a line belong to it: see formulas.hold."""
     for block in state.tokens:
         for before, token in itertools.pairwise(block.children or []):
@@ -245,7 +247,7 @@ def hold(state):
 
 
 @functools.cache
-def colophon():
+def colophon() -> str:
     """Title, authors, address and licence, from CITATION.cff."""
     about = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf8"))
     authors = ", ".join(each["name"] for each in about["authors"])
@@ -253,6 +255,6 @@ def colophon():
     return f'<p class="colophon">{html.escape(words)}</p>'
 
 
-def title(text):
+def title(text: str) -> str:
     """The first heading of a Markdown text."""
     return re.search(r"^# (.*)$", text, re.MULTILINE)[1]

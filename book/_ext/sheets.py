@@ -3,6 +3,7 @@
 import functools
 import html
 import re
+from pathlib import Path
 from string import Template
 from typing import NamedTuple
 
@@ -10,6 +11,7 @@ import exams
 import nbformat
 import plain
 import twins
+from nbformat import NotebookNode
 from quotes import REFERENCE, TEACHING, colophon, fetched, rendered, shown, source, title, unlinked
 
 from drocox.exercises import question, quiz
@@ -50,13 +52,13 @@ class Exercise(NamedTuple):
     solution: list
 
     @property
-    def words(self):
+    def words(self) -> str:
         """All of the problem, code included."""
         return "\n".join(cell.source for cell in self.problem)
 
 
 @functools.cache
-def exercises(page):
+def exercises(page: Path) -> list[Exercise]:
     """The exercises of a chapter in their order, with the outputs of its executed twin."""
     executed = twins.load(page.with_suffix(".ipynb"))
     outputs = {cell.source: cell.outputs for cell in twins.code_cells(executed)}
@@ -84,12 +86,12 @@ def exercises(page):
 
 
 @functools.cache
-def with_exercises():
+def with_exercises() -> list[Path]:
     """The chapters that have exercises."""
     return [page for page in twins.chapters() if "{exercise-start}" in page.read_text("utf8")]
 
 
-def exercise(name):
+def exercise(name: str) -> Exercise:
     """An exercise by its label or by the name of its check."""
     for page in with_exercises():
         if name in page.read_text(encoding="utf8"):
@@ -99,17 +101,17 @@ def exercise(name):
     raise LookupError(f"the course refers to {name!r}, and no exercise is called so")
 
 
-def page_of(text):
+def page_of(text: str) -> str:
     """Markdown of a sheet as HTML."""
     return rendered(unlinked(fetched(text)))
 
 
-def head():
+def head() -> str:
     """The table of the six patients, which every sheet has."""
     return f'<div class="head">{page_of(source("sheets/head.md"))}</div>'
 
 
-def cells_as_html(cells):
+def cells_as_html(cells: list[NotebookNode]) -> str:
     """Cells of a notebook as HTML; calls to check and their verdicts are left out."""
     parts = []
     for cell in cells:
@@ -127,12 +129,12 @@ def cells_as_html(cells):
     return "".join(parts)
 
 
-def is_verdict(output):
+def is_verdict(output: NotebookNode) -> bool:
     """Whether an output is the verdict of a check."""
     return VERDICT.match(output.get("data", {}).get("text/plain", "")) is not None
 
 
-def problem(found, solved):
+def problem(found: Exercise, solved: bool) -> str:
     """An exercise with lines for an answer, or with its solution."""
     marks = f"{found.points} point{'s' * (found.points > 1)}"
     heading = f"<h3>{found.number}. {html.escape(found.title)} <small>{marks}</small></h3>"
@@ -147,27 +149,27 @@ def problem(found, solved):
     return with_solution(asked, answer)
 
 
-def with_solution(asked, answer):
+def with_solution(asked: str, answer: str) -> str:
     """A problem followed by its answer."""
     asked = f'<div class="asked">{asked}</div>'
     return f'<section class="problem">{asked}<div class="solution">{answer}</div></section>'
 
 
-def with_room(asked, points, least=0):
+def with_room(asked: str, points: float, least: int = 0) -> str:
     """A problem with lines for its answer; the first stay on its page, others may go overleaf."""
     first, *others = room(max(points, least / LINES))
     kept = f'<div class="asked">{asked}{first}</div>'
     return f'<section class="problem">{kept}{"".join(others)}</section>'
 
 
-def room(points):
+def room(points: float) -> list[str]:
     """Lines for an answer, in blocks without page breaks."""
     count = round(LINES * points)
     blocks = [min(LINES, count - start) for start in range(0, count, LINES)]
     return [f'<div class="room">{"<p></p>" * lines}</div>' for lines in blocks]
 
 
-def right_answer(words):
+def right_answer(words: str) -> str:
     """The right answer to a problem whose check asks for numbers or letters, as words."""
     checked = CHECKED.search(words)
     asked = question(checked[1]) if checked else None
@@ -182,14 +184,14 @@ def right_answer(words):
     return ", ".join(map(printed, values))
 
 
-def printed(value):
+def printed(value: float) -> str:
     """A number as written in an answer: whole, or with three decimals, or more if it is small."""
     whole = abs(value - round(value)) < 1e-9
     text = f"{value:.0f}" if whole else f"{value:.3f}" if abs(value) >= 0.1 else f"{value:#.3g}"
     return text.replace("-", "−")
 
 
-def quiz_question(chapter, place, solved):
+def quiz_question(chapter: str, place: str, solved: bool) -> str:
     """A question of a quiz with boxes to tick; solved: which is right, and why others are not."""
     found = quiz(chapter)[int(place) - 1]
     text = rendered(found.text)
@@ -205,7 +207,7 @@ def quiz_question(chapter, place, solved):
     return f'<section class="problem question">{text}<ul>{"".join(items)}</ul></section>'
 
 
-def placed(kind, what, solved):
+def placed(kind: str, what: str, solved: bool) -> str:
     """An exercise of the book, a question of a quiz, or empty lines."""
     if kind == "exercise":
         return problem(exercise(what), solved)
@@ -214,14 +216,14 @@ def placed(kind, what, solved):
     return "" if solved else "".join(room(float(what) / LINES))
 
 
-def points_of(text):
+def points_of(text: str) -> str:
     """How many points a sheet has, those of a bonus apart."""
     regular, _, bonus = text.partition(BONUS)
     more = f", and {counted(bonus)} for the bonus" if bonus else ""
     return f"{counted(regular)}{more}"
 
 
-def counted(text):
+def counted(text: str) -> int:
     """The points of exercises, of questions, and those that a text names."""
     points = sum(map(int, re.findall(r"(\d+) points", text)))
     for kind, what in REFERENCE.findall(text):
@@ -232,7 +234,7 @@ def counted(text):
     return points
 
 
-def sheet(name, solved=False):
+def sheet(name: str, solved: bool = False) -> str:
     """A sheet, handout or quiz as HTML; solved: only problems with answers, and the marks."""
     text, _, marks = sheet_source(name).partition(MARKS)
     points = points_of(text)
@@ -248,7 +250,7 @@ def sheet(name, solved=False):
     return "".join(parts)
 
 
-def sheet_source(name):
+def sheet_source(name: str) -> str:
     """The Markdown of a sheet; a quiz of one session is a part of the quiz."""
     if name not in QUIZZES:
         return source(f"sheets/{name}.md")
@@ -257,7 +259,7 @@ def sheet_source(name):
     return intro.replace("# Quiz:", "# A short quiz:", 1) + sections[QUIZZES.index(name)]
 
 
-def exam(solved=False, numbers=None):
+def exam(solved: bool = False, numbers: dict | None = None) -> str:
     """The exam, or its model answers with the marking scheme; numbers: of another exam."""
     text = exams.filled(source("sheets/exam.md"), numbers or exams.read(EXAM))
     points = sum(int(found["points"]) for found in QUESTION.finditer(text))
@@ -277,7 +279,7 @@ def exam(solved=False, numbers=None):
     return "".join(parts)
 
 
-def sheets():
+def sheets() -> dict[str, str]:
     """All pages to print: HTML of the body by name."""
     pages = {}
     for name in SHEETS:
@@ -288,7 +290,7 @@ def sheets():
     return pages | {name: sheet(name) for name in QUIZZES}
 
 
-def printable(body):
+def printable(body: str) -> str:
     """A page of HTML that prints well and needs only the formulas' style beside it."""
     heading = html.unescape(re.sub(r"<.*?>", "", re.search(r"<h1>(.*?)</h1>", body)[1]))
     return Template(source("sheets/sheet.html")).substitute(

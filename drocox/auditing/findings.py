@@ -15,8 +15,9 @@ import numpy as np
 import pandas as pd
 
 from drocox.auditing.groupings import EVERYBODY
-from drocox.auditing.measures import DECISIONS, MEASURES, WORDED, Measure, inside
+from drocox.auditing.measures import DECISIONS, MEASURES, Measure, inside
 from drocox.heldout.intervals import ALIKE, CANNOT_TELL, DIFFER
+from drocox.terminal import listed
 
 MOST_NAMED = 6  # groups in a sentence
 NOT_ASKED = (
@@ -35,7 +36,6 @@ def sentences(
     slices: pd.DataFrame,
     notes: tuple[str, ...],
     measures: Mapping[str, Measure] = MEASURES,
-    of_risks: bool = False,
     features: Sequence[str] | None = (),
 ) -> list[str]:
     """A line for each note and attribute, for everybody, for other models and each group found.
@@ -47,16 +47,13 @@ def sentences(
     for name in table["attribute"].unique():
         rows = comparisons[comparisons["attribute"] == name]
         if name and (len(rows) or " × " not in name):
-            of_groups = table[table["attribute"] == name].set_index("group")
-            lines.append(_Attribute(name, rows, of_groups, table.iloc[0], measures, of_risks).said)
-    slopes = comparisons[comparisons["measure"] == "slope"]
+            lines.append(_attribute(name, rows, table, measures))
+    slopes = comparisons[(comparisons["measure"] == "slope") & (comparisons["says"] == DIFFER)]
     lines += _slopes(slopes, table)
-    whole = _whole(table.iloc[0], of_risks, (slopes["says"] == DIFFER).any())
-    lines += [whole] if whole else []
+    lines += _whole(table.iloc[0], measures["calibration"], slopes.empty)
     if features:
-        lines += _own_models(
-            comparisons[comparisons["measure"] == "own_model_gain"], table, features
-        )
+        gains = comparisons[comparisons["measure"] == "own_model_gain"]
+        lines += _own_models(gains, table, features)
     elif features is not None:
         lines.append(NOT_ASKED)
     worse = slices[slices["high"] < 0]
@@ -68,207 +65,163 @@ def sentences(
     return lines
 
 
-class _Attribute:
-    """What is said of the groups of one attribute."""
+def _attribute(
+    name: str, rows: pd.DataFrame, table: pd.DataFrame, measures: Mapping[str, Measure]
+) -> str:
+    """The words for each measure, and the groups of an attribute that are not judged or shown."""
+    values = table[table["attribute"].isin(["", name])].set_index("group")
+    hidden = values["events"].isna()
+    few = ~hidden & values[["c_index", "calibration"]].isna().all(axis=1)
+    few[EVERYBODY] = False
+    compared: dict[str, _Compared] = {}
+    for one in (one for one in measures if measures[one].worded):
+        mine = rows[rows["measure"] == one]
+        if len(mine):
+            compared[one] = _Compared(measures[one], mine, values, not (few | hidden).any())
+    told = []
+    again = False  # whether it was said of a measure that the data cannot tell
+    for one, found in compared.items():
+        text = found.expected(again) if measures[one].versus else found.groups(again)
+        if one == "c_index" and found.word == DIFFER and "c_minus_expected" in compared:
+            text += _case_mix(found)
+        told.append(text)
+        again |= found.word == CANNOT_TELL
+    first, *others = told or ["nothing can be compared"]
+    text = f"By {name}, {first}."
+    for words in others:
+        text += f" {words[:1].upper()}{words[1:]}."
+    short = values.index.map(lambda group: _short(group, name))
+    not_judged = [
+        f"{short[at]} ({_events(values['events'].iloc[at])})" for at in np.flatnonzero(few)
+    ]
+    for groups, why in ((not_judged, "judged"), (list(short[hidden]), "shown")):
+        if groups:
+            text += f" Not {why}: {listed(groups, MOST_NAMED)}."
+    return text
 
-    def __init__(
-        self,
-        name: str,
-        rows: pd.DataFrame,
-        of_groups: pd.DataFrame,
-        everybody: pd.Series,
-        measures: Mapping[str, Measure],
-        of_risks: bool,
-    ):
-        self.name = name
-        self.rows = {measure: rows[rows["measure"] == measure] for measure in WORDED}
-        self.of_groups = of_groups
-        self.everybody = everybody
-        self.measures = measures
-        self.unclear = False  # whether it was said of a measure that the data cannot tell
-        self.ratio = f"observed over {'predicted risks' if of_risks else 'expected events'}"
-        judged = of_groups[["c_index", "calibration"]].notna().any(axis=1)
-        few = of_groups.index[~judged & of_groups["events"].notna()]
-        self.left_out = [
-            f"{self._short(group)} ({_events(of_groups.loc[group, 'events'])})" for group in few
-        ]
 
-    @property
-    def said(self) -> str:
-        """The words for each measure, and the groups that are not judged."""
-        told = [words for words in map(self._told, WORDED) if words]
-        if not told:
-            told = ["nothing can be compared"]
-        text = f"By {self.name}, {told[0]}."
-        for words in told[1:]:
-            text += f" {words[:1].upper()}{words[1:]}."
-        hidden = self.of_groups["events"].isna()
-        unseen = [self._short(group) for group in hidden.index[hidden]]
-        for groups, why in ((self.left_out, "judged"), (unseen, "shown")):
-            if groups:
-                text += f" Not {why}: {_listed(groups)}."
-        return text
+class _Compared:
+    """The differences of one measure between the groups of an attribute, and their word.
 
-    def word(self, measure: str) -> str:
-        """Alike, differ or cannot tell, by the intervals of all differences; empty without any."""
-        said = self._says(measure)
-        if said.empty:
-            return ""
-        if (said == ALIKE).all():
-            whole = not self.left_out and self.of_groups["events"].notna().all()
-            return ALIKE if whole else CANNOT_TELL
-        return DIFFER if (said == DIFFER).any() else CANNOT_TELL
+    ``values`` is the table of these groups and of everybody; ``whole`` says that all are judged.
+    """
 
-    def _says(self, measure: str) -> pd.Series:
-        """What each difference says; a group that is ranked better than expected is no finding."""
-        rows = self.rows[measure]
-        if self.measures[measure].versus:
-            better = (rows["says"] == DIFFER) & (rows["low"] > 0)
-            return rows["says"].mask(better, ALIKE)
-        return rows["says"]
+    def __init__(self, measure: Measure, rows: pd.DataFrame, values: pd.DataFrame, whole: bool):
+        self.measure = measure
+        self.rows = rows
+        self.values = values
+        self.none = 1 if measure.ratio else 0
+        self.margins = inside(measure) or (-np.inf, np.inf)
+        says = rows["says"]
+        if measure.versus:  # a group that is ranked better than expected is no finding
+            says = says.mask((says == DIFFER) & (rows["low"] > 0), ALIKE)
+        self.differ = rows["group"][says == DIFFER]
+        self.all_alike = bool((says == ALIKE).all())
+        self.word = CANNOT_TELL
+        if len(self.differ) or (self.all_alike and whole):
+            self.word = DIFFER if len(self.differ) else ALIKE
+        sizes = self._sizes(rows)
+        if measure.versus:  # the lowest, the widest or the largest
+            order = -sizes["low"]
+        elif self.word == CANNOT_TELL:
+            order = sizes["high"] - sizes["low"]
+        else:
+            order = sizes["difference"].abs()
+        self.row = rows.loc[order[(says == self.word) | (says != self.word).all()].idxmax()]
+        self.size = _size(self.row, measure.digits, self.none)
 
-    def _told(self, measure: str) -> str:
-        """The word for a measure, and the difference that it rests on."""
-        word = self.word(measure)
-        if not word:
-            return ""
-        row = self._row(measure, word)
-        values = self._values(measure, row)
-        what = "the c-indices" if measure == "c_index" else self.ratio
-        versus = self.measures[measure].versus
-        if word == CANNOT_TELL:
-            asked = (
-                "every group is ranked as well as expected" if versus else f"{what} differ or not"
-            )
-            return self._cannot_tell(measure, asked, row, values)
-        if word == ALIKE:
-            if versus:
-                margin = number_text(-self._margin(measure)[0])
-                return (
-                    "every group is ranked as well as the model's own predictions lead one to "
-                    f"expect, to within {margin}: {values}"
-                )
-            return f"{what} are alike: {values}{self._within(measure, row)}"
-        if versus:
-            groups = self.rows[measure]["group"][self._says(measure) == DIFFER]
-            worse = _listed([self._short(group) for group in groups])
+    def _sizes(self, rows: pd.DataFrame) -> pd.DataFrame:
+        """Differences with their limits, on the scale on which that of none is 0."""
+        sizes = rows[["difference", "low", "high"]]
+        return np.log(sizes) if self.measure.ratio else sizes
+
+    def text_of(self, name: str, group: str) -> str:
+        """A value of a group, with the group's name."""
+        short = _short(group, self.row["attribute"])
+        return f"{number_text(self.values.loc[group, name], self.measure.digits)} for {short}"
+
+    def groups(self, again: bool) -> str:
+        """The word on a measure by which groups are compared, with the difference that is told."""
+        what, row = self.measure.said, self.row
+        both = [self.text_of(row["measure"], group) for group in (row["group"], row["versus"])]
+        kind = "ratio" if self.measure.ratio else "difference"
+        values = f"{' and '.join(both)}, a {kind} of {self.size}"
+        if self.word == DIFFER:
+            return f"{what} differ: {self._how_many()}{values}"
+        if self.word == CANNOT_TELL:
+            return self._cannot_tell(f"{what} differ or not", values, again)
+        low, high = self.margins
+        small = row["low"] > self.none or row["high"] < self.none
+        margin = f"{low:.2f} to {high:.2f}" if self.measure.ratio else f"±{number_text(high)}"
+        but = f", small but not {self.none}," if small else ","
+        return f"{what} are alike: {values}{but} within {margin}"
+
+    def expected(self, again: bool) -> str:
+        """The word on the ranking of groups beside the one that the predictions imply."""
+        group = self.row["group"]
+        expected = number_text(self.values.loc[group, "c_expected"], self.measure.digits)
+        values = f"{self.text_of('c_index', group)}, where {expected} is expected, a difference of "
+        values += self.size
+        if self.word == DIFFER:
+            worse = [_short(one, self.row["attribute"]) for one in self.differ]
             return (
                 "the ranking is worse than the model's own predictions lead one to expect in "
-                f"{worse}: {values}"
+                f"{listed(worse, MOST_NAMED)}: {values}"
             )
-        mix = self._case_mix(row) if measure == "c_index" else ""
-        return f"{what} differ: {self._how_many(measure)}{values}{mix}"
-
-    def _row(self, measure: str, word: str) -> pd.Series:
-        """The difference that is told: the largest, or the one that is known worst."""
-        rows, said = self.rows[measure], self._says(measure)
-        if (said == word).any():
-            rows = rows[said == word]
-        if self.measures[measure].versus:
-            return rows.loc[rows["low"].idxmin()]
-        sizes = self._sizes(rows["difference"], measure).abs()
-        if word == CANNOT_TELL:
-            sizes = self._sizes(rows["high"], measure) - self._sizes(rows["low"], measure)
-        return rows.loc[sizes.idxmax()]
-
-    def _sizes(self, values: pd.Series, measure: str) -> pd.Series:
-        """Sizes of differences, on the scale on which that of none is 0."""
-        return np.log(values) if self.measures[measure].ratio else values
-
-    def _needed(self, row: pd.Series, measure: str) -> float:
-        """How many times as many events would make the interval as narrow as the margin."""
-        low, value, high = self._sizes(row[["low", "difference", "high"]].astype(float), measure)
-        half = value - low if self.measures[measure].versus else (high - low) / 2
-        margin = self._sizes(pd.Series(self._margin(measure)[:1]), measure).abs()[0]
-        return (half / margin) ** 2
-
-    def _margin(self, measure: str) -> tuple[float, float]:
-        limits = inside(self.measures[measure])
-        assert limits is not None
-        return limits
-
-    def _short(self, group: str) -> str:
-        return _short(group, self.name)
-
-    def _value(self, group: str, measure: str) -> str:
-        row = self.everybody if group == EVERYBODY else self.of_groups.loc[group]
-        return number_text(row[measure], self.measures[measure].digits)
-
-    def _values(self, measure: str, row: pd.Series) -> str:
-        """The values of both groups, or of one beside its expected value, and their difference."""
-        group, versus = row["group"], row["versus"]
-        if self.measures[measure].versus:
-            values = f"{self._value(group, 'c_index')} for {self._short(group)}, where "
-            values += f"{self._value(group, 'c_expected')} is expected"
-        else:
-            values = f"{self._value(group, measure)} for {self._short(group)} and "
-            values += f"{self._value(versus, measure)} for {self._short(versus)}"
-        if self.measures[measure].ratio:
-            return f"{values}, a ratio of {_size(row, 2, none=1)}"
-        return f"{values}, a difference of {_size(row, 3)}"
-
-    def _how_many(self, measure: str) -> str:
-        """Of several groups, how many differ from everybody, before what is said of one of them."""
-        rows = self.rows[measure]
-        loud = int((rows["says"] == DIFFER).sum())
-        if len(rows) == 1 or not (rows["versus"] == EVERYBODY).all():
-            return ""
+        if self.word == CANNOT_TELL:
+            return self._cannot_tell("every group is ranked as well as expected", values, again)
         return (
-            f"{loud} of {len(rows)} groups {'differs' if loud == 1 else 'differ'} from everybody; "
+            "every group is ranked as well as the model's own predictions lead one to expect, to "
+            f"within {number_text(-self.margins[0])}: {values}"
         )
 
-    def _cannot_tell(self, measure: str, asked: str, row: pd.Series, values: str) -> str:
-        """That the data cannot tell, and why; of a second measure in fewer words."""
-        first, self.unclear = not self.unclear, True
-        text = f"these data cannot tell whether {asked}: "
-        if not first:
-            text = f"whether {asked} cannot be told either: "
-        if (self._says(measure) == ALIKE).all():
-            return f"{text}not every group is judged; of the others, {values}"
-        low, high = self._margin(measure)
-        kind = "shortfall" if self.measures[measure].versus else "difference"
-        compatible = f"no {kind} and with one of more than {number_text(-low)}"
-        if self.measures[measure].ratio:
-            compatible = f"1 and with values beyond {low:.2f} to {high:.2f}"
-        text += f"{values}, compatible with {compatible}" if first else values
-        times = self._needed(row, measure)
-        if times <= 1:  # the interval lies on the edge of the margin
-            return text
-        needed = f"; to narrow it to {low:.2f} to {-low if np.isinf(high) else high:.2f}, about "
-        needed += f"{_rounded(self.everybody['events'] * times)} events would be needed"
-        there_are = f" in all, and there are {self.everybody['events']:,.0f}" if first else ""
-        return text + needed + there_are
-
-    def _case_mix(self, row: pd.Series) -> str:
-        """How much of a difference the model itself expects, where some groups are more alike."""
-        groups = [row["group"], row["versus"]]
-        if not set(groups) <= set(self.rows["c_minus_expected"]["group"]):
+    def _how_many(self) -> str:
+        """Of several groups, how many differ from everybody, before what is said of one of them."""
+        if len(self.rows) == 1 or not (self.rows["versus"] == EVERYBODY).all():
             return ""
-        one, other = self.of_groups.loc[groups, "c_expected"]
-        size = number_text(one - other, self.measures["c_index"].digits)
-        return f", of which {size} is expected from how alike the model finds their patients"
+        verb = "differs" if len(self.differ) == 1 else "differ"
+        return f"{len(self.differ)} of {len(self.rows)} groups {verb} from everybody; "
 
-    def _within(self, measure: str, row: pd.Series) -> str:
-        """The margin, and a smaller difference that is not 0."""
-        low, high = self._margin(measure)
-        none = 1 if self.measures[measure].ratio else 0
-        small = f", small but not {none}," if _excludes(row, none) else ","
-        if self.measures[measure].ratio:
-            return f"{small} within {low:.2f} to {high:.2f}"
-        return f"{small} within ±{number_text(high)}"
+    def _cannot_tell(self, what: str, values: str, again: bool) -> str:
+        """That the data cannot tell, and why; of a second measure in fewer words."""
+        start = f"whether {what} cannot be told either" if again else ""
+        start = start or f"these data cannot tell whether {what}"
+        if self.all_alike:
+            return f"{start}: not every group is judged; of the others, {values}"
+        low, high = self.margins
+        high = -low if self.measure.versus else high
+        if not again:
+            kind = "shortfall" if self.measure.versus else "difference"
+            beyond = f"no {kind} and with one of more than {number_text(high)}"
+            if self.measure.ratio:
+                beyond = f"1 and with values beyond {low:.2f} to {high:.2f}"
+            values += f", compatible with {beyond}"
+        sizes = self._sizes(self.row.to_frame().T.infer_objects()).iloc[0]
+        half = (sizes["high"] - sizes["low"]) / 2
+        if self.measure.versus:
+            half = sizes["difference"] - sizes["low"]
+        times = (half / (np.log(high) if self.measure.ratio else high)) ** 2
+        if times <= 1:  # narrow, and on the edge of the margin
+            return f"{start}: {values}"
+        events = self.values.loc[EVERYBODY, "events"]
+        there_are = "" if again else f" in all, and there are {events:,.0f}"
+        return (
+            f"{start}: {values}; to narrow it to {low:.2f} to {high:.2f}, about "
+            f"{_rounded(events * times)} events would be needed{there_are}"
+        )
+
+
+def _case_mix(c_index: _Compared) -> str:
+    """How much of a difference the model itself expects, where some groups are more alike."""
+    one, other = c_index.values["c_expected"].loc[[c_index.row["group"], c_index.row["versus"]]]
+    size = number_text(one - other, c_index.measure.digits)
+    return f", of which {size} is expected from how alike the model finds their patients"
 
 
 def _short(group: str, attribute: str) -> str:
     """A group without its attribute, with which the sentence begins, if this says enough."""
     value = group.removeprefix(f"{attribute} = ")
     return group if value.lower() in SAYS_LITTLE or NUMBER.match(value) else value
-
-
-def _listed(names: Sequence[str]) -> str:
-    """Names with commas between them, of many the first ones."""
-    if len(names) > MOST_NAMED:
-        names = [*names[:MOST_NAMED], f"{len(names) - MOST_NAMED} more"]
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def _events(number: float) -> str:
@@ -281,10 +234,6 @@ def _rounded(number: float) -> str:
         return "many more"
     unit = 10 ** max(0, math.floor(math.log10(max(number, 1))) - 1)
     return f"{math.ceil(number / unit - 1e-9) * unit:,}"
-
-
-def _excludes(row: pd.Series, none: float) -> bool:
-    return bool(row["low"] > none or row["high"] < none)
 
 
 def interval_text(value: float, low: float, high: float, least: int, none: float = 0) -> str:
@@ -311,7 +260,7 @@ def _own_models(rows: pd.DataFrame, table: pd.DataFrame, features: Sequence[str]
     better = rows[rows["low"] > 0]
     if rows.empty and math.isnan(gain):
         return []
-    what = f"A ridge Cox model of {_listed(features)}"
+    what = f"A ridge Cox model of {listed(features, MOST_NAMED)}"
     text = ""
     if low > 0:
         size = interval_text(gain, low, high, 3)
@@ -325,15 +274,18 @@ def _own_models(rows: pd.DataFrame, table: pd.DataFrame, features: Sequence[str]
         sizes = []
         for row in better.itertuples():
             sizes.append(f"{interval_text(row.difference, row.low, row.high, 3)} for {row.group}")
-        text = f"{text} {_listed(sizes)}."
+        text = f"{text} {listed(sizes, MOST_NAMED)}."
     elif not text:
         row = rows.loc[rows["high"].idxmax()]
-        size = interval_text(row["difference"], row["low"], row["high"], 3)
-        text = f"{what}, fitted to one group alone, is not seen to rank any group better; in "
-        text += f"{row['group']}, which leaves most room, its gain is {size}."
+        text = (
+            f"{what}, fitted to one group alone, is not seen to rank any group better; in "
+            f"{row['group']}, which leaves most room, its gain is {_size(row, 3)}."
+        )
     single = table["attribute"].ne("") & ~table["attribute"].str.contains(" × ")
     untried = table["group"][single & table["events"].notna() & ~table["group"].isin(rows["group"])]
-    return [f"{text} It was not tried in {_listed(list(untried))}." if len(untried) else text]
+    return [
+        f"{text} It was not tried in {listed(list(untried), MOST_NAMED)}." if len(untried) else text
+    ]
 
 
 def number_text(value: float, digits: int = 2) -> str:
@@ -356,7 +308,6 @@ def digits_for(low: float, high: float, least: int) -> int:
 
 def _slopes(rows: pd.DataFrame, table: pd.DataFrame) -> list[str]:
     """Two groups whose calibration slopes differ, the farthest apart; nothing if none do."""
-    rows = rows[rows["says"] == DIFFER]
     if rows.empty:
         return []
     row = rows.loc[rows["difference"].abs().idxmax()]
@@ -366,33 +317,25 @@ def _slopes(rows: pd.DataFrame, table: pd.DataFrame) -> list[str]:
     ]
 
 
-def _whole(everybody: pd.Series, of_risks: bool, slopes_differ: bool) -> str:
+def _whole(everybody: pd.Series, calibration: Measure, slopes_alike: bool) -> list[str]:
     """Miscalibration of all patients together; a slope only if it is the same for all groups."""
+    observed = "{} events are observed for each expected {}: risks are too"
+    if calibration.method:
+        observed = "the observed risk is {} times the predicted one {}: risks are too"
     parts = []
     low, high = everybody["c_index_low"], everybody["c_index_high"]
     if low <= 0.5 <= high:
         index = interval_text(everybody["c_index"], low, high, 3)
         parts.append(f"the c-index is {index}: ranking is not seen to be better than chance")
-    low, high = everybody["calibration_low"], everybody["calibration_high"]
-    if low > 1 or high < 1:
-        words = "risks are too low" if low > 1 else "risks are too high"
-        digits = digits_for(low - 1, high - 1, 2)
-        ratio = number_text(everybody["calibration"], digits)
-        what = f"{ratio} events are observed for each expected"
-        if of_risks:
-            what = f"the observed risk is {ratio} times the predicted one"
-        ends = f"{number_text(low, digits)} to {number_text(high, digits)}"
-        parts.append(f"{what} ({ends}): {words}")
-    low, high = everybody["slope_low"], everybody["slope_high"]
-    if (low > 1 or high < 1) and not slopes_differ:
-        words = "not extreme enough" if low > 1 else "too extreme"
-        digits = digits_for(low - 1, high - 1, 2)
-        ends = f"{number_text(low, digits)} to {number_text(high, digits)}"
-        slope = number_text(everybody["slope"], digits)
-        parts.append(f"the slope is {slope} ({ends}): predictions are {words}")
-    if not parts:
-        return ""
-    return f"On the whole, {', and '.join(parts)}."
+    for name, words, above, below in (
+        ("calibration", observed, "low", "high"),
+        ("slope", "the slope is {} {}: predictions are", "not extreme enough", "too extreme"),
+    ):
+        low, high = everybody[f"{name}_low"], everybody[f"{name}_high"]
+        if (low > 1 or high < 1) and (name != "slope" or slopes_alike):
+            said = words.format(*interval_text(everybody[name], low, high, 2, 1).split(" ", 1))
+            parts.append(f"{said} {above if low > 1 else below}")
+    return [f"On the whole, {', and '.join(parts)}."] if parts else []
 
 
 def model_sentences(
@@ -440,7 +383,9 @@ def _groups_of_models(rows: pd.DataFrame, title: str) -> str:
         return f" In {title}, the interval contains 0 in each of {len(rows)} groups."
     named = [f"{row.group} ({row.difference:+.3f})" for row in loud.itertuples()]
     verb = "differs" if len(loud) == 1 else "differ"
-    return f" In {title}, {len(loud)} of {len(rows)} groups {verb}: {_listed(named)}."
+    return (
+        f" In {title}, {len(loud)} of {len(rows)} groups {verb}: {listed(named, MOST_NAMED, ', ')}."
+    )
 
 
 def _in_a_sentence(title: str) -> str:
@@ -474,7 +419,8 @@ def decision_sentence(
             row = loud.loc[loud["difference"].abs().idxmax()]
             told.append(f"{title} is {_two_values(row, table, attribute)}")
         if open_:
-            told.append(f"whether {_listed(open_)} differ{'s' * (len(open_) == 1)} cannot be told")
+            verb = "differs" if len(open_) == 1 else "differ"
+            told.append(f"whether {listed(open_, MOST_NAMED)} {verb} cannot be told")
         text += f" By {attribute}, {'; '.join(told)}."
     if (rows["says"] == DIFFER).any():
         text += " Where risks differ between groups, so do these shares, even if all risks are "

@@ -42,7 +42,7 @@ from drocox.beyond.by_adam import (
 from drocox.beyond.datasets import REGISTERED, TESTED
 from drocox.beyond.many_data_sets import OF_ONE, PERMUTED, jobs
 from drocox.beyond.models import AGAINST
-from drocox.beyond.outcomes import AT_START_0, BOTH, CHOICES, Average, Contrast
+from drocox.beyond.outcomes import AT_START_0, BOTH, CHOICES, PERMUTATIONS, Average, Contrast
 from drocox.beyond.pooled import holm, pool
 from drocox.heldout.intervals import LEVEL, simultaneous
 from drocox.paper.store import DEFAULT, Store
@@ -54,7 +54,6 @@ WORDS = {"worst": ("falls", "gains"), "closing": ("opens", "closes")}
 SMALL, UNKNOWN = "too small to matter", "not known"
 WHOLES = {"worst": "distance", "closing": "gap"}  # of which an effect is a share
 MEASURES = {"c-index": "c_diff", "worst": "worst_diff", "closing": "closing"}
-DRAWS = 1000  # of a control
 CHANCE = (33, 69)  # rejections among them, with probability 99 % if the test keeps 5 %
 SMALLEST_ERROR = 0.01  # points: an error below it is set to it
 LARGEST_CERTIFICATE = 1e-4  # relative gap of a model that is analysed
@@ -441,10 +440,9 @@ def control_table(study: Study) -> pd.DataFrame:
             rows = rows[rows["name"].isin(effect.index)]
             draws = rows.groupby(["draw", "name"], observed=True)["value"].mean().unstack()
             table["labels permuted", model, outcome] = rejections(draws.to_numpy())
-        signs = [
-            np.random.default_rng(draw).choice([-1.0, 1.0], len(effect)) for draw in range(DRAWS)
-        ]
-        swapped = np.array(signs) * effect.to_numpy()
+        rngs = map(np.random.default_rng, range(PERMUTATIONS))
+        signs = np.array([rng.choice([-1.0, 1.0], len(effect)) for rng in rngs])
+        swapped = signs * effect.to_numpy()
         table["names swapped", model, outcome] = rejections(swapped)
     frame = pd.Series(table).to_frame("rejected")
     low, high = CHANCE

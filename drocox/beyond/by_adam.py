@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from drocox import concordance, training
-from drocox.beyond.datasets import Patients, codes_of, primary
+from drocox.beyond.datasets import Patients, codes_of, present
 from drocox.beyond.models import ROUNDED, Key, Model, Scorer, slope_of
 from drocox.dro import dual_constant
 from drocox.heldout import HeldOut, assign_folds
@@ -184,7 +184,7 @@ def judge(scores: np.ndarray, out: Patients, cuts: dict[str, float]) -> Judged:
     """C-index and imparity of candidates with rounded ``scores`` (candidates, patients)."""
     codes = codes_of(out, cuts)
     c_index = np.full(len(scores), np.nan)
-    imparity = {attribute: np.full(len(scores), np.nan) for attribute in primary(cuts)}
+    imparity = {attribute: np.full(len(scores), np.nan) for attribute in present(cuts)}
     for i in np.flatnonzero(np.isfinite(scores).all(axis=1)):
         counts = concordance.count(scores[i], out.risk)
         c_index[i] = counts.index()

@@ -127,7 +127,7 @@ def cuts_of(patients: Patients) -> dict[str, float]:
     return out
 
 
-def primary(cuts: dict[str, float]) -> list[str]:
+def present(cuts: dict[str, float]) -> list[str]:
     """The attributes whose closings are averaged, as far as these patients have them."""
     return [attribute for attribute in PRIMARY if attribute in cuts]
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from drocox.beyond.by_adam import MAIN, PREFIX, STARTS, Quarters, chosen
-from drocox.beyond.datasets import Described, Patients, codes_of, cuts_of, described_groups, primary
+from drocox.beyond.datasets import Described, Patients, codes_of, cuts_of, described_groups, present
 from drocox.beyond.models import (
     ALONE,
     COX,
@@ -196,7 +196,7 @@ def _certified(
     """Cox and the forms of DRO-COX, and the groups that they serve worst."""
     X = scaled_features(patients.data)[0]
     models, own_worst = {}, {}
-    for name in names:
+    for name in dict.fromkeys((PLAIN, *names)):  # Cox in any case: others are compared with it
         form = matched_dose(patients, seed) if name == DOSE else FORMS[name]
         inside = cross_fitted(patients, form, seed, decided.horizon).held
         found = form.fit(X, patients, seed)
@@ -211,7 +211,7 @@ def _certified(
 def _with_ridge(patients: Patients, decided: Decided, seed: int) -> dict[Key, Model]:
     """Ridge Cox, and Cox models that are told an attribute or the worst group."""
     models = {Key(RIDGE_COX): ridge_cox(patients, seed)}
-    for attribute in primary(decided.cuts):
+    for attribute in present(decided.cuts):
         both = told_attribute(patients, decided.cuts, attribute, seed)
         models[Key(CROSSED, attribute)], models[Key(WEIGHTED, attribute)] = both
     if decided.worst is not None:

@@ -107,6 +107,12 @@ def study(
     """All models on one split of sorted patients: the rows without ``name`` and ``split``.
 
     ``starts`` restricts the initial weights of networks, ``forms`` the certified DRO-COX models.
+    With your own patients, a :class:`SurvivalData` of all features, covariates that may describe
+    groups, and sex (0, 1) or age (a number), NaN where unknown::
+
+        patients = Patients(data, df[["age", "stage"]], {"age": df["age"].to_numpy(float)})
+        rows = study(patients.in_order(), 0, networks=False)
+        rows[rows["model"].eq("DRO-COX, half of the events") & rows["against"].eq("Cox")]
     """
     both = []
     for half, (rows_a, rows_b) in enumerate(deal(patients.data.event, split)):

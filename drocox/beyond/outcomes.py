@@ -50,7 +50,7 @@ from drocox.beyond.by_adam import (
     PREFIX,
     SPLIT,
 )
-from drocox.beyond.datasets import PRIMARY, Patients, codes_of, primary
+from drocox.beyond.datasets import PRIMARY, Patients, codes_of, present
 from drocox.beyond.halves import Learned, gap_of, sign_of
 from drocox.beyond.models import AGAINST, ALONE, Key, Model
 from drocox.heldout import Estimate, HeldOut, expected_events
@@ -296,7 +296,7 @@ def evaluate(
 ) -> tuple[dict[Key, Estimates], dict[Average | Contrast, Estimates]]:
     """Estimates of each model on half B, and those of averages and contrasts."""
     by_key = {key: estimates_of(key, held[key], learned, b, is_calibrated(key)) for key in held}
-    averages = averages_of(by_key, primary(learned.cuts))
+    averages = averages_of(by_key, present(learned.cuts))
     out: dict[Average | Contrast, Estimates] = {
         average: estimates
         for average, estimates in averages.items()
@@ -332,7 +332,7 @@ def permuted_closings(
     draws = [np.random.default_rng(draw).permutation(n)[rows_b] for draw in range(PERMUTATIONS)]
     orders = np.array(draws)
     codes = codes_of(patients, learned.cuts)
-    attributes = primary(learned.cuts)
+    attributes = present(learned.cuts)
     starts = sorted({key.start for key in held if key.name == PLAIN_18})
     if not attributes or not starts:
         return None

@@ -61,7 +61,7 @@ class Job:
         return [{"study": self.study, "job": self.job}]
 
 
-def study(name: str) -> ModuleType:
+def module_of(name: str) -> ModuleType:
     """The module of a study."""
     return import_module(f"drocox.beyond.{name}")
 
@@ -69,7 +69,7 @@ def study(name: str) -> ModuleType:
 @cache
 def _settings(name: str) -> dict[str, dict]:
     """The jobs of a study by name."""
-    return {"-".join(map(str, job.values())): job for job in study(name).jobs()}
+    return {"-".join(map(str, job.values())): job for job in module_of(name).jobs()}
 
 
 def jobs_of(
@@ -86,12 +86,12 @@ def jobs_of(
 
 def run_job(job: Job) -> pd.DataFrame:
     """Run one job: the rows of the study, with the fields of the job as first columns."""
-    return _framed(job, study(job.study).rows)
+    return _framed(job, module_of(job.study).rows)
 
 
 def run_again(job: Job) -> pd.DataFrame:
     """Run that part of a job by which its study is verified."""
-    return _framed(job, study(job.study).again)
+    return _framed(job, module_of(job.study).again)
 
 
 def _framed(job: Job, run: Callable[..., pd.DataFrame]) -> pd.DataFrame:
@@ -102,12 +102,12 @@ def _framed(job: Job, run: Callable[..., pd.DataFrame]) -> pd.DataFrame:
     return (rows if "moved" in rows else rows.assign(moved=0.0)).dropna(axis=1, how="all")
 
 
-def plan(name: str, out: Path | None = None) -> Plan:
+def plan(name: str, out: Path | str | None = None) -> Plan:
     """The jobs of a study, and its store in the folder ``out`` (by default the book's)."""
     _checks.one_of(name, "method of beyond", STUDIES)
     jobs = jobs_of(name)
     sample = [job for job in jobs if job.job in SAMPLE[name]]
-    module = study(name)
+    module = module_of(name)
     partly = {}
     if hasattr(module, "again"):
         partly = {"again": run_again, "part": module.part, "means": module.means}
@@ -117,7 +117,7 @@ def plan(name: str, out: Path | None = None) -> Plan:
 def sweep(
     *,
     jobs: int = -1,
-    out: Path | None = None,
+    out: Path | str | None = None,
     progress: bool = True,
     dry_run: bool = False,
     methods: Sequence[str] | None = None,

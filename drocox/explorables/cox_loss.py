@@ -9,31 +9,13 @@ With scores :math:`f_i = \theta x_i` the bars of a death and its loss are
 from collections.abc import Sequence
 
 import numpy as np
-import torch
 from matplotlib.figure import Figure
-from scipy.optimize import brentq
 
 import drocox
 from drocox.explorables.element import Explorable, element
+from drocox.solver import minimise
 
 THETAS = (-1.0, 2.0)  # from which to choose
-
-
-def sums(time: np.ndarray, event: np.ndarray, x: np.ndarray, thetas: np.ndarray) -> np.ndarray:
-    """Sum of the Cox losses at several theta."""
-    scores = torch.tensor(np.outer(thetas, x))
-    return drocox.cox_losses(scores, time, event).sum(dim=-1).numpy()
-
-
-def best_theta(time: np.ndarray, event: np.ndarray, x: np.ndarray) -> float:
-    """The theta with the smallest sum, where its derivative vanishes."""
-
-    def slope(theta: float) -> float:
-        at = torch.tensor(theta, dtype=torch.float64, requires_grad=True)
-        drocox.cox_losses(at * torch.tensor(x), time, event).sum().backward()
-        return at.grad.item()
-
-    return brentq(slope, *THETAS, xtol=1e-12)
 
 
 def who_is_next(
@@ -50,7 +32,8 @@ def who_is_next(
     ``x`` is the one feature; ``theta`` is the initial value; ``figure`` is shown where no script
     runs.
     """
-    best = best_theta(time, event, x)
+    risk_sets = drocox.risk_sets(time, event)
+    best = minimise(x[:, None], risk_sets, 1.0, rule="sharp").coef.item()
 
     return element(
         "cox-loss",

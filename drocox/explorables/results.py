@@ -56,31 +56,9 @@ def limits(rows: list[np.ndarray]) -> tuple[float, float]:
     return float(f"{low - pad:.4g}"), float(f"{high + pad:.4g}")
 
 
-class Gathered:
-    """Means and deviations of all exhibits, views and metrics, and the limits of their axes.
-
-    ``main_tables`` has two tables of :func:`drocox.paper.tables.main_table` for each exhibit, under
-    "reproduced" and "corrected"; ``titles`` has the names of the exhibits.
-    """
-
-    def __init__(
-        self, main_tables: Mapping[tuple[str, str], pd.DataFrame], titles: Mapping[str, str]
-    ) -> None:
-        self.titles = titles
-        self.values = {}
-        self.spans = {}
-        for exhibit in titles:
-            by_view = {}
-            for view in VIEWS:
-                printed = view == "printed"
-                table = main_tables[exhibit, "reproduced" if printed else view]
-                by_view[view] = {m: cells(table, m, printed=printed) for m in METRICS}
-            self.values[exhibit] = by_view
-            self.spans[exhibit] = {m: limits([v[m] for v in by_view.values()]) for m in METRICS}
-
-
 def results_browser(
-    gathered: Gathered,
+    main_tables: Mapping[tuple[str, str], pd.DataFrame],
+    titles: Mapping[str, str],
     figure: Figure,
     *,
     exhibit: str = "t2",
@@ -89,17 +67,27 @@ def results_browser(
 ) -> Explorable:
     """The main tables as ranked dots; exhibit, metric and view are the initial choices.
 
-    ``figure`` is shown where no script runs.
+    ``main_tables`` has two tables of :func:`drocox.paper.tables.main_table` for each exhibit, under
+    "reproduced" and "corrected"; ``titles`` has the names of the exhibits. ``figure`` is shown
+    where no script runs.
     """
     methods = list(protocol.METHODS)
-    values = gathered.values
-
+    values = {}
+    spans = {}
+    for name in titles:
+        by_view = {}
+        for each in VIEWS:
+            printed = each == "printed"
+            table = main_tables[name, "reproduced" if printed else each]
+            by_view[each] = {m: cells(table, m, printed=printed) for m in METRICS}
+        values[name] = by_view
+        spans[name] = {m: limits([v[m] for v in by_view.values()]) for m in METRICS}
     return element(
         "results",
         "results",
         title="The main tables as ranked dots",
         alt=f"Methods ranked by the mean of a metric, each a dot with a bar of one standard "
-        f"deviation to either side; here {METRICS[metric]} on {gathered.titles[exhibit]}, {view}.",
+        f"deviation to either side; here {METRICS[metric]} on {titles[exhibit]}, {view}.",
         figure=figure,
         data={
             "values": {
@@ -109,11 +97,11 @@ def results_browser(
                 }
                 for name, by_view in values.items()
             },
-            "spans": gathered.spans,
+            "spans": spans,
             "metrics": METRICS,
             "digits": DIGITS,
             "larger": [m for m in METRICS if tables.METRICS[m][1]],
-            "titles": gathered.titles,
+            "titles": titles,
             "views": VIEWS,
             "methods": methods,
             "models": [protocol.METHODS[m].model for m in methods],

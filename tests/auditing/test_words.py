@@ -70,7 +70,7 @@ def paragraph(*rows, c_index=(0.7, 0.7), events=(90, 40), expected=None):
     table["calibration"] = [1.0, 1.0, 1.0]
     table["events"] = [sum(events), *events]
     ends = [
-        f"{name}_{end}" for name in ("c_index", *WORDED[2:], "slope") for end in ("low", "high")
+        f"{name}_{end}" for name in ("c_index", "calibration", "slope") for end in ("low", "high")
     ]
     table[ends] = np.nan
     found = []

@@ -31,7 +31,7 @@ class Study:
 @pytest.fixture
 def tiny(monkeypatch):
     studies = {name: Study() for name in STUDIES}
-    monkeypatch.setattr(run, "study", studies.__getitem__)
+    monkeypatch.setattr(run, "module_of", studies.__getitem__)
     run._settings.cache_clear()
     yield studies
     run._settings.cache_clear()
