@@ -102,7 +102,7 @@ def _framed(job: Job, run: Callable[..., pd.DataFrame]) -> pd.DataFrame:
     return (rows if "moved" in rows else rows.assign(moved=0.0)).dropna(axis=1, how="all")
 
 
-def plan(name: str, out: Path | None = None) -> Plan:
+def plan(name: str, out: Path | str | None = None) -> Plan:
     """The jobs of a study, and its store in the folder ``out`` (by default the book's)."""
     _checks.one_of(name, "method of beyond", STUDIES)
     jobs = jobs_of(name)
@@ -117,7 +117,7 @@ def plan(name: str, out: Path | None = None) -> Plan:
 def sweep(
     *,
     jobs: int = -1,
-    out: Path | None = None,
+    out: Path | str | None = None,
     progress: bool = True,
     dry_run: bool = False,
     methods: Sequence[str] | None = None,

@@ -14,6 +14,7 @@ digit fits too many answers to be called right.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import floor, log10
+from typing import Any
 
 import numpy as np
 
@@ -39,6 +40,7 @@ EXACT = 1e-6  # tolerance of whole numbers, which are not rounded
 
 # A value that counts, and how far from it an answer may be.
 Value = tuple[float, float]
+Numbers = Sequence[float] | np.ndarray
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,7 @@ class Case:
     says: str
     numbers: tuple[tuple[Value, ...] | None, ...]
 
-    def fits(self, answer: Sequence[float]) -> bool:
+    def fits(self, answer: Numbers) -> bool:
         """Whether the case matches this answer."""
         return all(
             values is None or any(abs(given - value) <= off for value, off in values)
@@ -90,7 +92,7 @@ class Question:
         says = next((case.says for case in self.cases if case.fits(numbers)), self.otherwise)
         return None if says == RIGHT else says
 
-    def _read_numbers(self, answer: object) -> Sequence[float] | str:
+    def _read_numbers(self, answer: object) -> Numbers | str:
         """The numbers of an answer, or a message if their number is wrong."""
         if isinstance(answer, str):
             return f"{self.expected}, got text"
@@ -158,7 +160,7 @@ def rounded(value: float, digits: int) -> list[Value]:
     return [(m, 1e-6 * step) for m in multiples if abs(m - value) <= (0.5 + 1e-9) * step]
 
 
-def _or_rounded(values: Sequence[float], digits: int | None, fewer: Sequence[int]):
+def _or_rounded(values: Numbers, digits: int | None, fewer: Sequence[int]):
     """For each value, the value with its tolerance or rounded to fewer digits."""
     numbers = []
     for value in values:
@@ -198,7 +200,7 @@ def numbers_question(
 
 
 def parts_question(
-    parts: Mapping[str, tuple[float, Mapping[float, str]]],
+    parts: Mapping[str, tuple[float, Mapping[Any, str]]],
     *,
     digits: int | None = DIGITS,
     kind: str = "numbers",

@@ -37,7 +37,7 @@ class QuizQuestion:
     def question(self) -> Question:
         """The cases by which an answer is graded."""
         if self.choices:
-            return choice_question(self.right, self.shows)
+            return choice_question(str(self.right), self.shows)
         mistakes = {says: float(value) for value, says in self.shows.items()}
         return numbers_question(self.right, mistakes, otherwise=UNKNOWN)
 

@@ -61,7 +61,7 @@ def own_folder() -> Path:
     return DEFAULT if checkout.exists() else Path("results")
 
 
-def command(name: str, out: Path | None = None) -> str:
+def command(name: str, out: Path | str | None = None) -> str:
     """The sweep command for a store, with ``--out`` unless the folder is the default."""
     protocol, _, study = name.partition("/")
     method = ["--method", study] if study else []
@@ -253,7 +253,7 @@ def _read(file: Path, changed: int, digest: str) -> pd.DataFrame | None:
     return from_csv(content) if sha256(content) == digest else None
 
 
-def load_provenance(out: Path | None = None) -> dict:
+def load_provenance(out: Path | str | None = None) -> dict:
     """The records of the finished protocols in a folder, by default the book's; {} without any."""
     path = Path(out or DEFAULT) / "provenance.json"
     if not path.exists():
@@ -269,7 +269,7 @@ def load_provenance(out: Path | None = None) -> dict:
     return records
 
 
-def stores_of(protocol: str, out: Path | None = None) -> list[Store]:
+def stores_of(protocol: str, out: Path | str | None = None) -> list[Store]:
     """The stores of a protocol in a folder: one, or for "beyond" one per study.
 
     Unfinished ones come last; the book's folder, the default, has none.
@@ -282,13 +282,13 @@ def stores_of(protocol: str, out: Path | None = None) -> list[Store]:
     return [Store(folder, name) for name in dict.fromkeys(names)]
 
 
-def is_finished(protocol: str, out: Path | None = None) -> bool:
+def is_finished(protocol: str, out: Path | str | None = None) -> bool:
     """Whether a folder holds a complete protocol, with its record."""
     stores = stores_of(protocol, out)
     return bool(stores) and all(store.is_finished() for store in stores)
 
 
-def load_runs(protocol: str = "as_published", *, out: Path | None = None) -> pd.DataFrame:
+def load_runs(protocol: str = "as_published", *, out: Path | str | None = None) -> pd.DataFrame:
     """Load stored runs: one row per trained model.
 
     A damaged file is refused. Whether today's code still gives these rows is checked by ``drocox

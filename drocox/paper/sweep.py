@@ -68,7 +68,7 @@ def stack_cost(stack: Stack) -> float:
     return len(stack.grid()) * step * (2 if stack.repeat in TWICE else 1)
 
 
-def plan(protocol: str, out: Path | None = None) -> Plan:
+def plan(protocol: str, out: Path | str | None = None) -> Plan:
     """The stacks of a protocol of the paper, and its store in ``out`` (by default the book's).
 
     The sample for verification has every method once, on the smallest data set, and the cheapest
@@ -221,7 +221,7 @@ def sweep(
     protocol: str = "as_published",
     *,
     jobs: int = -1,
-    out: Path | None = None,
+    out: Path | str | None = None,
     progress: bool = True,
     dry_run: bool = False,
     **some: Sequence | None,
@@ -417,7 +417,7 @@ def _train_all(what: Plan, again: Store, jobs: int, progress: bool) -> pd.DataFr
     return again.read()
 
 
-def verify(protocol: str, *, out: Path | None = None, jobs: int = -1) -> list[str]:
+def verify(protocol: str, *, out: Path | str | None = None, jobs: int = -1) -> list[str]:
     """Problems of a finished protocol: damage, missing or surplus rows, numbers that changed.
 
     Parameters
