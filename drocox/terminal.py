@@ -6,6 +6,13 @@ from collections.abc import Sequence
 LABEL_WIDTH = 25  # of a group in a table of text
 
 
+def listed(names: Sequence[str], most: int, last: str = " and ") -> str:
+    """Names with commas between them; of many the first ones, and how many there are besides."""
+    if len(names) > most:
+        names = [*names[:most], f"{len(names) - most} more"]
+    return last.join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
 def fill(text: str, first: str = "", indent: str = "") -> str:
     """Wrap a text to 80 columns; a command at its end, after ": drocox", stays on one line."""
     words, colon, command = text.partition(": drocox ")

@@ -37,6 +37,7 @@ from drocox.auditing.group_measures import (
     MOST_PAIRED,
     Measured,
     calibration_curve,
+    group_estimates,
     measure_groups,
 )
 from drocox.auditing.groupings import Grouping, groupings_of
@@ -54,7 +55,7 @@ from drocox.auditing.predictions import (
 from drocox.auditing.slices import find_slices
 from drocox.data import SurvivalData
 from drocox.heldout import DIFFERENCE_COLUMNS, FEWEST_EVENTS, Estimate, compare, difference
-from drocox.terminal import short_labels
+from drocox.terminal import listed, short_labels
 
 MODEL_WIDTH = 14  # of a model's name in a table of text
 CURVE_COLUMNS = ["attribute", "group", "patients", "events", "predicted"]
@@ -155,7 +156,7 @@ class Audit:
             return "\n".join(self.notes)
         found = (self.table, self.differences, self.slices, self.notes)
         features = self.features if self._predictions.ranks and not self._open else None
-        lines = sentences(*found, self.measures, self._predictions.of_risks, features)
+        lines = sentences(*found, self.measures, features)
         if self.smallest and self.features:
             lines.append(SEARCHED_SHYLY)
         if self.threshold is not None:
@@ -233,7 +234,8 @@ class Audit:
         """For each attribute with many groups, their c-index by events and limits of chance."""
         funnels = []
         for attribute in self._many:
-            if estimates := self._measured.estimates.get(("c_index", attribute)):
+            grouping = next(one for one in self._groupings if one.attribute == attribute)
+            if estimates := group_estimates(self._predictions, grouping, "c_index", self._hidden):
                 funnels.append(funnel(attribute, self.table, self.differences, estimates))
         return funnels
 
@@ -292,15 +294,10 @@ class Audit:
         lines = []
         few = known[(known["events"] >= FEWEST_EVENTS) & (known["events"] < FEW_EVENTS)]
         names = [f"{row.group} ({row.events:.0f})" for row in few.itertuples()]
-        if len(names) > MOST_NAMED:
-            names = [*names[:MOST_NAMED], f"{len(names) - MOST_NAMED} more"]
-        if names:
-            lines.append(FEW_EVENTS_NOTE.format(", ".join(names)))
         hanging, tails = self._measured.hanging, self._measured.tails
-        for named, note in ((hanging, HANGING_NOTE), (tails, TAILS_NOTE)):
+        for note, named in ((FEW_EVENTS_NOTE, names), (HANGING_NOTE, hanging), (TAILS_NOTE, tails)):
             if named:
-                some = [*named[:MOST_NAMED], *["others"] * (len(named) > MOST_NAMED)]
-                lines.append(note.format(", ".join(some)))
+                lines.append(note.format(listed(named, MOST_NAMED, ", ")))
         return lines
 
     def plot(self) -> object:
@@ -506,13 +503,13 @@ def _paired(audits: Mapping[str, Audit]) -> pd.DataFrame:
             continue
         parts: list[tuple] = []  # names of the rows, and their differences
         for grouping in first._groupings:
-            theirs = first._measured.estimates.get((name, grouping.attribute), {})
+            theirs = group_estimates(first._predictions, grouping, name, first._hidden)
             names: list[dict] = []
             differences: list[Estimate] = []
             for model, other in others:
                 if first._predictions.backwards or other._predictions.backwards:
                     continue
-                mine = other._measured.estimates.get((name, grouping.attribute), {})
+                mine = group_estimates(other._predictions, grouping, name, other._hidden)
                 for label in (label for label in mine if label in theirs):
                     members = grouping.codes == grouping.labels.index(label)
                     if same_measure(name, other._predictions, first._predictions, members):

@@ -7,12 +7,11 @@ import argparse
 import shlex
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from drocox.auditing import columns, files
-from drocox.terminal import fill
+from drocox.terminal import fill, listed
 
 if TYPE_CHECKING:
     from drocox.auditing.audit import Audit
@@ -114,17 +113,17 @@ def _audit(args) -> None:
         files.check_target(out, source)
     except ValueError as error:
         args.usage(str(error))
-    kind = _kind(args)
+    args.kind, args.predicted = _predicted(args)
     whole = files.read_table(source)
     args.groups = columns.names_in(args.groups, whole.columns)
     args.features = columns.names_in(args.features, whole.columns)
-    df, rows = _complete(whole, args, kind)
-    data, facts = _patients(df, args, kind, source.name)
+    df, rows = _complete(whole, args)
+    data, facts = _patients(df, args, source.name)
     print(f"{source.name}: {len(data):,} patients, {data.event.sum():,} events", flush=True)
 
     warned: list[str] = []  # of models that are fitted here, and of events
-    if kind:
-        audits = _audit_given(df, data, args, kind)
+    if args.kind:
+        audits = _audit_given(df, data, args)
     else:
         audits, warned = _audit_fitted(data, args)
     if warning := columns.several_censored(df, args.event):
@@ -156,8 +155,11 @@ def _audit(args) -> None:
     print(f"wrote {out}")
 
 
-def _kind(args) -> str:
-    """The kind of predictions in the file, if there are any; others that do not fit are refused."""
+def _predicted(args) -> tuple[str, list[str]]:
+    """The kind of predictions in the file and their columns, if there are any.
+
+    Arguments that do not go together are refused.
+    """
     given = [name for name in PREDICTIONS if getattr(args, name)]
     if len(given) > 1:
         both = " and ".join(f"--{name}" for name in given)
@@ -182,15 +184,10 @@ def _kind(args) -> str:
     names = getattr(args, kind) if kind else []
     if len(set(names)) < len(names):
         args.usage(f"--{kind} names a column twice; name two models")
-    return kind
+    return kind, names
 
 
-def _predicted(args, kind: str) -> list[str]:
-    """Columns with what was predicted."""
-    return getattr(args, kind) if kind else []
-
-
-def _complete(df, args, kind: str):
+def _complete(df, args):
     """The patients who have all that is needed, and how many were read and used."""
     from drocox.auditing.disclosure import count_text
     from drocox.data import column
@@ -199,7 +196,7 @@ def _complete(df, args, kind: str):
     wanted = {args.time: "--time", event: "--event"}
     if len(wanted) == 1:
         raise ValueError(f"--time and --event are both {args.time!r}; name two columns")
-    wanted |= {name: f"--{kind}" for name in _predicted(args, kind)}
+    wanted |= {name: f"--{args.kind}" for name in args.predicted}
     wanted |= {args.fold: "--fold"} if args.fold else {}
     for name, argument in wanted.items():
         is_outcome = argument in ("--time", "--event")
@@ -223,7 +220,7 @@ def _complete(df, args, kind: str):
     return left, f"{len(df):,} read, {len(left):,} used; left out: {why}"
 
 
-def _patients(df, args, kind: str, name: str) -> tuple["SurvivalData", dict[str, str]]:
+def _patients(df, args, name: str) -> tuple["SurvivalData", dict[str, str]]:
     """The table as data, and what a page says about it."""
     from drocox.auditing.disclosure import count_text
     from drocox.data import SurvivalData
@@ -239,9 +236,8 @@ def _patients(df, args, kind: str, name: str) -> tuple["SurvivalData", dict[str,
         groups[title] = columns.group_column(df, group, outcomes)
         if group in df.columns and df[group].nunique() > 2:  # codes are no measurement
             df = df.assign(**{group: groups[title]})
-    predicted = _predicted(args, kind)
     features = args.features
-    if kind:  # the others tell whether rows are copies, and an unusable one does no harm
+    if args.kind:  # the others tell whether rows are copies, and an unusable one does no harm
         others = [column for column in df.columns if column not in (*outcomes, *features)]
         features = [*features, *columns.searchable(df, others)]
     try:
@@ -264,20 +260,13 @@ def _patients(df, args, kind: str, name: str) -> tuple["SurvivalData", dict[str,
     gaps = df[args.features].isna().sum()
     if gaps.any():
         numbers = {name: count_text(n, args.smallest) for name, n in gaps[gaps > 0].items()}
-        counts = _listed([f"{name} ({number})" for name, number in numbers.items()])
+        counts = listed([f"{name} ({n})" for name, n in numbers.items()], MOST_NAMED, ", ")
         facts["Missing values"] = f"replaced by medians where a model is fitted: {counts}"
     facts["Predictions"] = "by models fitted here, each to patients other than those it scores"
-    if kind:
-        facts["Predictions"] = f"given in the file, as {kind}: {', '.join(predicted)}"
-    facts["Features"] = _listed(args.features, len(args.features)) or "none named"
+    if args.kind:
+        facts["Predictions"] = f"given in the file, as {args.kind}: {', '.join(args.predicted)}"
+    facts["Features"] = ", ".join(args.features) or "none named"
     return data, facts
-
-
-def _listed(names: list[str], most: int = MOST_NAMED) -> str:
-    """Names with commas between them; of many the first ones."""
-    if len(names) > most:
-        names = [*names[:most], f"{len(names) - most} more"]
-    return ", ".join(names)
 
 
 def _audit_options(args) -> dict[str, Any]:
@@ -286,40 +275,27 @@ def _audit_options(args) -> dict[str, Any]:
     return {name: getattr(args, name) for name in names}
 
 
-def _audit_given(df, data: "SurvivalData", args, kind: str) -> Mapping[str, "Audit"]:
+def _audit_given(df, data: "SurvivalData", args) -> Mapping[str, "Audit"]:
     """The audits of scores, survival probabilities or risks that are columns of the file."""
     from drocox.auditing.audit import audit
 
     outcomes = (args.time, columns.event_name(df, args.event))
     by_model: dict[str, Any] = {}
-    for name in _predicted(args, kind):
-        if kind == "score":
+    for name in args.predicted:
+        if args.kind == "score":
             scores = columns.number_column(df, name, "--score", outcomes).to_numpy()
             by_model[name] = -scores if args.later else scores
-            continue
-        by_model[name] = columns.probability_column(df, name, outcomes, f"--{kind}")
+        else:
+            by_model[name] = columns.probability_column(df, name, outcomes, f"--{args.kind}")
     options = _audit_options(args)
     if args.fold:
         options["folds"] = df[args.fold].to_numpy()
-    if kind == "survival":
-        options["times"] = args.horizon
-    argument = "scores" if kind == "score" else kind
-    if len(by_model) > 1:
-        options[argument] = by_model
-        return _of_columns(audit(data, **options))
-    ((name, options[argument]),) = by_model.items()
-    return _of_columns({name: audit(data, **options)})
-
-
-def _of_columns(audits: Any) -> Mapping[str, "Audit"]:
-    """The audits with notes that say what to change in the command or in the file."""
-    from drocox.auditing.audit import Audits
-
-    worded = {}
-    for name, one in audits.items():
-        notes = tuple(getattr(note, "of_column", note) for note in one.notes)
-        worded[name] = replace(one, notes=notes)
-    return Audits(worded) if len(worded) > 1 else worded
+    several = len(by_model) > 1
+    options["scores" if args.kind == "score" else args.kind] = (
+        by_model if several else by_model[name]
+    )
+    found: Any = audit(data, **options)
+    return found if several else {name: found}
 
 
 def _audit_fitted(data: "SurvivalData", args) -> tuple[Mapping[str, "Audit"], list[str]]:
@@ -338,7 +314,8 @@ def _audit_fitted(data: "SurvivalData", args) -> tuple[Mapping[str, "Audit"], li
         warnings.simplefilter("always")
         held_out = cross_fit(data, chosen)
     warned = list(dict.fromkeys(f"{warning.message}." for warning in caught))  # each once
-    return _of_columns({MODEL: audit(data, **held_out, **_audit_options(args))}), warned
+    found: Any = audit(data, **held_out, **_audit_options(args))
+    return {MODEL: found}, warned
 
 
 def _likelihood(model, X, y) -> float:

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 CUT = re.compile(r"(?P<column>.+?) *(?P<sign>>=|<=|>|<) *(?P<number>.*)")
 NUMBER = re.compile(r"-?\d+(\.\d*)?")
 BINS = re.compile(rf"(?P<column>.+?) *: *(?P<edges>{NUMBER.pattern}(,{NUMBER.pattern})*)")
-THOUSANDS = re.compile(r"-?\d{1,3}([, ]\d{3})+(\.\d+)?")
-UNIT = re.compile(r"(?P<number>-?\d+(\.\d+)?) *[A-Za-z%].*")
 DATE = re.compile(r"\d{4}-\d\d?-\d\d?|\d\d?[./]\d\d?[./]\d{2,4}")  # how a date begins
 EVENT = re.compile("dea|die|dec|event|yes", re.IGNORECASE)  # dead, died, deceased
 MISSING = "missing"  # label of the patients who have none
@@ -117,7 +115,7 @@ def number_column(df, name: str, argument: str, outcomes: tuple[str, ...] = ()) 
         value = given[bad].iloc[0]
         raise ValueError(
             f"{argument}: {name!r} holds {str(value)!r} in {_place(given[bad])}, which is no "
-            f"number; {_as_number(str(value))}"
+            "number; write digits and a decimal point only, or leave it empty"
         )
     return numbers
 
@@ -125,15 +123,6 @@ def number_column(df, name: str, argument: str, outcomes: tuple[str, ...] = ()) 
 def _place(values: "pd.Series") -> str:
     """Line or row of the first of these values in the file."""
     return f"{values.index.name} {values.index[0]}"
-
-
-def _as_number(text: str) -> str:
-    """How to write what looks like a number."""
-    if THOUSANDS.fullmatch(text):
-        return f"write {re.sub('[, ]', '', text)}"
-    if with_unit := UNIT.fullmatch(text):
-        return f"write {with_unit['number']}, without a unit"
-    return "correct it, or leave it empty"
 
 
 def refuse_missing(gaps: "pd.DataFrame", wanted: dict[str, str]) -> None:

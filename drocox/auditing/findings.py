@@ -14,8 +14,9 @@ import numpy as np
 import pandas as pd
 
 from drocox.auditing.groupings import EVERYBODY
-from drocox.auditing.measures import DECISIONS, MEASURES, WORDED, Measure, inside
+from drocox.auditing.measures import DECISIONS, MEASURES, Measure, inside
 from drocox.heldout.intervals import ALIKE, CANNOT_TELL, DIFFER
+from drocox.terminal import listed
 
 MOST_NAMED = 6  # groups in a sentence
 NOT_ASKED = (
@@ -31,7 +32,6 @@ def sentences(
     slices: pd.DataFrame,
     notes: tuple[str, ...],
     measures: Mapping[str, Measure] = MEASURES,
-    of_risks: bool = False,
     features: Sequence[str] | None = (),
 ) -> list[str]:
     """A line for each note and attribute, for everybody, for other models and each group found.
@@ -43,16 +43,13 @@ def sentences(
     for name in table["attribute"].unique():
         rows = comparisons[comparisons["attribute"] == name]
         if name and (len(rows) or " × " not in name):
-            of_groups = table[table["attribute"] == name].set_index("group")
-            lines.append(_Attribute(name, rows, of_groups, table.iloc[0], measures, of_risks).said)
-    slopes = comparisons[comparisons["measure"] == "slope"]
+            lines.append(_attribute(name, rows, table, measures))
+    slopes = comparisons[(comparisons["measure"] == "slope") & (comparisons["says"] == DIFFER)]
     lines += _slopes(slopes, table)
-    whole = _whole(table.iloc[0], of_risks, (slopes["says"] == DIFFER).any())
-    lines += [whole] if whole else []
+    lines += _whole(table.iloc[0], measures["calibration"], slopes.empty)
     if features:
-        lines += _own_models(
-            comparisons[comparisons["measure"] == "own_model_gain"], table, features
-        )
+        gains = comparisons[comparisons["measure"] == "own_model_gain"]
+        lines += _own_models(gains, table, features)
     elif features is not None:
         lines.append(NOT_ASKED)
     worse = slices[slices["high"] < 0]
@@ -64,253 +61,187 @@ def sentences(
     return lines
 
 
-class _Attribute:
-    """What is said of the groups of one attribute."""
+def _attribute(
+    name: str, rows: pd.DataFrame, table: pd.DataFrame, measures: Mapping[str, Measure]
+) -> str:
+    """The words for each measure, and the groups of an attribute that are not judged or shown."""
+    values = table[table["attribute"].isin(["", name])].set_index("group")
+    hidden = values["events"].isna()
+    few = ~hidden & values[["c_index", "calibration"]].isna().all(axis=1)
+    few[EVERYBODY] = False
+    compared: dict[str, _Compared] = {}
+    for one in (one for one in measures if measures[one].worded):
+        mine = rows[rows["measure"] == one]
+        if len(mine):
+            compared[one] = _Compared(measures[one], mine, values, not (few | hidden).any())
+    told = []
+    again = False  # whether it was said of a measure that the data cannot tell
+    for one, found in compared.items():
+        text = found.expected(again) if measures[one].versus else found.groups(again)
+        if one == "c_index" and found.word == DIFFER and "c_minus_expected" in compared:
+            text += _case_mix(found, compared["c_minus_expected"])
+        told.append(text)
+        again |= found.word == CANNOT_TELL
+    first, *others = told or ["nothing can be compared"]
+    text = f"By {name}, {first}."
+    for words in others:
+        text += f" {words[:1].upper()}{words[1:]}."
+    not_judged = [f"{group} ({_events(values.loc[group, 'events'])})" for group in few.index[few]]
+    for groups, why in ((not_judged, "judged"), (list(hidden.index[hidden]), "shown")):
+        if groups:
+            text += f" Not {why}: {listed(groups, MOST_NAMED)}."
+    return text
 
-    def __init__(
-        self,
-        name: str,
-        rows: pd.DataFrame,
-        of_groups: pd.DataFrame,
-        everybody: pd.Series,
-        measures: Mapping[str, Measure],
-        of_risks: bool,
-    ):
-        self.name = name
-        self.rows = {measure: rows[rows["measure"] == measure] for measure in WORDED}
-        self.of_groups = of_groups
-        self.everybody = everybody
-        self.measures = measures
-        self.unclear = False  # whether it was said of a measure that the data cannot tell
-        self.ratio = "observed over expected events"
-        if of_risks:
-            self.ratio = "observed over predicted risks"
-        judged = of_groups[["c_index", "calibration"]].notna().any(axis=1)
-        few = of_groups.index[~judged & of_groups["events"].notna()]
-        self.left_out = [f"{group} ({_events(of_groups.loc[group, 'events'])})" for group in few]
 
-    @property
-    def said(self) -> str:
-        """The words for each measure, and the groups that are not judged."""
-        told = [
-            words for words in (self._c_index(), self._expected(), self._calibration()) if words
-        ]
-        if not told:
-            told = ["nothing can be compared"]
-        text = f"By {self.name}, {told[0]}."
-        for words in told[1:]:
-            text += f" {words[:1].upper()}{words[1:]}."
-        hidden = self.of_groups["events"].isna()
-        for groups, why in ((self.left_out, "judged"), (list(hidden.index[hidden]), "shown")):
-            if groups:
-                text += f" Not {why}: {_listed(groups)}."
-        return text
+class _Compared:
+    """The differences of one measure between the groups of an attribute, and their word.
 
-    def word(self, measure: str) -> str:
-        """Alike, differ or cannot tell, by the intervals of all differences; empty without any."""
-        said = self._says(measure)
-        if said.empty:
-            return ""
-        if (said == ALIKE).all():
-            whole = not self.left_out and self.of_groups["events"].notna().all()
-            return ALIKE if whole else CANNOT_TELL
-        return DIFFER if (said == DIFFER).any() else CANNOT_TELL
+    ``values`` is the table of these groups and of everybody; ``whole`` says that all are judged.
+    """
 
-    def _says(self, measure: str) -> pd.Series:
-        """What each difference says; a group that is ranked better than expected is no finding."""
-        rows = self.rows[measure]
-        if self.measures[measure].versus:
-            better = (rows["says"] == DIFFER) & (rows["low"] > 0)
-            return rows["says"].mask(better, ALIKE)
-        return rows["says"]
+    def __init__(self, measure: Measure, rows: pd.DataFrame, values: pd.DataFrame, whole: bool):
+        self.measure = measure
+        self.rows = rows
+        self.values = values
+        self.none = 1 if measure.ratio else 0
+        self.margins = inside(measure) or (-np.inf, np.inf)
+        says = rows["says"]
+        if measure.versus:  # a group that is ranked better than expected is no finding
+            says = says.mask((says == DIFFER) & (rows["low"] > 0), ALIKE)
+        self.differ = rows["group"][says == DIFFER]
+        self.all_alike = bool((says == ALIKE).all())
+        self.word = CANNOT_TELL
+        if len(self.differ) or (self.all_alike and whole):
+            self.word = DIFFER if len(self.differ) else ALIKE
+        self.needed = self._needed()
+        if self.word == CANNOT_TELL and not self.all_alike:
+            told = self.needed[says == CANNOT_TELL].idxmax()
+        else:  # the largest difference, or the largest of those that are known
+            told = (
+                self._sizes()["difference"][(says == DIFFER) | (self.word != DIFFER)].abs().idxmax()
+            )
+        self.row = rows.loc[told]
+        self.size = _size(self.row, measure.digits, self.none)
 
-    def _row(self, measure: str) -> pd.Series:
-        """The difference that is told: the largest, or the one that is known worst."""
-        rows, word = self.rows[measure], self.word(measure)
-        said = self._says(measure)
-        if word == CANNOT_TELL and not (said == ALIKE).all():
-            rows = rows[said == CANNOT_TELL]
-            return rows.loc[self._needed(rows, measure).idxmax()]
-        rows = rows[said == word] if word == DIFFER else rows
-        return rows.loc[self._sizes(rows["difference"], measure).abs().idxmax()]
+    def _sizes(self) -> pd.DataFrame:
+        """Differences with their limits, on the scale on which that of none is 0."""
+        sizes = self.rows[["difference", "low", "high"]]
+        return np.log(sizes) if self.measure.ratio else sizes
 
-    def _sizes(self, values: pd.Series, measure: str) -> pd.Series:
-        """Sizes of differences, on the scale on which that of none is 0."""
-        return np.log(values) if self.measures[measure].ratio else values
+    def _needed(self) -> pd.Series:
+        """How many times as many events would make each interval as narrow as the margin.
 
-    def _needed(self, rows: pd.DataFrame, measure: str) -> pd.Series:
-        """How many times as many events would make the intervals as narrow as the margin.
-
-        Where they are so narrow already, and yet on its edge: narrow enough for another word.
+        Where it is so narrow already, and yet on its edge: narrow enough for another word.
         """
-        sizes = {name: self._sizes(rows[name], measure) for name in ("difference", "low", "high")}
+        sizes = self._sizes()
         half = (sizes["high"] - sizes["low"]) / 2
-        if self.measures[measure].versus:
+        margin = self.margins[1]
+        if self.measure.versus:
             half = sizes["difference"] - sizes["low"]
-        limit = inside(self.measures[measure])
-        assert limit is not None
-        margin = -limit[0] if self.measures[measure].versus else limit[1]
-        margin = np.log(margin) if self.measures[measure].ratio else margin
+            margin = -self.margins[0]
+        margin = np.log(margin) if self.measure.ratio else margin
         apart = sizes["difference"].abs()
         enough = np.where(half > margin, margin, np.maximum(apart, margin - apart))
         return np.maximum((half / enough) ** 2, 1)
 
-    def _value(self, group: str, measure: str) -> float:
-        if group == EVERYBODY:
-            return self.everybody[measure]
-        return self.of_groups.loc[group, measure]
+    def text_of(self, group: str, name: str) -> str:
+        """A value of a group."""
+        return number_text(self.values.loc[group, name], self.measure.digits)
 
-    def _both(self, row: pd.Series, measure: str) -> str:
-        """The values of both groups."""
-        digits = self.measures[measure].digits
-        values = []
-        for one in (row["group"], row["versus"]):
-            values.append(f"{number_text(self._value(one, measure), digits)} for {one}")
-        return " and ".join(values)
-
-    def _how_many(self, measure: str) -> str:
-        """Of several groups, how many differ from everybody, before what is said of one of them."""
-        rows = self.rows[measure]
-        loud = int((rows["says"] == DIFFER).sum())
-        if len(rows) == 1 or not (rows["versus"] == EVERYBODY).all():
-            return ""
-        return (
-            f"{loud} of {len(rows)} groups {'differs' if loud == 1 else 'differ'} from everybody; "
+    def groups(self, again: bool) -> str:
+        """The word on a measure by which groups are compared, with the difference that is told."""
+        what, row = self.measure.said, self.row
+        name, group, versus = row["measure"], row["group"], row["versus"]
+        both = (
+            f"{self.text_of(group, name)} for {group} and {self.text_of(versus, name)} for {versus}"
         )
+        values = f"{both}, a {'ratio' if self.measure.ratio else 'difference'} of {self.size}"
+        if self.word == DIFFER:
+            return f"{what} differ: {self._how_many()}{values}"
+        if self.word == ALIKE:
+            low, high = self.margins
+            small = row["low"] > self.none or row["high"] < self.none
+            margin = f"{low:.2f} to {high:.2f}" if self.measure.ratio else f"±{number_text(high)}"
+            but = f", small but not {self.none}," if small else ","
+            return f"{what} are alike: {values}{but} within {margin}"
+        if not self.measure.ratio and not self.all_alike:
+            values = f"the difference between {group} and {versus} is {self.size}"
+        return self._cannot_tell(f"{what} differ", values, again)
 
-    def _why(self, measure: str, row: pd.Series, values: str) -> str:
-        """Why the data cannot tell: few events, a wide interval, or groups that are not judged."""
-        if (self._says(measure) == ALIKE).all():
-            return f"not every group is judged; of the others, {values}"
-        events = self.of_groups["events"]
-        groups = [one for one in (row["group"], row["versus"]) if one in events.index]
-        fewest = min(groups, key=lambda one: events[one])
-        needed = _rounded(
-            events[fewest] * self._needed(self.rows[measure].loc[[row.name]], measure).iloc[0]
-        )
-        limits = inside(self.measures[measure])
-        assert limits is not None
-        beyond = f"more than {number_text(limits[1], 2)}"
-        none = "none"
-        if self.measures[measure].ratio:
-            none, beyond = "1", f"values beyond {number_text(limits[0], 2)} to {limits[1]:.2f}"
-        elif self.measures[measure].versus:
-            beyond = f"a shortfall of more than {number_text(-limits[0], 2)}"
-        if self.unclear:  # said before, of another measure
-            return f"{values}; about {needed} events in {fewest} would be needed"
-        return (
-            f"with {_events(events[fewest])} in {fewest}, {values}, compatible with {none} and "
-            f"with {beyond}; about {needed} events would be needed"
-        )
-
-    def _cannot_tell(self, what: str, why: str) -> str:
-        """That the data cannot tell; of a second measure in fewer words."""
-        text = f"whether {what} cannot be told either: {why}"
-        if not self.unclear:
-            text = f"these data cannot tell whether {what}: {why}"
-        self.unclear = True
-        return text
-
-    def _c_index(self) -> str:
-        word = self.word("c_index")
-        if not word:
-            return ""
-        row = self._row("c_index")
-        size = _size(row, 3)
-        values = f"{self._both(row, 'c_index')}, a difference of {size}"
-        if word == DIFFER:
-            text = f"the c-indices differ: {self._how_many('c_index')}{values}"
-            return text + self._case_mix(row)
-        if word == ALIKE:
-            return f"the c-indices are alike: {values}{self._within('c_index', row)}"
-        if (self._says("c_index") != ALIKE).any():
-            values = f"the difference between {row['group']} and {row['versus']} is {size}"
-        why = self._why("c_index", row, values)
-        return self._cannot_tell("the c-indices differ", why)
-
-    def _case_mix(self, row: pd.Series) -> str:
-        """Whether the group with the lower c-index is ranked as well as expected."""
-        rows = self.rows["c_minus_expected"].set_index("group")
-        low = row["group"] if row["difference"] < 0 else row["versus"]
-        if low not in rows.index:
-            return ""
-        other = row["versus"] if low == row["group"] else row["group"]
-        expected, of_other = (self._value(one, "c_expected") for one in (low, other))
-        margin = float(self.measures["c_minus_expected"].margin or 0)
-        if rows.loc[low, "low"] > -margin and expected < of_other:
-            return (
-                f"; but {low} is ranked as well as expected ({number_text(expected, 3)}), where "
-                "the model finds patients more alike"
-            )
-        return ""
-
-    def _within(self, measure: str, row: pd.Series) -> str:
-        """The margin, and a smaller difference that is not 0."""
-        limits = inside(self.measures[measure])
-        assert limits is not None
-        small = ", small but not 0," if _excludes_none(row, self.measures[measure]) else ","
-        if self.measures[measure].ratio:
-            small = ", small but not 1," if len(small) > 1 else ","
-            return f"{small} within {limits[0]:.2f} to {limits[1]:.2f}"
-        return f"{small} within ±{number_text(limits[1], 2)}"
-
-    def _expected(self) -> str:
-        word = self.word("c_minus_expected")
-        if not word:
-            return ""
-        row = self._row("c_minus_expected")
-        group = row["group"]
+    def expected(self, again: bool) -> str:
+        """The word on the ranking of groups beside the one that the predictions imply."""
+        group = self.row["group"]
         values = (
-            f"the c-index is {number_text(self._value(group, 'c_index'), 3)} where "
-            f"{number_text(self._value(group, 'c_expected'), 3)} is expected, a difference of "
-            f"{_size(row, 3)}"
+            f"the c-index is {self.text_of(group, 'c_index')} where "
+            f"{self.text_of(group, 'c_expected')} is expected, a difference of {self.size}"
         )
-        if word == DIFFER:
-            worse = self.rows["c_minus_expected"]["group"][self._says("c_minus_expected") == DIFFER]
-            which = "" if len(worse) == 1 else f"in {group} "
+        in_group = f"in {group} {values}"
+        if self.word == DIFFER:
             return (
                 "the ranking is worse than the model's own predictions lead one to expect in "
-                f"{_listed(list(worse))}: {which}{values}"
+                f"{listed(list(self.differ), MOST_NAMED)}: "
+                f"{values if len(self.differ) == 1 else in_group}"
             )
-        if word == ALIKE:
-            margin = number_text(float(self.measures["c_minus_expected"].margin or 0), 2)
-            return (
-                "every group is ranked as well as the model's own predictions lead one to expect, "
-                f"to within {margin}{self._a_little_worse()}"
-            )
-        values = f"in {group} {values}" if self.unclear else values
-        why = self._why("c_minus_expected", row, values)
-        return self._cannot_tell("every group is ranked as well as expected", why)
+        if self.word == CANNOT_TELL:
+            what = "every group is ranked as well as expected"
+            return self._cannot_tell(what, in_group if again else values, again)
+        text = (
+            "every group is ranked as well as the model's own predictions lead one to expect, to "
+            f"within {number_text(-self.margins[0])}"
+        )
+        below = self.rows[self.rows["high"] < 0]
+        if len(below):
+            row = below.loc[below["difference"].idxmin()]
+            size = _size(row, self.measure.digits)
+            text += f"; in {row['group']} the difference is small but not 0, {size}"
+        return text
 
-    def _a_little_worse(self) -> str:
-        """The group with the largest shortfall that is not 0 and lies within the margin."""
-        rows = self.rows["c_minus_expected"]
-        rows = rows[rows["high"] < 0]
-        if rows.empty:
+    def _how_many(self) -> str:
+        """Of several groups, how many differ from everybody, before what is said of one of them."""
+        if len(self.rows) == 1 or not (self.rows["versus"] == EVERYBODY).all():
             return ""
-        row = rows.loc[rows["difference"].idxmin()]
-        return f"; in {row['group']} the difference is small but not 0, {_size(row, 3)}"
+        verb = "differs" if len(self.differ) == 1 else "differ"
+        return f"{len(self.differ)} of {len(self.rows)} groups {verb} from everybody; "
 
-    def _calibration(self) -> str:
-        word = self.word("calibration")
-        if not word:
-            return ""
-        row = self._row("calibration")
-        size = _size(row, 2, none=1)
-        values = f"{self._both(row, 'calibration')}, a ratio of {size}"
-        if word == DIFFER:
-            return f"{self.ratio} differ: {self._how_many('calibration')}{values}"
-        if word == ALIKE:
-            return f"{self.ratio} are alike: {values}{self._within('calibration', row)}"
-        why = self._why("calibration", row, values)
-        return self._cannot_tell(f"{self.ratio} differ", why)
+    def _cannot_tell(self, what: str, values: str, again: bool) -> str:
+        """That the data cannot tell, and why; of a second measure in fewer words."""
+        start = f"whether {what} cannot be told either" if again else ""
+        start = start or f"these data cannot tell whether {what}"
+        if self.all_alike:
+            return f"{start}: not every group is judged; of the others, {values}"
+        events = self.values["events"].drop(EVERYBODY)
+        groups = [one for one in (self.row["group"], self.row["versus"]) if one in events.index]
+        fewest = min(groups, key=lambda one: events[one])
+        needed = _rounded(events[fewest] * self.needed[self.row.name])
+        if again:
+            return f"{start}: {values}; about {needed} events in {fewest} would be needed"
+        low, high = self.margins
+        beyond = f"none and with more than {number_text(high)}"
+        if self.measure.ratio:
+            beyond = f"1 and with values beyond {number_text(low)} to {high:.2f}"
+        elif self.measure.versus:
+            beyond = f"none and with a shortfall of more than {number_text(-low)}"
+        return (
+            f"{start}: with {_events(events[fewest])} in {fewest}, {values}, compatible with "
+            f"{beyond}; about {needed} events would be needed"
+        )
 
 
-def _listed(names: Sequence[str]) -> str:
-    """Names with commas between them, of many the first ones."""
-    if len(names) > MOST_NAMED:
-        names = [*names[:MOST_NAMED], f"{len(names) - MOST_NAMED} more"]
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+def _case_mix(c_index: _Compared, beside_expected: _Compared) -> str:
+    """Whether the group with the lower c-index is ranked as well as expected."""
+    row, rows = c_index.row, beside_expected.rows.set_index("group")
+    low, other = row["group"], row["versus"]
+    if row["difference"] > 0:
+        low, other = other, low
+    expected = c_index.values["c_expected"]
+    if low not in rows.index or not expected[low] < expected[other]:
+        return ""
+    if rows.loc[low, "low"] <= beside_expected.margins[0]:
+        return ""
+    return (
+        f"; but {low} is ranked as well as expected ({c_index.text_of(low, 'c_expected')}), where "
+        "the model finds patients more alike"
+    )
 
 
 def _events(number: float) -> str:
@@ -323,11 +254,6 @@ def _rounded(number: float) -> str:
         return "many more"
     unit = 10 ** max(0, math.floor(math.log10(max(number, 1))) - 1)
     return f"{math.ceil(number / unit - 1e-9) * unit:,}"
-
-
-def _excludes_none(row: pd.Series, measure: Measure) -> bool:
-    none = 1 if measure.ratio else 0
-    return bool(row["low"] > none or row["high"] < none)
 
 
 def interval_text(value: float, low: float, high: float, least: int, none: float = 0) -> str:
@@ -350,7 +276,7 @@ def _own_models(rows: pd.DataFrame, table: pd.DataFrame, features: Sequence[str]
     better = rows[rows["low"] > 0]
     if rows.empty and math.isnan(gain):
         return []
-    what = f"A ridge Cox model of {_listed(features)}"
+    what = f"A ridge Cox model of {listed(features, MOST_NAMED)}"
     text = ""
     if low > 0:
         size = interval_text(gain, low, high, 3)
@@ -363,12 +289,14 @@ def _own_models(rows: pd.DataFrame, table: pd.DataFrame, features: Sequence[str]
         sizes = []
         for row in better.itertuples():
             sizes.append(f"{interval_text(row.difference, row.low, row.high, 3)} for {row.group}")
-        text = f"{text} {_listed(sizes)}."
+        text = f"{text} {listed(sizes, MOST_NAMED)}."
     elif not text:
         text = f"{what}, fitted to one group alone, is not seen to rank any group better."
     single = table["attribute"].ne("") & ~table["attribute"].str.contains(" × ")
     untried = table["group"][single & table["events"].notna() & ~table["group"].isin(rows["group"])]
-    return [f"{text} It was not tried in {_listed(list(untried))}." if len(untried) else text]
+    return [
+        f"{text} It was not tried in {listed(list(untried), MOST_NAMED)}." if len(untried) else text
+    ]
 
 
 def number_text(value: float, digits: int = 2) -> str:
@@ -391,7 +319,6 @@ def digits_for(low: float, high: float, least: int) -> int:
 
 def _slopes(rows: pd.DataFrame, table: pd.DataFrame) -> list[str]:
     """Two groups whose calibration slopes differ, the farthest apart; nothing if none do."""
-    rows = rows[rows["says"] == DIFFER]
     if rows.empty:
         return []
     row = rows.loc[rows["difference"].abs().idxmax()]
@@ -405,29 +332,21 @@ def _slopes(rows: pd.DataFrame, table: pd.DataFrame) -> list[str]:
     ]
 
 
-def _whole(everybody: pd.Series, of_risks: bool, slopes_differ: bool) -> str:
+def _whole(everybody: pd.Series, calibration: Measure, slopes_alike: bool) -> list[str]:
     """Miscalibration of all patients together; a slope only if it is the same for all groups."""
+    observed = "{} events are observed for each expected {}: risks are too"
+    if calibration.method:
+        observed = "the observed risk is {} times the predicted one {}: risks are too"
     parts = []
-    low, high = everybody["calibration_low"], everybody["calibration_high"]
-    if low > 1 or high < 1:
-        words = "risks are too low" if low > 1 else "risks are too high"
-        digits = digits_for(low - 1, high - 1, 2)
-        ratio = number_text(everybody["calibration"], digits)
-        what = f"{ratio} events are observed for each expected"
-        if of_risks:
-            what = f"the observed risk is {ratio} times the predicted one"
-        ends = f"{number_text(low, digits)} to {number_text(high, digits)}"
-        parts.append(f"{what} ({ends}): {words}")
-    low, high = everybody["slope_low"], everybody["slope_high"]
-    if (low > 1 or high < 1) and not slopes_differ:
-        words = "not extreme enough" if low > 1 else "too extreme"
-        digits = digits_for(low - 1, high - 1, 2)
-        ends = f"{number_text(low, digits)} to {number_text(high, digits)}"
-        slope = number_text(everybody["slope"], digits)
-        parts.append(f"the slope is {slope} ({ends}): predictions are {words}")
-    if not parts:
-        return ""
-    return f"On the whole, {', and '.join(parts)}."
+    for name, words, above, below in (
+        ("calibration", observed, "low", "high"),
+        ("slope", "the slope is {} {}: predictions are", "not extreme enough", "too extreme"),
+    ):
+        low, high = everybody[f"{name}_low"], everybody[f"{name}_high"]
+        if (low > 1 or high < 1) and (name != "slope" or slopes_alike):
+            said = words.format(*interval_text(everybody[name], low, high, 2, 1).split(" ", 1))
+            parts.append(f"{said} {above if low > 1 else below}")
+    return [f"On the whole, {', and '.join(parts)}."] if parts else []
 
 
 def model_sentences(
@@ -467,10 +386,8 @@ def _groups_of_models(rows: pd.DataFrame) -> str:
     if loud.empty:
         return f"In none of {len(rows)} groups does the interval of this difference exclude 0."
     named = [f"{row.group} ({row.difference:+.3f})" for row in loud.itertuples()]
-    if len(named) > MOST_NAMED:
-        named = [*named[:MOST_NAMED], f"{len(named) - MOST_NAMED} more"]
     verb = "differs" if len(loud) == 1 else "differ"
-    return f"{len(loud)} of {len(rows)} groups {verb}: {', '.join(named)}."
+    return f"{len(loud)} of {len(rows)} groups {verb}: {listed(named, MOST_NAMED, ', ')}."
 
 
 def decision_sentence(

@@ -27,7 +27,7 @@ from drocox.auditing.predictions import Predictions
 from drocox.curves import kaplan_meier
 from drocox.heldout import DIFFERENCE_COLUMNS, FEWEST_EVENTS, Estimate, HeldOut, difference, ties
 from drocox.heldout.horizon import observed_risk, risk_interval
-from drocox.heldout.intervals import LEVEL, jackknife, simultaneous
+from drocox.heldout.intervals import LEVEL, half_width, jackknife
 
 MOST_PAIRED = 6  # groups that are compared with each other; more are compared with everybody
 MOST_CROSSED = 20_000_000  # groups times patients, up to which members are compared with everybody
@@ -57,14 +57,12 @@ def with_interval(name: str, measure: Measure, estimate: Estimate) -> dict[str, 
 
 def _half(scale: Scale, estimate: Estimate) -> float:
     """Half the width of an interval on a scale."""
-    covariance, df = jackknife(scale.forward(estimate.without)[:, None])
-    slope = 1.0
-    if not np.isfinite(covariance).all():
-        # without one of the patients it is at the end of the scale
-        covariance, df = jackknife(estimate.without[:, None])
-        slope = scale.derivative(np.float64(estimate.value))
-    critical, _ = simultaneous(covariance, df if estimate.df is None else [estimate.df])
-    return float(critical.item() * slope * np.sqrt(covariance.item()))
+    half = half_width(scale.forward(estimate.without), estimate.df)
+    if np.isfinite(half):
+        return half
+    # without one of the patients it is at the end of the scale
+    slope = float(scale.derivative(np.float64(estimate.value)))
+    return slope * half_width(estimate.without, estimate.df)
 
 
 class Measured(NamedTuple):
@@ -75,7 +73,6 @@ class Measured(NamedTuple):
     imparity: pd.DataFrame  # differences of the concordance by Algorithm B.1
     hanging: tuple[str, ...]  # measures of groups whose interval one or two patients decide
     tails: tuple[str, ...]  # groups whose slope a few extreme scores decide
-    estimates: dict[tuple[str, str], dict[str, Estimate]]  # by measure and attribute; by group
 
 
 def measure_groups(
@@ -96,59 +93,62 @@ def measure_groups(
             rows[key] = {"attribute": grouping.attribute, "group": group.label}
             if key not in hidden.groups:
                 rows[key] |= _described(group.alone)
-    contrasts: dict[str, list[list[Contrast]]] = {}
-    estimates: dict[tuple[str, str], dict[str, Estimate]] = {}
+    comparisons: list[dict] = []
+    worded: dict[str, list[list[Contrast]]] = {}
+    slopes: dict[str, dict[str, Estimate]] = {}
     hanging: list[str] = []
+    tails: list[str] = []
     described = predictions.described
     for name, method in tqdm(
         predictions.measures.items(), "audit", leave=False, disable=None, delay=5
     ):
-        contrasts[name] = []
         measure = described[name]
+        contrasts: list[list[Contrast]] = []
+        of_all: dict[str, Estimate] = {}
         for grouping, groups in zip(groupings, measurable, strict=True):
             shown = _shown(predictions, grouping, groups, name, measure, hidden)
             of_groups = {group.label: method(everybody, group.members) for group in shown}
-            estimates[name, grouping.attribute] = of_groups
+            of_all = of_all or of_groups  # everybody comes first
             for label, estimate in of_groups.items():
                 row = rows[grouping.attribute, label]
                 row |= with_interval(name, measure, estimate)
                 enough = measure.on_page and measure.interval and row["events"] >= FEW_EVENTS
                 if enough and _one_or_two_decide(estimate):
                     hanging.append(f"{measure.title} of {label}")
+                if name == "central_slope":
+                    tails += _tails_decide(label, slopes[grouping.attribute][label], estimate)
+            if name == "slope":
+                slopes[grouping.attribute] = of_groups
             if grouping.compared and measure.compared and not predictions.backwards:
-                pairs = _contrasts(of_groups, estimates[name, ""], grouping, measure)
+                pairs = _contrasts(of_groups, of_all, grouping, measure)
                 if measure.slack and pairs:
                     slack = {group.label: ties.c_index_slack(group.alone) for group in groups}
                     slack[EVERYBODY] = ties.c_index_slack(everybody)
                     pairs = [_with_slack(pair, slack) for pair in pairs]
-                contrasts[name].append(pairs)
-    tails = _tails_decide(estimates, groupings)
-    estimates = {key: one for key, one in estimates.items() if described[key[0]].between_models}
-    comparisons = differences(contrasts, described, familywise)
+                contrasts.append(pairs)
+        if measure.worded:
+            worded[name] = contrasts
+        else:
+            comparisons += differences({name: contrasts}, described, familywise)
+    comparisons += differences(worded, described, familywise)
     attributes = [grouping.attribute for grouping in groupings]
-    comparisons.sort(key=lambda row: attributes.index(row["attribute"]))
+    names = list(described)
+    comparisons.sort(
+        key=lambda row: (attributes.index(row["attribute"]), names.index(row["measure"]))
+    )
     columns = [name + end for name in described for end in ("", "_low", "_high")]
     table = pd.DataFrame(rows.values()).reindex(columns=TABLE_COLUMNS + columns)
     compared = pd.DataFrame(comparisons, columns=COMPARISON_COLUMNS)
     imparity = compared[compared["measure"] == "concordance"].drop(columns="measure")
-    return Measured(
-        table, compared, imparity.reset_index(drop=True), tuple(hanging), tails, estimates
-    )
+    return Measured(table, compared, imparity.reset_index(drop=True), tuple(hanging), tuple(tails))
 
 
-def _tails_decide(
-    estimates: dict[tuple[str, str], dict[str, Estimate]], groupings: list[Grouping]
-) -> tuple[str, ...]:
-    """Groups with their slopes, where that of the central scores is another by more than noise."""
-    tails = []
-    for grouping in groupings:
-        for label, central in estimates.get(("central_slope", grouping.attribute), {}).items():
-            slope = estimates["slope", grouping.attribute][label]
-            apart = difference(slope, central)._replace(df=slope.df)
-            if abs(apart.value) >= max(_half(UNCHANGED, apart), MEASURES["slope"].margin or 0.0):
-                values = f"{slope.value:.2f}, and {central.value:.2f} without them"
-                tails.append(f"{label} ({values})")
-    return tuple(tails)
+def _tails_decide(label: str, slope: Estimate, central: Estimate) -> list[str]:
+    """A group with its slopes, if that of the central scores is another one by more than noise."""
+    apart = difference(slope, central)._replace(df=slope.df)
+    if abs(apart.value) < max(_half(UNCHANGED, apart), MEASURES["slope"].margin or 0.0):
+        return []
+    return [f"{label} ({slope.value:.2f}, and {central.value:.2f} without them)"]
 
 
 def _described(patients: HeldOut) -> dict[str, float]:
@@ -180,6 +180,19 @@ def _measurable(groups: list[Group], grouping: Grouping, hidden: Hidden) -> list
         if shown and group.alone.event.sum() >= FEWEST_EVENTS:
             measurable.append(group)
     return measurable
+
+
+def group_estimates(
+    predictions: Predictions, grouping: Grouping, name: str, hidden: Hidden = NOTHING_HIDDEN
+) -> dict[str, Estimate]:
+    """One measure of the groups for which it is known and may be shown."""
+    method = predictions.measures.get(name)
+    if method is None:
+        return {}
+    measurable = _measurable(grouping.groups(predictions.patients), grouping, hidden)
+    measure = predictions.described[name]
+    shown = _shown(predictions, grouping, measurable, name, measure, hidden)
+    return {group.label: method(predictions.patients, group.members) for group in shown}
 
 
 def _contrasts(
@@ -252,26 +265,19 @@ def differences(
 ) -> list[dict]:
     """Differences with intervals that hold together, as rows with the measure's name.
 
-    The pairs come by measure and attribute. If ``familywise``, intervals hold for the pairs of all
-    attributes at once, those of the three worded measures together; otherwise for the pairs of one
-    attribute and measure.
+    The pairs come by measure and attribute. If ``familywise``, intervals hold for all of them at
+    once; otherwise for the pairs of one attribute and measure.
     """
     known = {}
     for name, by_attribute in contrasts.items():
         known[name] = [estimable(described[name], pairs) for pairs in by_attribute]
-    critical: dict[str, list[list[float]]] = {}
-    if familywise:
-        headline = [name for name in known if described[name].worded]
-        for together in [headline, *([name] for name in known if name not in headline)]:
-            everything = [one for name in together for pairs in known[name] for one in pairs]
-            values = iter(critical_values(everything)[0] if everything else ())
-            for name in together:
-                critical[name] = [[next(values) for _ in pairs] for pairs in known[name]]
+    together = [one for parts in known.values() for pairs in parts for one in pairs]
+    values = iter(critical_values(together)[0] if together and familywise else ())
     rows = []
     for name, by_attribute in known.items():
-        for k, pairs in enumerate(by_attribute):
-            wide = critical[name][k] if familywise else None
-            for row in contrast(described[name], pairs, wide):
+        for pairs in by_attribute:
+            critical = [next(values) for _ in pairs] if familywise else None
+            for row in contrast(described[name], pairs, critical):
                 rows.append({"measure": name, **row})
     return rows
 

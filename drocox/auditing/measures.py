@@ -64,6 +64,7 @@ class Measure(NamedTuple):
     unit: float = 1  # of differences; 100: percentage points
     margin: float | None = None  # differences below it do not matter; of a ratio, its larger end
     ratio: bool = False  # whether groups are compared by the ratio of their values
+    said: str = ""  # in a sentence
     worded: bool = False  # in the first paragraph; intervals of all such differences hold together
     digits: int = 2  # after the point
     between_models: bool = True  # whether two models are compared in it
@@ -89,6 +90,7 @@ MEASURES = {
         "c-index",
         "ranking",
         LOGIT,
+        said="the c-indices",
         digits=3,
         margin=0.05,
         worded=True,
@@ -148,6 +150,7 @@ MEASURES = {
         "Observed / expected",
         "risks or expected events",
         LOG,
+        said="observed over expected events",
         margin=1.25,
         ratio=True,
         worded=True,
@@ -201,6 +204,7 @@ DECISIONS = [name for name, measure in MEASURES.items() if measure.needs == "thr
 RISK_RATIO = MEASURES["calibration"]._replace(  # in its place, without expected events
     title="Observed / predicted risk",
     method="risk_ratio",
+    said="observed over predicted risks",
     whole_follow_up=False,
     explained="Kaplan and Meier's risk up to the time given above by the mean of the predicted "
     "risks; above 1 these are too low.",

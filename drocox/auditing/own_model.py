@@ -14,7 +14,6 @@ from itertools import combinations
 
 import numpy as np
 import pandas as pd
-from sklearn.metrics import roc_auc_score
 
 from drocox import _checks, concordance
 from drocox.heldout import Estimate, HeldOut
@@ -47,7 +46,8 @@ def knows_outcome(X: pd.DataFrame, time: np.ndarray, event: np.ndarray) -> list[
     for name in X.columns:
         values = X[name].fillna(X[name].median()).fillna(0).to_numpy(float)
         order = concordance.count(values, time, event).index()
-        who = order if event.all() else roc_auc_score(event, values)
+        below = concordance.weight_below(values, (~event).astype(float))
+        who = order if event.all() else below[event].mean() / (~event).sum()
         if max(order, 1 - order, who, 1 - who) >= KNOWS:
             found.append(str(name))
     return found

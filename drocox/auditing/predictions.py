@@ -20,7 +20,6 @@ Scores on another scale than that of log-hazards are noticed by their slope
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -38,7 +37,7 @@ from drocox.heldout import (
     difference,
     expected_events,
 )
-from drocox.heldout.intervals import jackknife, simultaneous
+from drocox.heldout.intervals import half_width
 from drocox.heldout.ties import many_tied, tied_events
 
 BEYOND = 1e3  # by how much risks of 0 and 1 rank outside all others, whose log-hazards are smaller
@@ -48,19 +47,6 @@ OUTLYING = 2.0  # times as far again: a note says so
 FAR = 10  # times as steep or as flat as log-hazards: another scale, or far too extreme
 REPEATED = 0.5  # share of the rows that are copies of others, from which on a note says so
 MANY_TIES = 0.05  # share of the pairs in which an event and another patient have the same time
-
-
-class Note(str):
-    """A note on a call of :func:`drocox.audit`; ``of_column`` says the same of a file's column."""
-
-    of_column: str
-
-
-def two_wordings(template: str, of_call: str, of_column: str) -> Note:
-    """A note with one of two texts in it: on a call, and on a column that a command names."""
-    note = Note(template.format(of_call))
-    note.of_column = template.format(of_column)
-    return note
 
 
 class Predictions(NamedTuple):
@@ -226,8 +212,8 @@ def _clipped(patients: HeldOut, smallest: int) -> tuple[HeldOut | None, list[str
     apart = np.abs(patients.scores - middle)
     if not reach > 0 or not (apart > reach).any():
         return None, []
-    clipped = replace(patients, scores=np.clip(patients.scores, middle - reach, middle + reach))
-    vars(clipped)["counts"] = patients.counts  # of which only the number of pairs is used
+    less_far = np.clip(patients.scores, middle - reach, middle + reach)
+    clipped = patients.with_others(scores=less_far)  # of whose pairs only the number is used
     outlying = int((apart > OUTLYING * reach).sum())
     if not outlying:
         return clipped, []
@@ -325,10 +311,7 @@ def with_threshold(predicted: Predictions, threshold) -> Predictions:
             "threshold needs risks up to the horizon; pass risk= with horizon=, survival= with "
             "times=, or log-hazards with train="
         )
-    flagging = replace(predicted.patients, threshold=float(threshold))
-    if "counts" in vars(predicted.patients):  # the same pairs need not be counted again
-        vars(flagging)["counts"] = predicted.patients.counts
-    return predicted._replace(patients=flagging)
+    return predicted._replace(patients=predicted.patients.with_others(threshold=float(threshold)))
 
 
 def check_data(data: SurvivalData) -> None:
@@ -520,88 +503,60 @@ def _with_baseline(patients: HeldOut, parts: list[tuple]) -> HeldOut:
             events[rows] = expected_events(train, train_scores, scores, patients.time[rows])
     if patients.expected is not None:
         events = patients.expected
-    with_risk = replace(patients, expected=events, risk=-np.expm1(-hazard))
-    if "counts" in vars(patients):  # the same pairs need not be counted again
-        vars(with_risk)["counts"] = patients.counts
-    return with_risk
-
-
-def _interval(estimate: Estimate) -> tuple[float, float]:
-    """The 95 % interval of one estimate; NaN where it does not exist."""
-    covariance, df = jackknife(estimate.without[:, None])
-    critical, _ = simultaneous(covariance, df if estimate.df is None else [estimate.df])
-    half = critical.item() * np.sqrt(covariance.item())
-    return estimate.value - half, estimate.value + half
+    return patients.with_others(expected=events, risk=-np.expm1(-hazard))
 
 
 def _backwards(patients: HeldOut, probabilities: bool) -> str:
     """What to do where higher scores go with later events."""
     c_index = patients.c_index(np.full(len(patients.time), True))
-    if not _interval(c_index)[1] < 0.5:
+    if not c_index.value + half_width(c_index.without) < 0.5:
         return ""
+    lowest, highest = patients.scores.min(), patients.scores.max()
+    looks = "Higher scores must mean earlier events: pass -scores, or add --later to the command"
     if probabilities:
-        looks = "Risks and survival look exchanged"
-        call = f"{looks}: pass the other of risk= and survival="
-        column = f"{looks}: choose the other of --risk and --survival"
-    elif patients.scores.min() >= 0 and patients.scores.max() <= 1:
-        looks = "Scores between 0 and 1 look like survival"
-        call = f"{looks}: pass survival=…, times=…"
-        column = f"{looks}: name the column with --survival, and --horizon"
-    elif patients.scores.min() >= 0:
-        looks = "They look like times to the event"
-        call = f"{looks}: pass -scores; higher is earlier"
-        column = f"{looks}: add --later"
-    else:
-        looks = "Higher scores must mean earlier events"
-        call = f"{looks}: pass -scores"
-        column = f"{looks}: add --later"
-    return two_wordings(
-        f"Backwards: the c-index is {c_index.value:.2f}, below one half. {{}}. Groups are not "
-        "compared, and slope and mean risk are not shown.",
-        call,
-        column,
+        looks = "Risks and survival look exchanged: pass them as the other of the two"
+    elif lowest >= 0:
+        looks = "They look like times to the event: pass -scores, or add --later to the command"
+        if highest <= 1:
+            looks = (
+                "Scores between 0 and 1 look like survival: pass them as survival, with a horizon"
+            )
+    return (
+        f"Backwards: the c-index is {c_index.value:.2f}, below one half. {looks}. Groups are not "
+        "compared, and slope and mean risk are not shown."
     )
 
 
 def _strange_scale(patients: HeldOut) -> str:
     """What scores look like that are no log-hazards, and what to pass instead."""
-    scores = patients.scores
-    slope = patients.slope(np.full(len(scores), True))
-    low, high = _interval(slope)
-    if low <= 1 <= high:
-        return ""
-    looks = _looks_like(patients, slope.value, low, high)
+    slope = patients.slope(np.full(len(patients.scores), True))
+    half = half_width(slope.without, slope.df)
+    low, high = slope.value - half, slope.value + half
+    looks = "" if low <= 1 <= high else _looks_like(patients, slope.value, low, high)
     if not looks:
         return ""
-    start = "These scores are no log-hazards. "
+    start = "These scores are no log-hazards."
     if np.isfinite(slope.value):
-        start = f"A unit of these scores is worth {slope.value:.2g} in the log-hazard, not 1. "
-    return two_wordings(f"{start}{looks[0]}: {{}}. Mean risk and slope are not shown.", *looks[1:])
+        start = f"A unit of these scores is worth {slope.value:.2g} in the log-hazard, not 1."
+    return f"{start} {looks}. Mean risk and slope are not shown."
 
 
-def _looks_like(
-    patients: HeldOut, slope: float, low: float, high: float
-) -> tuple[str, str, str] | None:
-    """What scores look like whose slope is not 1, and what to do in a call, or to a column.
+def _looks_like(patients: HeldOut, slope: float, low: float, high: float) -> str:
+    """What scores look like whose slope is not 1, and what to do; empty for log-hazards.
 
-    None for log-hazards. The slope of hazards with an outlier may be NaN.
+    The slope of hazards with an outlier may be NaN.
     """
     scores = patients.scores
-    scale = "pass log-hazards, or survival=…, times=…", "their ranking is judged"
     if scores.min() >= 0 and (scores % 1 == 0).all() and scores.max() > 1:
-        return "Whole numbers, they look like points", *scale
+        return "Whole numbers, they look like points: their ranking is judged"
     if scores.min() >= 0 and scores.max() <= 1:
-        looks = "Between 0 and 1 they look like risks"
-        call = "pass them as risk=…, with horizon=…"
-        return looks, call, "name the column with --risk, and --horizon"
+        return "Between 0 and 1 they look like risks: pass them as risks, with a horizon"
     if scores.min() > 0:
         logs = HeldOut(np.log(scores), patients.time, patients.event, patients.fold)
         of_logs = abs(logs.slope(np.full(len(scores), True)).value - 1)
         nearer = of_logs < 0.5 * min(1.0, abs(slope - 1)) or slope < 0.5
         if nearer or (np.isnan(slope) and of_logs < 0.5):
-            looks = "All above 0 they look like hazards or numbers of events"
-            call = "pass np.log(scores), or survival=…, times=…"
-            return looks, call, "write their logarithms into the column"
+            return "All above 0 they look like hazards or numbers of events: pass their logarithms"
     if (0 < low and high < 1 / FAR) or low > FAR:  # noise has a slope near 0, too
-        return "They are on another scale, or far too extreme", *scale
-    return None
+        return "They are on another scale, or far too extreme: their ranking is judged"
+    return ""

@@ -8,10 +8,10 @@ rightly, so that any group with few events would look badly served where times a
 """
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
-from sklearn.tree import DecisionTreeRegressor
 
 from drocox.heldout import (
     DIFFERENCE_COLUMNS,
@@ -22,6 +22,9 @@ from drocox.heldout import (
     compare,
 )
 
+if TYPE_CHECKING:
+    from sklearn.tree import DecisionTreeRegressor
+
 LEAVES = 6  # of the tree
 WORST_LEAVES = 3  # that are tested
 SEARCHED = 100_000  # patients at most, to search and to test
@@ -30,12 +33,14 @@ LARGEST = float(np.finfo(np.float32).max)  # the tree's numbers are single
 
 def grow_tree(
     of_each: np.ndarray, tenth: np.ndarray, X: np.ndarray, leaves: int, share: float = 0.1
-) -> DecisionTreeRegressor:
+) -> "DecisionTreeRegressor":
     """A tree on patients' discordance beyond that of patients in the same tenth of the scores.
 
     ``of_each`` (n, 2) holds the points and pairs of each patient. A leaf has at least ``share`` of
     the patients. Its value is the mean excess, patients weighted by their pairs.
     """
+    from sklearn.tree import DecisionTreeRegressor  # here, because it takes a second to import
+
     counts = pd.DataFrame(of_each, columns=["points", "pairs"])
     alike = counts.groupby(tenth).transform("sum")
     excess = alike["points"] / alike["pairs"] - counts["points"] / counts["pairs"]

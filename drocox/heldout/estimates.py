@@ -16,9 +16,9 @@ it.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -79,17 +79,17 @@ class HeldOut:
 
     def subset(self, rows: np.ndarray) -> "HeldOut":
         """The patients of a mask, with the same horizon."""
-        return HeldOut(
-            self.scores[rows],
-            self.time[rows],
-            self.event[rows],
-            self.fold[rows],
-            None if self.expected is None else self.expected[rows],
-            self.until if rows.any() else None,
-            None if self.risk is None else self.risk[rows],
-            None if self.log_hazards is None else self.log_hazards[rows],
-            self.threshold,
-        )
+        arrays = (field.name for field in fields(self))
+        arrays = (name for name in arrays if isinstance(getattr(self, name), np.ndarray))
+        of_rows = {name: getattr(self, name)[rows] for name in arrays}
+        return replace(self, **of_rows, horizon=self.until if rows.any() else None)
+
+    def with_others(self, **predictions: Any) -> "HeldOut":
+        """The same patients with other predictions, whose pairs are not counted again."""
+        patients = replace(self, **predictions)
+        if "counts" in vars(self):
+            vars(patients)["counts"] = self.counts
+        return patients
 
     @property
     def linear(self) -> np.ndarray:
@@ -195,14 +195,12 @@ class HeldOut:
         slope, without = self._pair_slope
         implied = alone.implied_pairs(slope)
         lost = np.column_stack([implied[:, 0], alone.harrell_pairs[:, 1]])
-        derivatives = np.zeros((len(lost), 2, 1))
-        derivatives[:, 0, 0] = implied[:, 1]
-        shift = (without - slope)[:, None]
-        return Estimate(*expected.expected_ratio(lost, derivatives, shift, members))
+        shift = without - slope
+        return Estimate(*expected.expected_ratio(lost, implied[:, 1], shift, members))
 
     def c_minus_expected(self, members: np.ndarray) -> Estimate:
         """Harrell's c-index among the members, minus the one that the scores imply."""
-        return _minus(self.c_index(members), self.c_expected(members))
+        return difference(self.c_index(members), self.c_expected(members))
 
     def concordance(self, members: np.ndarray) -> Estimate:
         """Concordance fraction of Algorithm B.1: members compared with everybody."""
@@ -397,11 +395,6 @@ class HeldOut:
 def _wilson(share: Estimate, size: float) -> Estimate:
     """A share among a number of patients, with Wilson's limits."""
     return share._replace(limits=partial(wilson, share.value, size))
-
-
-def _minus(one: Estimate, other: Estimate) -> Estimate:
-    """The difference of two estimates, jackknifed as one."""
-    return Estimate(one.value - other.value, one.without - other.without)
 
 
 def default_horizon(time: np.ndarray, event: np.ndarray) -> float:

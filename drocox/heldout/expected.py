@@ -223,20 +223,20 @@ def pair_slope(
 
 
 def expected_ratio(
-    lost: np.ndarray, derivatives: np.ndarray, shift: np.ndarray, members: np.ndarray
+    lost: np.ndarray, derivative: np.ndarray, shift: np.ndarray, members: np.ndarray
 ) -> tuple[float, np.ndarray]:
     """A ratio of two sums over pairs of members, cross-fitted, and its leave-one-out values.
 
     ``lost`` (m, 2) has the terms of numerator and denominator that are lost with each member,
-    ``derivatives`` (m, 2, q) their derivatives by q coefficients, which everybody shares, and
-    ``shift`` (n, q) the change of these without each of all patients.
+    ``derivative`` (m,) that of the first by the slope, which everybody shares, and ``shift`` (n,)
+    the change of the slope without each of all patients.
     """
-    total = lost.sum(axis=0) / 2  # a pair is lost with either patient
-    slope = derivatives.sum(axis=0) / 2
-    left = total + shift @ slope.T
-    own = np.einsum("kcq,kq->kc", derivatives, shift[members])
-    left[members] -= lost + own
-    fitted_without = total + own.sum(axis=0)
+    points, pairs = lost.sum(axis=0) / 2  # a pair is lost with either patient
+    own = derivative * shift[members]
+    left = points + shift * (derivative.sum() / 2)
+    left[members] -= lost[:, 0] + own
+    pairs_left = np.full(len(members), pairs)
+    pairs_left[members] -= lost[:, 1]
     with np.errstate(divide="ignore", invalid="ignore"):  # 0 / 0 is NaN: not defined
-        value = fitted_without[0] / fitted_without[1]
-        return float(value), left[:, 0] / left[:, 1] + value - total[0] / total[1]
+        value = (points + own.sum()) / pairs
+        return float(value), left / pairs_left + value - points / pairs

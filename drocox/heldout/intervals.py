@@ -61,6 +61,13 @@ def jackknife(without: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return covariance, np.maximum(1.0, equal - 1)
 
 
+def half_width(without: np.ndarray, df: float | None = None) -> float:
+    """Half the width of the 95 % interval of one estimate, by its leave-one-out values (n,)."""
+    covariance, by_jackknife = jackknife(without[:, None])
+    critical, _ = simultaneous(covariance, by_jackknife if df is None else [df])
+    return float(critical.item() * np.sqrt(covariance.item()))
+
+
 def simultaneous(covariance: np.ndarray, df: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     r"""Critical values of simultaneous 95 % intervals, and the expected size of the largest error.
 

@@ -137,18 +137,17 @@ BAD_COLUMNS = {
     "word among times": (
         {"days": ["x"]},
         [],
-        "--time: 'days' holds 'x' in line 2, which is no number; correct it",
+        "--time: 'days' holds 'x' in line 2, which is no number; write digits",
     ),
     "unit among times": (
         {"days": [1, "123 days"]},
         [],
         "'days' holds '123 days' in line 3, which is no number; wr",
     ),
-    "advice on a unit": ({"days": [1, "123 days"]}, [], "no number; write 123, without a unit"),
     "point of thousands": (
         {"days": [1, 2, "1,234"]},
         [],
-        "'1,234' in line 4, which is no number; write 1234",
+        "'1,234' in line 4, which is no number; write digits",
     ),
     "times are dates": (
         {"days": ["2020-01-31"] * 60},
@@ -621,29 +620,17 @@ ADVICE = {
     "risk as survival": (
         "--survival",
         "dies",
-        "look exchanged: choose the other of --risk and --survival.",
+        "look exchanged: pass them as the other of the two.",
     ),
-    "survival as risk": (
-        "--risk",
-        "alive",
-        "look exchanged: choose the other of --risk and --survival.",
-    ),
+    "survival as risk": ("--risk", "alive", "look exchanged: pass them as the other of the two."),
     "survival as a score": (
         "--score",
         "alive",
-        "look like survival: name the column with --survival, and --horizon",
+        "look like survival: pass them as survival, with a horizon",
     ),
-    "risk as a score": (
-        "--score",
-        "dies",
-        "look like risks: name the column with --risk, and --horizon.",
-    ),
-    "hazard": (
-        "--score",
-        "hazard",
-        "or numbers of events: write their logarithms into the column.",
-    ),
-    "lifetime": ("--score", "lifetime", "look like times to the event: add --later"),
+    "risk as a score": ("--score", "dies", "look like risks: pass them as risks, with a horizon."),
+    "hazard": ("--score", "hazard", "or numbers of events: pass their logarithms."),
+    "lifetime": ("--score", "lifetime", "times to the event: pass -scores, or add --later"),
     "points": (
         "--score",
         "points",
@@ -654,7 +641,7 @@ ADVICE = {
         "score",
         "in the log-hazard, not 1. They are on another scale, or far too",
     ),
-    "backwards": ("--score", "backwards", "mean earlier events: add --later"),
+    "backwards": ("--score", "backwards", "mean earlier events: pass -scores, or add --later"),
 }
 
 

@@ -336,14 +336,14 @@ def _with_outlier(log_hazards):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (np.exp, "look like hazards or numbers of events: pass np.log(scores)"),
-        (_with_outlier, "look like hazards or numbers of events: pass np.log(scores)"),
-        (lambda f: np.round(4 * f + 20), "they look like points: pass log-hazards"),
-        (lambda f: 300 * f, "on another scale, or far too extreme: pass log-hazards"),
-        (lambda f: 1 - np.exp(-np.exp(f)), "look like risks: pass them as risk=…, with horizon=…"),
+        (np.exp, "look like hazards or numbers of events: pass their logarithms"),
+        (_with_outlier, "look like hazards or numbers of events: pass their logarithms"),
+        (lambda f: np.round(4 * f + 20), "they look like points: their ranking is judged"),
+        (lambda f: 300 * f, "on another scale, or far too extreme: their ranking is judged"),
+        (lambda f: 1 - np.exp(-np.exp(f)), "look like risks: pass them as risks, with a horizon"),
         (lambda f: -f, "Higher scores must mean earlier events: pass -scores"),
         (lambda f: np.exp(-f), "look like times to the event: pass -scores"),
-        (lambda f: np.exp(-np.exp(f)), "look like survival: pass survival="),
+        (lambda f: np.exp(-np.exp(f)), "look like survival: pass them as survival, with a horizon"),
     ],
 )
 def test_scores_on_another_scale_are_noticed(model, change, words):
@@ -389,7 +389,7 @@ def test_times_beyond_the_survival_curves_are_refused(model):
 def test_survival_that_is_risk_is_noticed(model):
     data, scores = model
     found = drocox.audit(data, survival=1 - np.exp(-np.exp(scores)), times=1.0)
-    assert "pass the other of risk= and survival=" in found.sentence
+    assert "pass them as the other of the two" in found.sentence
     with pytest.raises(ValueError, match="survival rises with time"):
         drocox.audit(data, survival=np.tile([0.1, 0.2], (500, 1)), times=[1.0, 2.0])
 
