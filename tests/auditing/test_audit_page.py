@@ -384,7 +384,7 @@ def test_minus_signs_are_those_of_numbers(model):
 
 def test_a_search_that_found_nothing_takes_one_line(model):
     data, scores = model
-    nothing = "Found by search: no group whose interval says that it is ranked worse."
+    nothing = "Found by search: no group that is ranked worse, by an interval without 0."
     found = drocox.audit(data, scores, features=["a", "b"])
     assert len(found.slices) and found.sentence.splitlines()[-1] == nothing
     assert page_of({"": found}).count("ound by search") == 2  # and how to read it
