@@ -12,7 +12,7 @@ that nobody named.
 
 import json
 import textwrap
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
@@ -389,26 +389,14 @@ class Audit:
         return _write_json(content, path)
 
 
-class Audits(Mapping):
+class Audits(dict[str, Audit]):
     """Audits of several models of the same patients, by name, and the differences of the models.
 
     ``audits["forest"]`` is the :class:`Audit` of one of them; ``print`` shows all in 80 columns.
     """
 
-    def __init__(self, audits: Mapping[str, Audit]):
-        self._audits = dict(audits)
-
     def __repr__(self) -> str:
         return f"Audits({', '.join(map(repr, self))}: {next(iter(self.values()))!r})"
-
-    def __getitem__(self, name: str) -> Audit:
-        return self._audits[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._audits)
-
-    def __len__(self) -> int:
-        return len(self._audits)
 
     @cached_property
     def paired(self) -> pd.DataFrame:

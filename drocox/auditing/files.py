@@ -39,7 +39,6 @@ FORMATS = {
     ".xls": Format("read_excel", "xlrd"),
     ".parquet": Format("read_parquet", "pyarrow"),
 }
-OTHERS = (".dta", ".feather", ".ods", ".rds", ".sas7bdat", ".sav", ".xpt", ".tar", ".zst")
 READERS_COMPLAIN = (
     OSError,
     EOFError,
@@ -59,13 +58,7 @@ def check_source(name: str | Path) -> Path:
     path = Path(name)
     if not path.exists():
         raise ValueError(f"cannot read {path}: there is no such file; check its name")
-    suffix = path.suffix.lower()
-    if suffix in OTHERS:
-        raise ValueError(
-            f"cannot read {path}: {suffix} files are not supported; save it as CSV, Excel "
-            "(.xlsx) or Parquet"
-        )
-    needed = FORMATS.get(suffix)
+    needed = FORMATS.get(path.suffix.lower())
     if needed and importlib.util.find_spec(needed.package) is None:
         raise ValueError(
             f"cannot read {path}: a {path.suffix} file needs a package that is not here; run: pip "
@@ -105,7 +98,7 @@ def read_table(path: Path) -> "pd.DataFrame":
         return _plain(_read_other(path, other) if other else _read_text(path))
     except UnicodeDecodeError as error:
         raise ValueError(
-            f"cannot read {path}: it is no UTF-8 text; save it as CSV UTF-8"
+            f"cannot read {path}: it is no UTF-8 text; save it as CSV UTF-8, Excel or Parquet"
         ) from error
     except READERS_COMPLAIN as error:
         reason = str(error).removeprefix("Error tokenizing data. C error: ").strip()
