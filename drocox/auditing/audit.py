@@ -196,10 +196,7 @@ class Audit:
 
     def _counts(self) -> pd.DataFrame:
         """Patients and events of each group, by its short name, as a terminal shows them."""
-        names = []
-        for grouping in self._groupings:
-            crossed = grouping.attribute and not grouping.compared
-            names += _values_only(grouping, self._groupings) if crossed else grouping.labels
+        names = [label for grouping in self._groupings for label in grouping.short]
         table = pd.DataFrame(index=short_labels(names))
         for head in ("patients", "events"):
             table[head] = [f"{n:.0f}" if n == n else "hidden" for n in self.table[head]]
@@ -368,7 +365,7 @@ class Audit:
         lines.append("| " + " | ".join(known.columns) + " |")
         lines.append("|" + "---|" * len(known.columns))
         for row in known.itertuples(index=False):
-            cells = [number_text(v, 3) if isinstance(v, float) else str(v) for v in row]
+            cells = [number_text(v, 3) if isinstance(v, float) else escape(str(v)) for v in row]
             cells = [cell.replace("|", "\\|").replace("nan", "–") for cell in cells]
             lines.append("| " + " | ".join(cells) + " |")
         return "\n".join(lines) + "\n"
@@ -466,18 +463,6 @@ class Audits(dict[str, Audit]):
         """The sentences and the differences of the models, in a notebook."""
         lead = "".join(f"<p>{escape(line)}</p>" for line in self.sentence.splitlines())
         return lead + self.paired.to_html(index=False, float_format=number_text, na_rep="–")
-
-
-def _values_only(cells: Grouping, groupings: list[Grouping]) -> list[str]:
-    """Intersections without the names of their attributes, which the rows above them have."""
-    names = []
-    for code in range(len(cells.labels)):
-        member = np.argmax(cells.codes == code)
-        values = []
-        for one in (grouping for grouping in groupings if grouping.compared):
-            values.append(one.labels[one.codes[member]].removeprefix(f"{one.attribute} = "))
-        names.append(", ".join(values))
-    return names
 
 
 def _paired(audits: Mapping[str, Audit]) -> pd.DataFrame:

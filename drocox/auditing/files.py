@@ -82,7 +82,7 @@ def check_target(target: Path, source: Path) -> None:
             )
         target.open("a").close()
         if not there:
-            target.unlink()
+            target.resolve().unlink()  # a link that leads nowhere stays
     except OSError as error:
         raise ValueError(f"cannot write {target}; name a file in a folder that exists") from error
 
@@ -127,8 +127,10 @@ def _read_other(path: Path, other: Format) -> "pd.DataFrame":
     import pandas as pd
 
     df = getattr(pd, other.reader)(path)
+    if other.reader == "read_excel":  # pandas gives a name that occurs twice a number
+        first = pd.read_excel(path, header=None, nrows=1).iloc[0]
+        _refuse_doubled([str(name).strip() for name in first.dropna()])
     names = ["" if NAMELESS.fullmatch(str(name)) else str(name).strip() for name in df.columns]
-    _refuse_doubled(names)
     df.columns = names
     df.index = pd.RangeIndex(FIRST_ROW, FIRST_ROW + len(df), name="row")
     df = df.loc[:, [name != "" for name in names]].dropna(how="all")  # sheets end in empty rows

@@ -321,9 +321,6 @@ def test_files_of_unsupported_programs_are_refused_with_a_remedy(capsys, suffix)
     Path(name).write_bytes(b"PK\x03\x04\xff")
     said = answer(capsys, name, *SCORED)
     assert f"cannot read {name}: " in said and "; save it as CSV" in said
-    assert (f"{suffix.lower()} files are not supp" in said.replace(" .", " csv.")) == (
-        suffix != "xlsx"
-    )
 
 
 @pytest.mark.parametrize(("suffix", "package"), [("parquet", "pyarrow"), ("XLS", "xlrd")])
