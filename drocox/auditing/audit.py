@@ -361,11 +361,13 @@ class Audit:
     def to_markdown(self) -> str:
         """The sentence and the table in Markdown."""
         known = self.table.dropna(axis=1, how="all").drop(columns="attribute")
-        lines = [*(f"- {line}" for line in self.sentence.splitlines()), ""]
+        lines = [*(f"- {escape(line, False)}" for line in self.sentence.splitlines()), ""]
         lines.append("| " + " | ".join(known.columns) + " |")
         lines.append("|" + "---|" * len(known.columns))
         for row in known.itertuples(index=False):
-            cells = [number_text(v, 3) if isinstance(v, float) else escape(str(v)) for v in row]
+            cells = [
+                number_text(v, 3) if isinstance(v, float) else escape(str(v), False) for v in row
+            ]
             cells = [cell.replace("|", "\\|").replace("nan", "–") for cell in cells]
             lines.append("| " + " | ".join(cells) + " |")
         return "\n".join(lines) + "\n"

@@ -294,12 +294,8 @@ def _coarse_times(patients: HeldOut) -> list[str]:
 
 def with_threshold(predicted: Predictions, threshold) -> Predictions:
     """The predictions, and a threshold from which patients are flagged by their risk."""
-    if not _checks.is_number(threshold):
-        raise TypeError(f"threshold must be a number between 0 and 1, got {threshold!r}")
-    if not 0 < threshold < 1:
-        raise ValueError(
-            f"threshold must lie between 0 and 1, got {threshold!r}; it is a risk, such as 0.2"
-        )
+    if not _checks.is_number(threshold) or not 0 < threshold < 1:
+        raise ValueError(f"threshold must be a risk between 0 and 1, as 0.2, got {threshold!r}")
     if predicted.patients.risk is None:
         raise ValueError(
             "threshold needs risks up to the horizon; pass risk= with horizon=, survival= with "

@@ -360,6 +360,13 @@ def test_csv_excel_and_parquet_files_are_read(capsys, suffix):
     assert "sex = f" in said and "age = missing" in said and "wrote p-audit.html" in said
 
 
+def test_a_sheet_that_names_a_column_twice_is_refused():
+    pytest.importorskip("openpyxl")
+    frame().rename(columns={"age": "days"}).to_excel("p.xlsx", index=False)
+    with pytest.raises(ValueError, match="names 'days' twice"):
+        files.read_table(Path("p.xlsx"))
+
+
 @pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
 @pytest.mark.parametrize("ending", ["", "end"])
 def test_any_separator_is_recognised(separator, ending):
@@ -398,6 +405,9 @@ def test_the_patients_are_never_overwritten(capsys):
     assert "is the file with the pat" in answer(capsys, "link.html", *arguments, "p.csv")
     assert "notes.txt exists and is no page" in answer(capsys, "p.csv", *arguments, "notes.txt")
     assert Path("p.csv").read_bytes() == before and Path("notes.txt").read_text() == "precious"
+    os.symlink("later.html", "hanging.html")  # a link that leads nowhere stays, and nothing else
+    files.check_target(Path("hanging.html"), Path("p.csv"))
+    assert Path("hanging.html").is_symlink() and not Path("later.html").exists()
     for _ in range(2):  # a page may be written again
         assert "wrote new.html" in answer(capsys, "p.csv", *arguments, "new.html", status=0)
 
