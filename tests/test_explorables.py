@@ -20,7 +20,7 @@ from pages import CHROMIUM
 import drocox
 from drocox import explorables
 from drocox.bookstyle import SIX
-from drocox.explorables import ball, results, sliders, weights
+from drocox.explorables import ball, results, weights
 from drocox.paper import protocol, tables
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -155,25 +155,6 @@ def drawn():
     return figure
 
 
-def two_sliders():
-    """A line and bars that depend on two controls."""
-    values = np.arange(6.0)[:, None, None] + 2 * np.arange(7.0)[:, None] + np.arange(5.0)
-    return sliders.slider(
-        "two",
-        {"a": np.arange(6), "b": np.arange(7)},
-        np.arange(5),
-        {"line": values, "bars": values[..., ::-1]},
-        drawn(),
-        alt="a line and bars, which rise",
-        xlabel="place",
-        ylabel="height",
-        start={"a": 2, "b": 3},
-        readouts={"sum": values.sum(axis=2)},
-        formats={"a": "{:d}", "b": "{:d}", "sum": "{:.1f}"},
-        bars=["bars"],
-    )
-
-
 @functools.cache
 def invented_tables():
     """A table for each exhibit and view, with one mean far from all others."""
@@ -215,7 +196,6 @@ EXPLORABLES = {
     "dual": lambda: explorables.water_level(explorables.six_losses(), NAMES, drawn()),
     "kaplan-meier": lambda: explorables.kaplan_meier(TIME, EVENT, NAMES, drawn()),
     "results": lambda: explorables.results_browser(invented_tables(), TITLES, drawn()),
-    "slider": two_sliders,
     "weights": lambda: explorables.who_gets_the_weight(*many(), drawn()),
 }
 
@@ -344,7 +324,6 @@ def test_an_address_sets_the_figure_and_without_scripts_leads_to_it(show):
     "name, query, wanted",
     [
         ("ball", "alpha=0.55", {"alpha": "0.55"}),
-        ("slider", "b=4,a=1", {"readout0": "55.0"}),
         ("kaplan-meier", "died0=0,time2=3", {"time2": "3"}),
         ("weights", "alpha=0.3,trained=1", {"alpha": "0.30"}),
     ],
@@ -539,28 +518,6 @@ def test_results_by_the_keyboard_and_as_csv(browser_of_results):
     everything = pd.read_csv(download.value.path())
     assert len(everything) == 3 * len(results.VIEWS) * 9 * 16
     assert everything.groupby(["data", "view", "metric"])["rank"].max().eq(16).all()
-
-
-def test_a_slider_shows_the_state_computed_for_it(show):
-    tab = show(two_sliders())
-    for a, b in ((0, 0), (2, 3), (5, 6), (4, 1)):
-        shown = tab.shown({"control0": a, "control1": b})
-        assert shown["readout0"] == f"{5 * a + 10 * b + 10:.1f}"
-    tab.press("control0", "Home")
-    tab.press("control1", "ArrowLeft")
-    assert tab.shown()["readout0"] == "10.0"
-    with pytest.raises(ValueError, match="expected"):
-        sliders.slider(
-            "x",
-            {"a": [1, 2]},
-            np.arange(2),
-            {"y": np.zeros(2)},
-            drawn(),
-            alt="",
-            start={},
-            readouts={},
-            formats={},
-        )
 
 
 def test_the_ball_shows_the_packages_bounds(show):

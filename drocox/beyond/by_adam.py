@@ -125,9 +125,10 @@ class Quarters:
 
     def objective(self, arm: Arm, settings: Sequence[Setting]) -> training.Objective:
         """What the models of an arm minimise, without the penalty."""
-        if settings[0].alpha is None:
+        alphas = [one.alpha for one in settings if one.alpha is not None]
+        if not alphas:
             return training.cox_objective(self.inside.risk)
-        c = np.array([dual_constant(one.alpha, rule="paper") for one in settings])
+        c = np.array([dual_constant(alpha, rule="paper") for alpha in alphas])
         if arm.objective == SPLIT:
             return training.split_objective(self.inside.risk, self.first(arm.dealt), c)
         return training.dro_objective(self.inside.risk, c)

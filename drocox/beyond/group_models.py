@@ -68,7 +68,7 @@ def group_dro(X, time, event, members, *, regret: bool = False) -> np.ndarray:
     pieces = _pieces(X, time, event, members, regret)
     pieces.append(_own_loss(X, time, event, np.full(len(time), True)))  # L
     d = X.shape[1]
-    kept = {}
+    kept: dict[bytes, tuple[np.ndarray, np.ndarray]] = {}
 
     def at(point: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Values and gradients of the pieces."""

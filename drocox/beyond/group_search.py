@@ -19,7 +19,7 @@ from drocox.solver import minimise
 
 MOST = 5  # groups of a family
 SHARE = 0.1  # of the patients, that a group has at least
-Group = Callable[[SurvivalData], np.ndarray]  # gives the mask of its members
+Group = Callable[..., np.ndarray]  # of a SurvivalData: the mask of its members
 
 
 # Groups ---------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ share of observed deaths is, with :math:`Z` standard normal and :math:`s` the mi
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -244,9 +245,9 @@ def _gains(
     over the groups of one family, not over several families or models.
     """
     tables = []
-    of_cox = {}
+    of_cox: dict[str, tuple[np.ndarray, np.ndarray]] = {}
     for (method, alpha), scored in tested.items():
-        table = {"method": method, "group": list(members)}
+        table: dict[str, Any] = {"method": method, "group": list(members)}
         table["alpha"] = np.nan if alpha is None else alpha
         table["patients"] = [mask.sum() for mask in members.values()]
         table["events"] = [scored.event[mask].sum() for mask in members.values()]
@@ -269,7 +270,8 @@ def _real_rows(dataset: str, third: int) -> pd.DataFrame:
     rest = data.subset(~finds)
     families = {family: found_groups(data.subset(finds), family) for family in FAMILIES}
     fold = heldout.assign_folds(rest.event, 5, seed=0)
-    scores = defaultdict(lambda: np.empty((2, len(rest))))  # and expected events
+    # and expected events
+    scores: dict[tuple, np.ndarray] = defaultdict(lambda: np.empty((2, len(rest))))
     for k in range(5):
         train, test = rest.subset(fold != k), rest.subset(fold == k)
         X, Z = scaled_features(train, test)

@@ -127,13 +127,12 @@ def study(
 
 def _estimates(both: Sequence[Half]) -> Iterable[dict]:
     """Means over halves, with errors."""
-    found: dict[tuple, Estimates] = {}
     for one in both[0].estimates:
-        if all(one in half.estimates for half in both):
-            found[one] = mean_of_halves(
-                [half.tested for half in both], [half.estimates[one] for half in both]
-            )
-    for one, estimates in found.items():
+        if not all(one in half.estimates for half in both):
+            continue
+        estimates = mean_of_halves(
+            [half.tested for half in both], [half.estimates[one] for half in both]
+        )
         names = {one.model, getattr(one, "against", one.model)}
         parts = {part for name in names for part in _parts(name)}
         moved = np.max([half.moved[part] for half in both for part in parts])

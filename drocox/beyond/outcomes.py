@@ -231,14 +231,15 @@ def averages_of(
             of_starts[Average(average.model + AT_START_0, average.choice)] = [one]
     out = {average: mean(several) for average, several in of_starts.items()}
     for name in dict.fromkeys(average.model for average in out):
-        both = [out.get(Average(name, choice)) for choice in CHOICES]
-        if None not in both:
+        wanted = [Average(name, choice) for choice in CHOICES]
+        if out.keys() >= set(wanted):
+            both = [out[one] for one in wanted]
             out[Average(name, BOTH)] = mean(both)
             out[Average(name, PRICE)] = mean(both, [-1, 1])
     for prefix, choice in product(PREFIX.values(), CHOICES):
-        three = [out.get(Average(prefix + name, choice)) for name in MAIN]
-        if None not in three:
-            out[Average(prefix + THREE, choice)] = mean(three)
+        wanted = [Average(prefix + name, choice) for name in MAIN]
+        if out.keys() >= set(wanted):
+            out[Average(prefix + THREE, choice)] = mean([out[one] for one in wanted])
     return out
 
 
@@ -333,7 +334,7 @@ def permuted_closings(
     orders = np.array(draws)
     codes = codes_of(patients, learned.cuts)
     attributes = present(learned.cuts)
-    starts = sorted({key.start for key in held if key.name == PLAIN_18})
+    starts = sorted({key.start or 0 for key in held if key.name == PLAIN_18})
     if not attributes or not starts:
         return None
     out = pd.DataFrame(0.0, index=range(PERMUTATIONS), columns=list(CONTROLLED))
@@ -378,7 +379,7 @@ def mean_of_halves(
         if any(name not in half for half in both):
             continue
         halves = [half[name] for half in both]
-        value = np.mean([one.value for one in halves])
+        value = float(np.mean([one.value for one in halves]))
         without = np.empty(sum(map(len, rows)))
         for tested, one in zip(rows, halves, strict=True):
             without[tested] = value + (one.without - one.value) / len(both)

@@ -282,7 +282,7 @@ def tune(inner: tuple[Part, Part], method: str, attribute: str) -> float:
     c_index = np.array([one.index() for one in counts])
     if method == STOPPED:
         wanted = counted("DRO-COX", tune(inner, "DRO-COX", attribute)).index()
-        return settings[np.abs(c_index - wanted).argmin()]
+        return settings[int(np.abs(c_index - wanted).argmin())]
     imparity = [np.ptp(one.fractions(val.data.groups[attribute])) for one in counts]
     return settings[choose(c_index, imparity, counted("Cox", 1.0).index())]
 

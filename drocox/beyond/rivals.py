@@ -44,7 +44,7 @@ def try_out(dataset: str, method: str) -> dict[str, Tested]:
     """Train and test a method on all folds; the result is by attribute."""
     tested = {attribute: Tested([], [], []) for attribute in ATTRIBUTES[dataset]}
     for folds in prepared_folds(dataset, RIVALS[method].in_years):
-        parts = {attribute: [] for attribute in tested}
+        parts: dict[str, list[pd.DataFrame]] = {attribute: [] for attribute in tested}
         for number, fold in enumerate(folds):
             known = {}  # by coefficients, which are the same for several attributes
             for attribute, one in tested.items():
@@ -147,7 +147,7 @@ def mean_estimates(repeats: list[dict[str, Estimate]]) -> dict[str, Estimate]:
     """Metrics averaged over the repeats, with their values without each patient."""
     out = {}
     for name in repeats[0]:
-        value = np.mean([one[name].value for one in repeats])
+        value = float(np.mean([one[name].value for one in repeats]))
         out[name] = Estimate(value, np.mean([one[name].without for one in repeats], axis=0))
     return out
 

@@ -164,7 +164,11 @@ def _describes(values: pd.Series) -> bool:
 
 
 def data_set(
-    name: str, facts: dict, outcomes: tuple, labels: dict[str, pd.Series], covariates: pd.DataFrame
+    name: str,
+    facts: dict,
+    outcomes: tuple[np.ndarray, np.ndarray],
+    labels: dict[str, pd.Series],
+    covariates: pd.DataFrame,
 ) -> DataSet:
     """A data set from times and events, the columns of its attributes, and its covariates."""
     attributes = {}

@@ -6,10 +6,10 @@ the data, in place of the figure.
 """
 
 from drocox.explorables.ball import ball_slider
-from drocox.explorables.cox_loss import who_is_next
-from drocox.explorables.dual import six_losses, water_level
+from drocox.explorables.next_death import who_is_next
 from drocox.explorables.results import results_browser
 from drocox.explorables.survival_steps import kaplan_meier
+from drocox.explorables.water import six_losses, water_level
 from drocox.explorables.weights import losses_by_alpha, who_gets_the_weight
 
 __all__ = [

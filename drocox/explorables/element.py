@@ -10,7 +10,6 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 
-MINUS = "\N{MINUS SIGN}"
 DIGITS = re.compile(r"(\d+\.\d)\d+")  # a tenth of a point is enough for a place
 STYLE = {"svg.fonttype": "none", "svg.hashsalt": "drocox"}
 
