@@ -428,6 +428,17 @@ def _ratio(lost: np.ndarray, losses_per_term: int = 1) -> Estimate:
         return Estimate(total[0] / total[1], left[:, 0] / left[:, 1])
 
 
+def breslow_steps(hazard, time, event) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Breslow's baseline hazard: rank of each patient's time, total hazard at risk, jumps.
+
+    Ranks count the distinct times from 0; hazards at risk and jumps (deaths / hazard at risk) are
+    indexed by rank.
+    """
+    rank = np.unique(time, return_inverse=True)[1]
+    at_risk = np.cumsum(np.bincount(rank, hazard)[::-1])[::-1]
+    return rank, at_risk, np.bincount(rank, event) / at_risk
+
+
 def expected_events(train: SurvivalData, train_scores, scores, time) -> np.ndarray:
     """Expected events up to ``time``, by Breslow's baseline hazard of a training part.
 
@@ -437,10 +448,9 @@ def expected_events(train: SurvivalData, train_scores, scores, time) -> np.ndarr
     train_scores = _checks.numbers(train_scores, "scores in train", 1)
     _checks.same_length(**{"scores in train": train_scores, "train": train.time})
     top = train_scores.max()
-    times, rank = np.unique(train.time, return_inverse=True)
-    at_risk = np.cumsum(np.bincount(rank, np.exp(train_scores - top))[::-1])[::-1]
-    baseline = np.append(0, np.cumsum(np.bincount(rank, train.event) / at_risk))
-    passed = np.searchsorted(times, time, side="right")
+    step = breslow_steps(np.exp(train_scores - top), train.time, train.event)[2]
+    baseline = np.append(0, np.cumsum(step))
+    passed = np.searchsorted(np.unique(train.time), time, side="right")
     return baseline[passed] * np.exp(scores - top)
 
 
