@@ -30,7 +30,13 @@ from drocox.auditing.disclosure import (
     small_counts,
     small_decisions,
 )
-from drocox.auditing.findings import decision_sentence, model_sentences, number_text, sentences
+from drocox.auditing.findings import (
+    decision_sentence,
+    model_sentences,
+    number_text,
+    paragraphs,
+    sentences,
+)
 from drocox.auditing.funnel import Funnel, funnel
 from drocox.auditing.group_measures import (
     FEW_EVENTS,
@@ -42,7 +48,7 @@ from drocox.auditing.group_measures import (
 )
 from drocox.auditing.groupings import Grouping, groupings_of
 from drocox.auditing.measures import Measure, own_measures
-from drocox.auditing.own_model import OwnModelGain, knows_outcome, named_features
+from drocox.auditing.own_model import KNOWS, OwnModelGain, knows_outcome, named_features
 from drocox.auditing.page import page
 from drocox.auditing.plots import draw_calibration, draw_funnels, draw_groups
 from drocox.auditing.predictions import (
@@ -72,7 +78,14 @@ TAILS_NOTE = (
     "A few extreme scores decide the slope, which is another one without the lowest and the "
     "highest 2.5 % of the scores: {}."
 )
-HIDDEN_NOTE = "Groups with fewer than {} events or patients without an event are not shown{}."
+HIDDEN_NOTE = (
+    "Groups with fewer than {} events or patients without an event are not shown{}. If they are "
+    "joined with others, or left out, more can be shown."
+)
+ALMOST_PERFECT_NOTE = (
+    "The predictions rank the patients almost perfectly, as if they were made from something that "
+    "is known only afterwards."
+)
 KNOWING_NOTE = (
     "No model was fitted here: {} alone tells nearly who has the event, or in which order, and may "
     "be known only afterwards."
@@ -162,7 +175,7 @@ class Audit:
         if self.threshold is not None:
             decided = (self.table, self.differences, self.threshold, self.horizon)
             lines.append(decision_sentence(*decided))
-        return "\n".join(lines)
+        return paragraphs(lines)
 
     @property
     def threshold(self) -> float | None:
@@ -437,7 +450,8 @@ class Audits(Mapping):
     def sentence(self) -> str:
         """How the models differ in words, a line for each model but the first."""
         backwards = [name for name, one in self.items() if one._predictions.backwards]
-        return "\n".join(model_sentences(self.table, self.paired, backwards))
+        titles = next(iter(self.values())).titles
+        return paragraphs(model_sentences(self.table, self.paired, titles, backwards))
 
     def __str__(self) -> str:
         parts = [textwrap.fill(line, 80) for line in self.sentence.splitlines()]
@@ -460,7 +474,7 @@ class Audits(Mapping):
         rows = self.paired[(self.paired["measure"] == "c_index") & (self.paired["model"] == model)]
         found = one.table[["attribute", "group"]].merge(rows, "left", ["attribute", "group"])
         for name, head in (("difference", "differ by"), ("low", "low"), ("high", "high")):
-            table[head] = [f"{x:.1f}" if x == x else "" for x in found[name]]
+            table[head] = [number_text(x, 3) if x == x else "" for x in found[name]]
         return table.to_string(float_format=number_text, na_rep="")
 
     def to_html(self, path: str | Path, facts: Mapping[str, str] | None = None) -> Path:
@@ -788,6 +802,8 @@ def _audit(
                     "with or without an event; choose another one, or lower smallest"
                 )
         measured = measure_groups(predicted, groupings, hidden, familywise)
+        if measured.table["c_index"].iloc[0] >= KNOWS:
+            notes.append(ALMOST_PERFECT_NOTE)
         if own is not None and own.knows:
             notes.append(OWN_KNOWS_NOTE.format(", ".join(map(str, features.columns))))
         slices = pd.DataFrame(columns=[*DIFFERENCE_COLUMNS, "patients", "events"])

@@ -109,9 +109,10 @@ MEASURES = {
         compared=False,
         interval=False,
         explained="The c-index that the model's own predictions lead one to expect in this group, "
-        "if they are right up to one factor for everybody (model-based concordance; Gönen and "
-        "Heller 2005, van Klaveren and others 2016). It is low where patients are alike, and no "
-        "upper bound: a model that knows more ranks better, and expects more.",
+        "after all scores are multiplied by the one factor that fits these data best (model-based "
+        "concordance; Gönen and Heller 2005, van Klaveren and others 2016). It is low where "
+        "patients are alike, and no upper bound: a model that knows more ranks better, and expects "
+        "more.",
         whole_follow_up=True,
     ),
     "c_minus_expected": Measure(
@@ -197,7 +198,7 @@ MEASURES = {
     "sensitivity": _at_threshold("Sensitivity"),
     "specificity": _at_threshold("Specificity"),
     "ppv": _at_threshold("PPV"),
-    "net_benefit": _at_threshold("Net benefit")._replace(scale=UNCHANGED),
+    "net_benefit": _at_threshold("Net benefit")._replace(scale=UNCHANGED, compared=False),
 }
 WORDED = [name for name, measure in MEASURES.items() if measure.worded]
 DECISIONS = [name for name, measure in MEASURES.items() if measure.needs == "threshold"]

@@ -67,6 +67,7 @@ def page(
     if first.table["c_expected"].notna().any():  # one measure of ranking is enough
         measures["auc"] = measures["auc"]._replace(on_page=False)
     tables = {name: one.table for name, one in audits.items()}
+    patients = first._predictions.patients
     numbers = count()
 
     def drawn(draw: Callable, content: object) -> str:
@@ -78,6 +79,7 @@ def page(
         facts=about | dict(facts or {}),
         answered={name for name in measures if _known(tables, name)},
         judges_risks=_known(tables, "calibration"),
+        by_horizon=(patients.event & (patients.time <= patients.until)).sum(),
         several=audits if len(audits) > 1 else None,
         in_forest=in_forest if drawable else None,
         funnels=funnels,
@@ -174,7 +176,8 @@ def _side_by_side(audits: "Audits", model: str, versus: str) -> list[dict]:
     for name in (model, versus):
         tables[name] = audits[name].table.set_index(["attribute", "group"])
     paired = audits.paired
-    shown = [name for name, one in audits[model].measures.items() if one.on_page and one.compared]
+    measures = audits[model].measures
+    shown = [name for name, one in measures.items() if one.on_page or name in DECISIONS]
     mine = paired[paired["model"].eq(model) & paired["measure"].isin(shown)]
     rows = []
     for row in mine.itertuples():

@@ -514,7 +514,7 @@ def _backwards(patients: HeldOut, probabilities: bool) -> str:
     lowest, highest = patients.scores.min(), patients.scores.max()
     looks = "Higher scores must mean earlier events: pass -scores, or add --later to the command"
     if probabilities:
-        looks = "Risks and survival look exchanged: pass them as the other of the two"
+        looks = "Risks and survival, or events and their absence, look exchanged"
     elif lowest >= 0:
         looks = "They look like times to the event: pass -scores, or add --later to the command"
         if highest <= 1:

@@ -321,7 +321,7 @@ def test_one_model_passed_in_several_ways_has_the_same_table(model):
     assert as_scores.table[["calibration", "risk_predicted", "brier"]].isna().all(axis=None)
     assert expected.table[["c_index", "slope", "auc", "brier"]].isna().all(axis=None)
     assert expected.sentence.startswith(
-        "By group, these data cannot tell whether observed over expected events differ: "
+        "By group, these data cannot tell whether observed over expected events differ or not: "
     )
     assert expected.slices.empty
 
