@@ -12,7 +12,7 @@ that nobody named.
 
 import json
 import textwrap
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
@@ -209,10 +209,7 @@ class Audit:
 
     def _counts(self) -> pd.DataFrame:
         """Patients and events of each group, by its short name, as a terminal shows them."""
-        names = []
-        for grouping in self._groupings:
-            crossed = grouping.attribute and not grouping.compared
-            names += _values_only(grouping, self._groupings) if crossed else grouping.labels
+        names = [label for grouping in self._groupings for label in grouping.short]
         table = pd.DataFrame(index=short_labels(names))
         for head in ("patients", "events"):
             table[head] = [f"{n:.0f}" if n == n else "hidden" for n in self.table[head]]
@@ -377,11 +374,13 @@ class Audit:
     def to_markdown(self) -> str:
         """The sentence and the table in Markdown."""
         known = self.table.dropna(axis=1, how="all").drop(columns="attribute")
-        lines = [*(f"- {line}" for line in self.sentence.splitlines()), ""]
+        lines = [*(f"- {escape(line, False)}" for line in self.sentence.splitlines()), ""]
         lines.append("| " + " | ".join(known.columns) + " |")
         lines.append("|" + "---|" * len(known.columns))
         for row in known.itertuples(index=False):
-            cells = [number_text(v, 3) if isinstance(v, float) else str(v) for v in row]
+            cells = [
+                number_text(v, 3) if isinstance(v, float) else escape(str(v), False) for v in row
+            ]
             cells = [cell.replace("|", "\\|").replace("nan", "–") for cell in cells]
             lines.append("| " + " | ".join(cells) + " |")
         return "\n".join(lines) + "\n"
@@ -402,26 +401,14 @@ class Audit:
         return _write_json(content, path)
 
 
-class Audits(Mapping):
+class Audits(dict[str, Audit]):
     """Audits of several models of the same patients, by name, and the differences of the models.
 
     ``audits["forest"]`` is the :class:`Audit` of one of them; ``print`` shows all in 80 columns.
     """
 
-    def __init__(self, audits: Mapping[str, Audit]):
-        self._audits = dict(audits)
-
     def __repr__(self) -> str:
         return f"Audits({', '.join(map(repr, self))}: {next(iter(self.values()))!r})"
-
-    def __getitem__(self, name: str) -> Audit:
-        return self._audits[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._audits)
-
-    def __len__(self) -> int:
-        return len(self._audits)
 
     @cached_property
     def paired(self) -> pd.DataFrame:
@@ -492,18 +479,6 @@ class Audits(Mapping):
         """The sentences and the differences of the models, in a notebook."""
         lead = "".join(f"<p>{escape(line)}</p>" for line in self.sentence.splitlines())
         return lead + self.paired.to_html(index=False, float_format=number_text, na_rep="–")
-
-
-def _values_only(cells: Grouping, groupings: list[Grouping]) -> list[str]:
-    """Intersections without the names of their attributes, which the rows above them have."""
-    names = []
-    for code in range(len(cells.labels)):
-        member = np.argmax(cells.codes == code)
-        values = []
-        for one in (grouping for grouping in groupings if grouping.compared):
-            values.append(one.labels[one.codes[member]].removeprefix(f"{one.attribute} = "))
-        names.append(", ".join(values))
-    return names
 
 
 def _paired(audits: Mapping[str, Audit]) -> pd.DataFrame:

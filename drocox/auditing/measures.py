@@ -20,7 +20,7 @@ of their times, whatever the order of the rows.
 
 from collections.abc import Callable, Mapping
 from numbers import Real
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy import special
@@ -49,16 +49,7 @@ class Measure(NamedTuple):
     """How a measure is named, computed, compared and shown."""
 
     title: str
-    needs: Literal[
-        "nothing",
-        "ranking",
-        "log-hazards",
-        "log-hazards as scores",
-        "risks",
-        "risks or expected events",
-        "features",
-        "threshold",
-    ]
+    needs: str  # one of the questions that `Predictions.measures` answers
     scale: Scale
     method: str = ""  # of HeldOut, unless it has the name of the measure
     unit: float = 1  # of differences; 100: percentage points

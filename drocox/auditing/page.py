@@ -87,9 +87,9 @@ def page(
         crossed=bool(crossed),
         side_by_side=_side_by_side,
         measures=measures,
-        pairs=_pairs,
+        rows_of=_rows,
         beside_expected=_beside_expected,
-        between_groups=_between_groups(first),
+        between_groups=[name for name, one in measures.items() if one.pairs_on_page],
         titles=first.titles,
         digits_for=digits_for,
         at_horizon=FEWEST_AT_HORIZON,
@@ -121,11 +121,6 @@ def _intersections(audit: "Audit") -> str:
     return last if attributes and last == " × ".join(attributes) else ""
 
 
-def _between_groups(audit: "Audit") -> list[str]:
-    """Measures whose differences between groups are on the page."""
-    return [name for name, measure in audit.measures.items() if measure.pairs_on_page]
-
-
 def _rows(audit: "Audit", names: list[str], *same: str) -> list[dict]:
     """Differences in these measures, those of a group or pair in a row; what differs first."""
     rows: dict[tuple, dict] = {}
@@ -137,11 +132,6 @@ def _rows(audit: "Audit", names: list[str], *same: str) -> list[dict]:
         return not any(row[name].says == DIFFER for name in names if name in row)
 
     return sorted(rows.values(), key=quiet)
-
-
-def _pairs(audit: "Audit") -> list[dict]:
-    """A row for each pair of groups."""
-    return _rows(audit, _between_groups(audit), "attribute", "group", "versus")
 
 
 def _decided(audit: "Audit") -> list[dict]:

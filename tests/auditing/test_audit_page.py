@@ -232,6 +232,9 @@ def test_tables_are_written_as_json_csv_and_markdown(model, tmp_path):
         .startswith("attribute,group,patients,events,censored,follow_up,c_")
     )
     assert "| everybody | 500 |" in found.to_markdown() and "nan" not in found.to_markdown()
+    labels = {"sex": ("<b>", "c")}
+    tags = replace(data, groups={"sex": data.groups["sex"]}, group_labels=labels)
+    assert "| &lt;b&gt; |" in drocox.audit(tags, scores).to_markdown()
     assert "<table" in found._repr_html_() and "cannot tell" in found._repr_html_()
 
 

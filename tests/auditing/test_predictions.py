@@ -389,7 +389,7 @@ def test_times_beyond_the_survival_curves_are_refused(model):
 def test_survival_that_is_risk_is_noticed(model):
     data, scores = model
     found = drocox.audit(data, survival=1 - np.exp(-np.exp(scores)), times=1.0)
-    assert "or events and their absence, look exchanged" in found.sentence
+    assert "and their absence, look exchanged" in found.sentence
     with pytest.raises(ValueError, match="survival rises with time"):
         drocox.audit(data, survival=np.tile([0.1, 0.2], (500, 1)), times=[1.0, 2.0])
 

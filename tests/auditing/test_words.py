@@ -196,6 +196,12 @@ def test_another_margin_gives_another_word(perfect):
     wide = drocox.audit(data, truth, margin={"c_index": 0.3})
     assert "the c-indices differ" in plain.sentence and "c-indices are alike" in wide.sentence
     assert "small but not 0, within ±0.30" in wide.sentence
+    of_risks = {"risk": np.exp(-np.exp(-truth)), "horizon": 1.0}  # also of a ratio of risks
+    wide = drocox.audit(data, **of_risks, margin={"calibration": 9})
+    assert (
+        "within 0.11 to 9.00" in wide.sentence
+        and "0.11 to 9.00" in page({"": wide}).split("The margins")[1]
+    )
     for margin in (0.1, {"auc": 0.1}, {"c_index": -1}, {"calibration": 0.8}, {"c_index": "x"}):
         with pytest.raises((TypeError, ValueError), match="margin"):
             drocox.audit(data, truth, margin=margin)
