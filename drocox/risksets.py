@@ -92,13 +92,20 @@ def in_time_order(time, event, stratum, order) -> tuple[np.ndarray, ...]:
     time = np.take_along_axis(time, order, axis=1)
     event = np.take_along_axis(event, order, axis=1)
     position = np.arange(order.shape[1])
-    of_stratum = np.diff(stratum[order], prepend=-1) != 0  # whether a stratum begins here,
-    of_time = of_stratum | (np.diff(time, prepend=np.inf) != 0)  # or a time
+    of_stratum = _first(stratum[order])  # whether a stratum begins here,
+    of_time = of_stratum | _first(time)  # or a time
     begin = np.maximum.accumulate(np.where(of_stratum, position, 0), axis=1)
-    last = np.roll(of_time, -1, axis=1)
-    stop = np.where(last, position + 1, len(position))[:, ::-1]
-    stop = np.minimum.accumulate(stop, axis=1)[:, ::-1].copy()
+    stop = np.full(order.shape, len(position))
+    np.copyto(stop[:, :-1], position[1:], where=of_time[:, 1:])
+    stop = np.minimum.accumulate(stop[:, ::-1], axis=1)[:, ::-1].copy()
     return time, event, stop, begin
+
+
+def _first(values) -> np.ndarray:
+    """Whether each value differs from the one before it in its row."""
+    first = np.ones(values.shape, bool)
+    np.not_equal(values[:, 1:], values[:, :-1], out=first[:, 1:])
+    return first
 
 
 def as_risk_sets(time, event) -> RiskSets:

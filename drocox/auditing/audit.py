@@ -12,7 +12,7 @@ that nobody named.
 
 import json
 import textwrap
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
@@ -30,7 +30,13 @@ from drocox.auditing.disclosure import (
     small_counts,
     small_decisions,
 )
-from drocox.auditing.findings import decision_sentence, model_sentences, number_text, sentences
+from drocox.auditing.findings import (
+    decision_sentence,
+    model_sentences,
+    number_text,
+    paragraphs,
+    sentences,
+)
 from drocox.auditing.funnel import Funnel, funnel
 from drocox.auditing.group_measures import (
     FEW_EVENTS,
@@ -42,7 +48,7 @@ from drocox.auditing.group_measures import (
 )
 from drocox.auditing.groupings import Grouping, groupings_of
 from drocox.auditing.measures import Measure, own_measures
-from drocox.auditing.own_model import OwnModelGain, knows_outcome, named_features
+from drocox.auditing.own_model import KNOWS, OwnModelGain, knows_outcome, named_features
 from drocox.auditing.page import page
 from drocox.auditing.plots import draw_calibration, draw_funnels, draw_groups
 from drocox.auditing.predictions import (
@@ -72,7 +78,14 @@ TAILS_NOTE = (
     "A few extreme scores decide the slope, which is another one without the lowest and the "
     "highest 2.5 % of the scores: {}."
 )
-HIDDEN_NOTE = "Groups with fewer than {} events or patients without an event are not shown{}."
+HIDDEN_NOTE = (
+    "Groups with fewer than {} events or patients without an event are not shown{}. If they are "
+    "joined with others, or left out, more can be shown."
+)
+ALMOST_PERFECT_NOTE = (
+    "The predictions rank the patients almost perfectly, as if they were made from something that "
+    "is known only afterwards."
+)
 KNOWING_NOTE = (
     "No model was fitted here: {} alone tells nearly who has the event, or in which order, and may "
     "be known only afterwards."
@@ -162,7 +175,7 @@ class Audit:
         if self.threshold is not None:
             decided = (self.table, self.differences, self.threshold, self.horizon)
             lines.append(decision_sentence(*decided))
-        return "\n".join(lines)
+        return paragraphs(lines)
 
     @property
     def threshold(self) -> float | None:
@@ -196,10 +209,7 @@ class Audit:
 
     def _counts(self) -> pd.DataFrame:
         """Patients and events of each group, by its short name, as a terminal shows them."""
-        names = []
-        for grouping in self._groupings:
-            crossed = grouping.attribute and not grouping.compared
-            names += _values_only(grouping, self._groupings) if crossed else grouping.labels
+        names = [label for grouping in self._groupings for label in grouping.short]
         table = pd.DataFrame(index=short_labels(names))
         for head in ("patients", "events"):
             table[head] = [f"{n:.0f}" if n == n else "hidden" for n in self.table[head]]
@@ -364,11 +374,13 @@ class Audit:
     def to_markdown(self) -> str:
         """The sentence and the table in Markdown."""
         known = self.table.dropna(axis=1, how="all").drop(columns="attribute")
-        lines = [*(f"- {line}" for line in self.sentence.splitlines()), ""]
+        lines = [*(f"- {escape(line, False)}" for line in self.sentence.splitlines()), ""]
         lines.append("| " + " | ".join(known.columns) + " |")
         lines.append("|" + "---|" * len(known.columns))
         for row in known.itertuples(index=False):
-            cells = [number_text(v, 3) if isinstance(v, float) else str(v) for v in row]
+            cells = [
+                number_text(v, 3) if isinstance(v, float) else escape(str(v), False) for v in row
+            ]
             cells = [cell.replace("|", "\\|").replace("nan", "–") for cell in cells]
             lines.append("| " + " | ".join(cells) + " |")
         return "\n".join(lines) + "\n"
@@ -389,26 +401,14 @@ class Audit:
         return _write_json(content, path)
 
 
-class Audits(Mapping):
+class Audits(dict[str, Audit]):
     """Audits of several models of the same patients, by name, and the differences of the models.
 
     ``audits["forest"]`` is the :class:`Audit` of one of them; ``print`` shows all in 80 columns.
     """
 
-    def __init__(self, audits: Mapping[str, Audit]):
-        self._audits = dict(audits)
-
     def __repr__(self) -> str:
         return f"Audits({', '.join(map(repr, self))}: {next(iter(self.values()))!r})"
-
-    def __getitem__(self, name: str) -> Audit:
-        return self._audits[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._audits)
-
-    def __len__(self) -> int:
-        return len(self._audits)
 
     @cached_property
     def paired(self) -> pd.DataFrame:
@@ -437,7 +437,8 @@ class Audits(Mapping):
     def sentence(self) -> str:
         """How the models differ in words, a line for each model but the first."""
         backwards = [name for name, one in self.items() if one._predictions.backwards]
-        return "\n".join(model_sentences(self.table, self.paired, backwards))
+        titles = next(iter(self.values())).titles
+        return paragraphs(model_sentences(self.table, self.paired, titles, backwards))
 
     def __str__(self) -> str:
         parts = [textwrap.fill(line, 80) for line in self.sentence.splitlines()]
@@ -460,7 +461,7 @@ class Audits(Mapping):
         rows = self.paired[(self.paired["measure"] == "c_index") & (self.paired["model"] == model)]
         found = one.table[["attribute", "group"]].merge(rows, "left", ["attribute", "group"])
         for name, head in (("difference", "differ by"), ("low", "low"), ("high", "high")):
-            table[head] = [f"{x:.1f}" if x == x else "" for x in found[name]]
+            table[head] = [number_text(x, 3) if x == x else "" for x in found[name]]
         return table.to_string(float_format=number_text, na_rep="")
 
     def to_html(self, path: str | Path, facts: Mapping[str, str] | None = None) -> Path:
@@ -478,18 +479,6 @@ class Audits(Mapping):
         """The sentences and the differences of the models, in a notebook."""
         lead = "".join(f"<p>{escape(line)}</p>" for line in self.sentence.splitlines())
         return lead + self.paired.to_html(index=False, float_format=number_text, na_rep="–")
-
-
-def _values_only(cells: Grouping, groupings: list[Grouping]) -> list[str]:
-    """Intersections without the names of their attributes, which the rows above them have."""
-    names = []
-    for code in range(len(cells.labels)):
-        member = np.argmax(cells.codes == code)
-        values = []
-        for one in (grouping for grouping in groupings if grouping.compared):
-            values.append(one.labels[one.codes[member]].removeprefix(f"{one.attribute} = "))
-        names.append(", ".join(values))
-    return names
 
 
 def _paired(audits: Mapping[str, Audit]) -> pd.DataFrame:
@@ -788,6 +777,8 @@ def _audit(
                     "with or without an event; choose another one, or lower smallest"
                 )
         measured = measure_groups(predicted, groupings, hidden, familywise)
+        if measured.table["c_index"].iloc[0] >= KNOWS:
+            notes.append(ALMOST_PERFECT_NOTE)
         if own is not None and own.knows:
             notes.append(OWN_KNOWS_NOTE.format(", ".join(map(str, features.columns))))
         slices = pd.DataFrame(columns=[*DIFFERENCE_COLUMNS, "patients", "events"])

@@ -303,11 +303,17 @@ def _audit_fitted(data: "SurvivalData", args) -> tuple[Mapping[str, "Audit"], li
     from sklearn.model_selection import GridSearchCV, KFold
 
     from drocox.auditing.audit import audit
+    from drocox.auditing.own_model import knows_outcome
     from drocox.auditing.predictions import check_data
     from drocox.estimator import DROCox
     from drocox.tuning import cross_fit
 
     check_data(data)  # before models are fitted
+    if knowing := knows_outcome(data.X, data.time, data.event):
+        raise ValueError(
+            f"--features: {', '.join(knowing)} alone tells nearly who has the event, or in which "
+            "order, and may be known only afterwards; a model of it cannot be judged: leave it out"
+        )
     parts = KFold(5, shuffle=True, random_state=0)
     chosen = GridSearchCV(DROCox(alpha=1.0), {"penalty": PENALTIES}, scoring=_likelihood, cv=parts)
     with warnings.catch_warnings(record=True) as caught:

@@ -39,7 +39,6 @@ FORMATS = {
     ".xls": Format("read_excel", "xlrd"),
     ".parquet": Format("read_parquet", "pyarrow"),
 }
-OTHERS = (".dta", ".feather", ".ods", ".rds", ".sas7bdat", ".sav", ".xpt", ".tar", ".zst")
 READERS_COMPLAIN = (
     OSError,
     EOFError,
@@ -59,13 +58,7 @@ def check_source(name: str | Path) -> Path:
     path = Path(name)
     if not path.exists():
         raise ValueError(f"cannot read {path}: there is no such file; check its name")
-    suffix = path.suffix.lower()
-    if suffix in OTHERS:
-        raise ValueError(
-            f"cannot read {path}: {suffix} files are not supported; save it as CSV, Excel "
-            "(.xlsx) or Parquet"
-        )
-    needed = FORMATS.get(suffix)
+    needed = FORMATS.get(path.suffix.lower())
     if needed and importlib.util.find_spec(needed.package) is None:
         raise ValueError(
             f"cannot read {path}: a {path.suffix} file needs a package that is not here; run: pip "
@@ -89,7 +82,7 @@ def check_target(target: Path, source: Path) -> None:
             )
         target.open("a").close()
         if not there:
-            target.unlink()
+            target.resolve().unlink()  # a link that leads nowhere stays
     except OSError as error:
         raise ValueError(f"cannot write {target}; name a file in a folder that exists") from error
 
@@ -105,7 +98,7 @@ def read_table(path: Path) -> "pd.DataFrame":
         return _plain(_read_other(path, other) if other else _read_text(path))
     except UnicodeDecodeError as error:
         raise ValueError(
-            f"cannot read {path}: it is no UTF-8 text; save it as CSV UTF-8"
+            f"cannot read {path}: it is no UTF-8 text; save it as CSV UTF-8, Excel or Parquet"
         ) from error
     except READERS_COMPLAIN as error:
         reason = str(error).removeprefix("Error tokenizing data. C error: ").strip()
@@ -134,8 +127,10 @@ def _read_other(path: Path, other: Format) -> "pd.DataFrame":
     import pandas as pd
 
     df = getattr(pd, other.reader)(path)
+    if other.reader == "read_excel":  # pandas gives a name that occurs twice a number
+        first = pd.read_excel(path, header=None, nrows=1).iloc[0]
+        _refuse_doubled([str(name).strip() for name in first.dropna()])
     names = ["" if NAMELESS.fullmatch(str(name)) else str(name).strip() for name in df.columns]
-    _refuse_doubled(names)
     df.columns = names
     df.index = pd.RangeIndex(FIRST_ROW, FIRST_ROW + len(df), name="row")
     df = df.loc[:, [name != "" for name in names]].dropna(how="all")  # sheets end in empty rows

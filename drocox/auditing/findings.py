@@ -8,6 +8,7 @@ Groups are *alike* if every interval of their differences lies inside the measur
 """
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -24,6 +25,9 @@ NOT_ASKED = (
     "that it may use."
 )
 MOST_DIGITS = 4  # after the point
+SAYS_LITTLE = ("yes", "no", "true", "false")  # values that need the name of their attribute
+NUMBER = re.compile(r"[\d.,+-]*$")
+INTERVAL = re.compile(r"\((-?[\d.]+ to )")
 
 
 def sentences(
@@ -57,7 +61,7 @@ def sentences(
         size = interval_text(-row.difference, -row.high, -row.low, 3)
         lines.append(f"Found by search: {row.group}, ranked worse than {row.versus} by {size}.")
     if len(slices) and worse.empty:
-        lines.append("Found by search: no group whose interval says that it is ranked worse.")
+        lines.append("Found by search: no group that is ranked worse, by an interval without 0.")
     return lines
 
 
@@ -79,15 +83,18 @@ def _attribute(
     for one, found in compared.items():
         text = found.expected(again) if measures[one].versus else found.groups(again)
         if one == "c_index" and found.word == DIFFER and "c_minus_expected" in compared:
-            text += _case_mix(found, compared["c_minus_expected"])
+            text += _case_mix(found)
         told.append(text)
         again |= found.word == CANNOT_TELL
     first, *others = told or ["nothing can be compared"]
     text = f"By {name}, {first}."
     for words in others:
         text += f" {words[:1].upper()}{words[1:]}."
-    not_judged = [f"{group} ({_events(values.loc[group, 'events'])})" for group in few.index[few]]
-    for groups, why in ((not_judged, "judged"), (list(hidden.index[hidden]), "shown")):
+    short = values.index.map(lambda group: _short(group, name))
+    not_judged = [
+        f"{short[at]} ({_events(values['events'].iloc[at])})" for at in np.flatnonzero(few)
+    ]
+    for groups, why in ((not_judged, "judged"), (list(short[hidden]), "shown")):
         if groups:
             text += f" Not {why}: {listed(groups, MOST_NAMED)}."
     return text
@@ -113,88 +120,60 @@ class _Compared:
         self.word = CANNOT_TELL
         if len(self.differ) or (self.all_alike and whole):
             self.word = DIFFER if len(self.differ) else ALIKE
-        self.needed = self._needed()
-        if self.word == CANNOT_TELL and not self.all_alike:
-            told = self.needed[says == CANNOT_TELL].idxmax()
-        else:  # the largest difference, or the largest of those that are known
-            told = (
-                self._sizes()["difference"][(says == DIFFER) | (self.word != DIFFER)].abs().idxmax()
-            )
-        self.row = rows.loc[told]
+        sizes = self._sizes(rows)
+        if measure.versus:  # the lowest, the widest or the largest
+            order = -sizes["low"]
+        elif self.word == CANNOT_TELL:
+            order = sizes["high"] - sizes["low"]
+        else:
+            order = sizes["difference"].abs()
+        self.row = rows.loc[order[(says == self.word) | (says != self.word).all()].idxmax()]
         self.size = _size(self.row, measure.digits, self.none)
 
-    def _sizes(self) -> pd.DataFrame:
+    def _sizes(self, rows: pd.DataFrame) -> pd.DataFrame:
         """Differences with their limits, on the scale on which that of none is 0."""
-        sizes = self.rows[["difference", "low", "high"]]
+        sizes = rows[["difference", "low", "high"]]
         return np.log(sizes) if self.measure.ratio else sizes
 
-    def _needed(self) -> pd.Series:
-        """How many times as many events would make each interval as narrow as the margin.
-
-        Where it is so narrow already, and yet on its edge: narrow enough for another word.
-        """
-        sizes = self._sizes()
-        half = (sizes["high"] - sizes["low"]) / 2
-        margin = self.margins[1]
-        if self.measure.versus:
-            half = sizes["difference"] - sizes["low"]
-            margin = -self.margins[0]
-        margin = np.log(margin) if self.measure.ratio else margin
-        apart = sizes["difference"].abs()
-        enough = np.where(half > margin, margin, np.maximum(apart, margin - apart))
-        return np.maximum((half / enough) ** 2, 1)
-
-    def text_of(self, group: str, name: str) -> str:
-        """A value of a group."""
-        return number_text(self.values.loc[group, name], self.measure.digits)
+    def text_of(self, name: str, group: str) -> str:
+        """A value of a group, with the group's name."""
+        short = _short(group, self.row["attribute"])
+        return f"{number_text(self.values.loc[group, name], self.measure.digits)} for {short}"
 
     def groups(self, again: bool) -> str:
         """The word on a measure by which groups are compared, with the difference that is told."""
         what, row = self.measure.said, self.row
-        name, group, versus = row["measure"], row["group"], row["versus"]
-        both = (
-            f"{self.text_of(group, name)} for {group} and {self.text_of(versus, name)} for {versus}"
-        )
-        values = f"{both}, a {'ratio' if self.measure.ratio else 'difference'} of {self.size}"
+        both = [self.text_of(row["measure"], group) for group in (row["group"], row["versus"])]
+        kind = "ratio" if self.measure.ratio else "difference"
+        values = f"{' and '.join(both)}, a {kind} of {self.size}"
         if self.word == DIFFER:
             return f"{what} differ: {self._how_many()}{values}"
-        if self.word == ALIKE:
-            low, high = self.margins
-            small = row["low"] > self.none or row["high"] < self.none
-            margin = f"{low:.2f} to {high:.2f}" if self.measure.ratio else f"±{number_text(high)}"
-            but = f", small but not {self.none}," if small else ","
-            return f"{what} are alike: {values}{but} within {margin}"
-        if not self.measure.ratio and not self.all_alike:
-            values = f"the difference between {group} and {versus} is {self.size}"
-        return self._cannot_tell(f"{what} differ", values, again)
+        if self.word == CANNOT_TELL:
+            return self._cannot_tell(f"{what} differ or not", values, again)
+        low, high = self.margins
+        small = row["low"] > self.none or row["high"] < self.none
+        margin = f"{low:.2f} to {high:.2f}" if self.measure.ratio else f"±{number_text(high)}"
+        but = f", small but not {self.none}," if small else ","
+        return f"{what} are alike: {values}{but} within {margin}"
 
     def expected(self, again: bool) -> str:
         """The word on the ranking of groups beside the one that the predictions imply."""
         group = self.row["group"]
-        values = (
-            f"the c-index is {self.text_of(group, 'c_index')} where "
-            f"{self.text_of(group, 'c_expected')} is expected, a difference of {self.size}"
-        )
-        in_group = f"in {group} {values}"
+        expected = number_text(self.values.loc[group, "c_expected"], self.measure.digits)
+        values = f"{self.text_of('c_index', group)}, where {expected} is expected, a difference of "
+        values += self.size
         if self.word == DIFFER:
+            worse = [_short(one, self.row["attribute"]) for one in self.differ]
             return (
                 "the ranking is worse than the model's own predictions lead one to expect in "
-                f"{listed(list(self.differ), MOST_NAMED)}: "
-                f"{values if len(self.differ) == 1 else in_group}"
+                f"{listed(worse, MOST_NAMED)}: {values}"
             )
         if self.word == CANNOT_TELL:
-            what = "every group is ranked as well as expected"
-            return self._cannot_tell(what, in_group if again else values, again)
-        text = (
+            return self._cannot_tell("every group is ranked as well as expected", values, again)
+        return (
             "every group is ranked as well as the model's own predictions lead one to expect, to "
-            f"within {number_text(-self.margins[0])}"
+            f"within {number_text(-self.margins[0])}: {values}"
         )
-        below = self.rows[self.rows["high"] < 0]
-        if len(below):
-            row = below.loc[below["difference"].idxmin()]
-            size = _size(row, self.measure.digits)
-            text += f"; in {row['group']} the difference is small but not 0, {size}"
-        return text
 
     def _how_many(self) -> str:
         """Of several groups, how many differ from everybody, before what is said of one of them."""
@@ -209,39 +188,40 @@ class _Compared:
         start = start or f"these data cannot tell whether {what}"
         if self.all_alike:
             return f"{start}: not every group is judged; of the others, {values}"
-        events = self.values["events"].drop(EVERYBODY)
-        groups = [one for one in (self.row["group"], self.row["versus"]) if one in events.index]
-        fewest = min(groups, key=lambda one: events[one])
-        needed = _rounded(events[fewest] * self.needed[self.row.name])
-        if again:
-            return f"{start}: {values}; about {needed} events in {fewest} would be needed"
         low, high = self.margins
-        beyond = f"none and with more than {number_text(high)}"
-        if self.measure.ratio:
-            beyond = f"1 and with values beyond {number_text(low)} to {high:.2f}"
-        elif self.measure.versus:
-            beyond = f"none and with a shortfall of more than {number_text(-low)}"
+        high = -low if self.measure.versus else high
+        if not again:
+            kind = "shortfall" if self.measure.versus else "difference"
+            beyond = f"no {kind} and with one of more than {number_text(high)}"
+            if self.measure.ratio:
+                beyond = f"1 and with values beyond {low:.2f} to {high:.2f}"
+            values += f", compatible with {beyond}"
+        sizes = self._sizes(self.row.to_frame().T.infer_objects()).iloc[0]
+        half = (sizes["high"] - sizes["low"]) / 2
+        if self.measure.versus:
+            half = sizes["difference"] - sizes["low"]
+        times = (half / (np.log(high) if self.measure.ratio else high)) ** 2
+        if times <= 1:  # narrow, and on the edge of the margin
+            return f"{start}: {values}"
+        events = self.values.loc[EVERYBODY, "events"]
+        there_are = "" if again else f" in all, and there are {events:,.0f}"
         return (
-            f"{start}: with {_events(events[fewest])} in {fewest}, {values}, compatible with "
-            f"{beyond}; about {needed} events would be needed"
+            f"{start}: {values}; to narrow it to {low:.2f} to {high:.2f}, about "
+            f"{_rounded(events * times)} events would be needed{there_are}"
         )
 
 
-def _case_mix(c_index: _Compared, beside_expected: _Compared) -> str:
-    """Whether the group with the lower c-index is ranked as well as expected."""
-    row, rows = c_index.row, beside_expected.rows.set_index("group")
-    low, other = row["group"], row["versus"]
-    if row["difference"] > 0:
-        low, other = other, low
-    expected = c_index.values["c_expected"]
-    if low not in rows.index or not expected[low] < expected[other]:
-        return ""
-    if rows.loc[low, "low"] <= beside_expected.margins[0]:
-        return ""
-    return (
-        f"; but {low} is ranked as well as expected ({c_index.text_of(low, 'c_expected')}), where "
-        "the model finds patients more alike"
-    )
+def _case_mix(c_index: _Compared) -> str:
+    """How much of a difference the model itself expects, where some groups are more alike."""
+    one, other = c_index.values["c_expected"].loc[[c_index.row["group"], c_index.row["versus"]]]
+    size = number_text(one - other, c_index.measure.digits)
+    return f", of which {size} is expected from how alike the model finds their patients"
+
+
+def _short(group: str, attribute: str) -> str:
+    """A group without its attribute, with which the sentence begins, if this says enough."""
+    value = group.removeprefix(f"{attribute} = ")
+    return group if value.lower() in SAYS_LITTLE or NUMBER.match(value) else value
 
 
 def _events(number: float) -> str:
@@ -265,8 +245,12 @@ def interval_text(value: float, low: float, high: float, least: int, none: float
 
 def _size(row: pd.Series, least: int, none: float = 0) -> str:
     """A difference with its interval."""
-    text = interval_text(row["difference"], row["low"], row["high"], least, none)
-    return text.replace("(", "(95 % interval ", 1)
+    return interval_text(row["difference"], row["low"], row["high"], least, none)
+
+
+def paragraphs(lines: Sequence[str]) -> str:
+    """The lines as one text, which says once in each what the numbers in brackets are."""
+    return "\n".join(INTERVAL.sub(r"(95 % interval \1", line, count=1) for line in lines)
 
 
 def _own_models(rows: pd.DataFrame, table: pd.DataFrame, features: Sequence[str]) -> list[str]:
@@ -280,7 +264,8 @@ def _own_models(rows: pd.DataFrame, table: pd.DataFrame, features: Sequence[str]
     text = ""
     if low > 0:
         size = interval_text(gain, low, high, 3)
-        text = f"{what} ranks patients in general better than this model, by {size}."
+        small = ", less than the margin" if high < (MEASURES["c_index"].margin or 0) else ""
+        text = f"{what} ranks patients in general better than this model, by {size}{small}."
         if len(better):
             text += " Fitted to one group alone it gains"
     elif len(better):
@@ -291,7 +276,11 @@ def _own_models(rows: pd.DataFrame, table: pd.DataFrame, features: Sequence[str]
             sizes.append(f"{interval_text(row.difference, row.low, row.high, 3)} for {row.group}")
         text = f"{text} {listed(sizes, MOST_NAMED)}."
     elif not text:
-        text = f"{what}, fitted to one group alone, is not seen to rank any group better."
+        row = rows.loc[rows["high"].idxmax()]
+        text = (
+            f"{what}, fitted to one group alone, is not seen to rank any group better; in "
+            f"{row['group']}, which leaves most room, its gain is {_size(row, 3)}."
+        )
     single = table["attribute"].ne("") & ~table["attribute"].str.contains(" × ")
     untried = table["group"][single & table["events"].notna() & ~table["group"].isin(rows["group"])]
     return [
@@ -322,12 +311,8 @@ def _slopes(rows: pd.DataFrame, table: pd.DataFrame) -> list[str]:
     if rows.empty:
         return []
     row = rows.loc[rows["difference"].abs().idxmax()]
-    values = []
-    for name in (row["group"], row["versus"]):
-        value = table.loc[table["group"] == name, "slope"].iloc[0]
-        values.append(f"{number_text(value)} for {name}")
     return [
-        f"The calibration slopes differ: {' and '.join(values)}, a difference of {_size(row, 2)}. "
+        f"The calibration slopes differ: {_two_values(row, table)}. "
         "Where a slope is below 1, differences between patients are smaller than predicted."
     ]
 
@@ -338,6 +323,10 @@ def _whole(everybody: pd.Series, calibration: Measure, slopes_alike: bool) -> li
     if calibration.method:
         observed = "the observed risk is {} times the predicted one {}: risks are too"
     parts = []
+    low, high = everybody["c_index_low"], everybody["c_index_high"]
+    if low <= 0.5 <= high:
+        index = interval_text(everybody["c_index"], low, high, 3)
+        parts.append(f"the c-index is {index}: ranking is not seen to be better than chance")
     for name, words, above, below in (
         ("calibration", observed, "low", "high"),
         ("slope", "the slope is {} {}: predictions are", "not extreme enough", "too extreme"),
@@ -350,7 +339,10 @@ def _whole(everybody: pd.Series, calibration: Measure, slopes_alike: bool) -> li
 
 
 def model_sentences(
-    table: pd.DataFrame, paired: pd.DataFrame, backwards: Sequence[str] = ()
+    table: pd.DataFrame,
+    paired: pd.DataFrame,
+    titles: Mapping[str, str],
+    backwards: Sequence[str] = (),
 ) -> list[str]:
     """How models differ on the same patients, a line for each but the first."""
     everybody = table[table["group"] == EVERYBODY].set_index("model")
@@ -363,31 +355,42 @@ def model_sentences(
             lines.append(f"{model} and {base} are not compared: by {named}, ranking is backwards.")
             continue
         mine = paired[paired["model"] == model]
-        parts = []
-        for measure, title, digits in (("c_index", "c-index", 3), ("brier", "Brier score", 3)):
-            of_all = mine[(mine["measure"] == measure) & (mine["group"] == EVERYBODY)]
-            if len(of_all):
-                size = _size(of_all.iloc[0], digits)
+        parts, by_group = [], ""
+        for measure in ("c_index", "brier", "calibration"):
+            rows = mine[mine["measure"] == measure]
+            of_all = rows["group"] == EVERYBODY
+            if of_all.any():
+                digits = MEASURES[measure].digits
                 values = [number_text(everybody[measure][name], digits) for name in (model, base)]
+                size = _size(rows[of_all].iloc[0], digits)
+                title = _in_a_sentence(titles[measure])
                 parts.append(f"{title} {values[0]} against {values[1]}, a difference of {size}")
+                if measure != "brier":
+                    by_group += _groups_of_models(rows[~of_all], title)
         if not parts:
             lines.append(f"{model} and {base}: neither ranks patients, nor predicts risks.")
             continue
-        lines.append(f"{model} against {base}: {'; '.join(parts)}. {_groups_of_models(mine)}")
+        lines.append(f"{model} against {base}: {'; '.join(parts)}.{by_group}")
     return lines
 
 
-def _groups_of_models(rows: pd.DataFrame) -> str:
-    """For which groups two models differ in ranking."""
-    rows = rows[(rows["measure"] == "c_index") & (rows["group"] != EVERYBODY)]
+def _groups_of_models(rows: pd.DataFrame, title: str) -> str:
+    """For which groups two models differ in a measure."""
     if rows.empty:
         return ""
     loud = rows[(rows["low"] > 0) | (rows["high"] < 0)]
     if loud.empty:
-        return f"In none of {len(rows)} groups does the interval of this difference exclude 0."
+        return f" In {title}, the interval contains 0 in each of {len(rows)} groups."
     named = [f"{row.group} ({row.difference:+.3f})" for row in loud.itertuples()]
     verb = "differs" if len(loud) == 1 else "differ"
-    return f"{len(loud)} of {len(rows)} groups {verb}: {listed(named, MOST_NAMED, ', ')}."
+    return (
+        f" In {title}, {len(loud)} of {len(rows)} groups {verb}: {listed(named, MOST_NAMED, ', ')}."
+    )
+
+
+def _in_a_sentence(title: str) -> str:
+    named = title.isupper() or title.startswith("Brier")
+    return title if named else title[:1].lower() + title[1:]
 
 
 def decision_sentence(
@@ -397,8 +400,7 @@ def decision_sentence(
     everybody = table[table["group"] == EVERYBODY].iloc[0]
     values = []
     for name in DECISIONS[1:]:
-        title, digits = MEASURES[name].title, MEASURES[name].digits
-        short = title if title.isupper() else title.lower()
+        short, digits = _in_a_sentence(MEASURES[name].title), MEASURES[name].digits
         values.append(f"{short} {number_text(everybody[name], digits).replace('nan', 'unknown')}")
     text = (
         f"At a threshold of {threshold:.3g} for the risk up to time {horizon:.4g}, "
@@ -407,18 +409,29 @@ def decision_sentence(
     rows = differences[differences["measure"].isin(DECISIONS)]
     for attribute in rows["attribute"].unique():
         mine = rows[rows["attribute"] == attribute]
-        differ = [_largest(mine[mine["measure"] == name]) for name in DECISIONS]
-        differ = [words for words in differ if words]
-        text += f" By {attribute}, "
-        text += ("; ".join(differ) if differ else "no interval of a difference excludes 0") + "."
+        told, open_ = [], []
+        for name in (name for name in DECISIONS if (mine["measure"] == name).any()):
+            title = _in_a_sentence(MEASURES[name].title)
+            loud = mine[(mine["measure"] == name) & (mine["says"] == DIFFER)]
+            if loud.empty:
+                open_.append(title)
+                continue
+            row = loud.loc[loud["difference"].abs().idxmax()]
+            told.append(f"{title} is {_two_values(row, table, attribute)}")
+        if open_:
+            verb = "differs" if len(open_) == 1 else "differ"
+            told.append(f"whether {listed(open_, MOST_NAMED)} {verb} cannot be told")
+        text += f" By {attribute}, {'; '.join(told)}."
+    if (rows["says"] == DIFFER).any():
+        text += " Where risks differ between groups, so do these shares, even if all risks are "
+        text += "right."
     return text
 
 
-def _largest(rows: pd.DataFrame) -> str:
-    """The largest difference of a measure whose interval excludes 0, if there is one."""
-    rows = rows[rows["says"] == DIFFER]
-    if rows.empty:
-        return ""
-    row = rows.loc[rows["difference"].abs().idxmax()]
-    title = MEASURES[row["measure"]].title
-    return f"{title} differs ({row['group']} minus {row['versus']}: {_size(row, 2)})"
+def _two_values(row: pd.Series, table: pd.DataFrame, within: str = "") -> str:
+    """The values of two groups, and their difference, in a sentence about an attribute."""
+    values = []
+    for group in (row["group"], row["versus"]):
+        value = table.loc[table["group"] == group, row["measure"]].iloc[0]
+        values.append(f"{number_text(value)} for {_short(group, within)}")
+    return f"{' and '.join(values)}, a difference of {_size(row, 2)}"

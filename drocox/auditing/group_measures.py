@@ -108,7 +108,7 @@ def measure_groups(
         for grouping, groups in zip(groupings, measurable, strict=True):
             shown = _shown(predictions, grouping, groups, name, measure, hidden)
             of_groups = {group.label: method(everybody, group.members) for group in shown}
-            of_all = of_all or of_groups  # everybody comes first
+            of_all = of_all if grouping.attribute else of_groups  # everybody comes first
             for label, estimate in of_groups.items():
                 row = rows[grouping.attribute, label]
                 row |= with_interval(name, measure, estimate)
@@ -130,6 +130,8 @@ def measure_groups(
             worded[name] = contrasts
         else:
             comparisons += differences({name: contrasts}, described, familywise)
+    measurable.clear()  # of a million patients they take much memory
+    slopes.clear()
     comparisons += differences(worded, described, familywise)
     attributes = [grouping.attribute for grouping in groupings]
     names = list(described)

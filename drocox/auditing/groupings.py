@@ -27,6 +27,7 @@ class Grouping(NamedTuple):
     labels: list[str]
     codes: np.ndarray
     compared: bool  # whether these are the groups of one attribute, which are compared
+    short: list[str]  # labels; of intersections without the names of attributes
 
     def groups(self, patients: HeldOut) -> list[Group]:
         """The groups, in the order of their codes."""
@@ -42,7 +43,7 @@ def groupings_of(data: SurvivalData) -> tuple[list[Grouping], list[str]]:
 
     Intersections are left out where there are too many, and a note says so.
     """
-    out = [Grouping("", [EVERYBODY], np.zeros(len(data), int), False)]
+    out = [Grouping("", [EVERYBODY], np.zeros(len(data), int), False, [EVERYBODY])]
     notes: list[str] = []
     for name, codes in data.groups.items():
         present, where = np.unique(codes, return_inverse=True)
@@ -53,7 +54,7 @@ def groupings_of(data: SurvivalData) -> tuple[list[Grouping], list[str]]:
                 "another label"
             )
         notes += _doubtful(name, labels)
-        out.append(Grouping(name, labels, where, True))
+        out.append(Grouping(name, labels, where, True, labels))
     if len(data.groups) < 2:
         return out, notes
     matrix = np.column_stack(list(data.groups.values()))
@@ -61,16 +62,17 @@ def groupings_of(data: SurvivalData) -> tuple[list[Grouping], list[str]]:
     if len(cells) > MOST_CELLS:
         words = f"The {len(cells)} intersections of {len(data.groups)} attributes are not judged"
         return out, [*notes, f"{words}; judge fewer attributes together."]
-    labels = []
+    labels, short = [], []
     for cell in cells:
-        named = [data.group_labels[a][c] for a, c in zip(data.groups, cell, strict=True)]
-        labels.append(", ".join(named))
+        named = {a: data.group_labels[a][c] for a, c in zip(data.groups, cell, strict=True)}
+        labels.append(", ".join(named.values()))
+        short.append(", ".join(label.removeprefix(f"{a} = ") for a, label in named.items()))
     if doubled := [label for label in labels if labels.count(label) > 1]:
         raise ValueError(
             f"group_labels: two intersections would be called {doubled[0]!r}; leave commas out of "
             "the labels"
         )
-    out.append(Grouping(" × ".join(data.groups), labels, where.ravel(), False))
+    out.append(Grouping(" × ".join(data.groups), labels, where.ravel(), False, short))
     return out, notes
 
 

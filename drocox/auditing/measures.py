@@ -20,7 +20,7 @@ of their times, whatever the order of the rows.
 
 from collections.abc import Callable, Mapping
 from numbers import Real
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy import special
@@ -49,16 +49,7 @@ class Measure(NamedTuple):
     """How a measure is named, computed, compared and shown."""
 
     title: str
-    needs: Literal[
-        "nothing",
-        "ranking",
-        "log-hazards",
-        "log-hazards as scores",
-        "risks",
-        "risks or expected events",
-        "features",
-        "threshold",
-    ]
+    needs: str  # one of the questions that `Predictions.measures` answers
     scale: Scale
     method: str = ""  # of HeldOut, unless it has the name of the measure
     unit: float = 1  # of differences; 100: percentage points
@@ -109,9 +100,10 @@ MEASURES = {
         compared=False,
         interval=False,
         explained="The c-index that the model's own predictions lead one to expect in this group, "
-        "if they are right up to one factor for everybody (model-based concordance; Gönen and "
-        "Heller 2005, van Klaveren and others 2016). It is low where patients are alike, and no "
-        "upper bound: a model that knows more ranks better, and expects more.",
+        "after all scores are multiplied by the one factor that fits these data best (model-based "
+        "concordance; Gönen and Heller 2005, van Klaveren and others 2016). It is low where "
+        "patients are alike, and no upper bound: a model that knows more ranks better, and expects "
+        "more.",
         whole_follow_up=True,
     ),
     "c_minus_expected": Measure(
@@ -197,7 +189,7 @@ MEASURES = {
     "sensitivity": _at_threshold("Sensitivity"),
     "specificity": _at_threshold("Specificity"),
     "ppv": _at_threshold("PPV"),
-    "net_benefit": _at_threshold("Net benefit")._replace(scale=UNCHANGED),
+    "net_benefit": _at_threshold("Net benefit")._replace(scale=UNCHANGED, compared=False),
 }
 WORDED = [name for name, measure in MEASURES.items() if measure.worded]
 DECISIONS = [name for name, measure in MEASURES.items() if measure.needs == "threshold"]

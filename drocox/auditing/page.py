@@ -67,6 +67,7 @@ def page(
     if first.table["c_expected"].notna().any():  # one measure of ranking is enough
         measures["auc"] = measures["auc"]._replace(on_page=False)
     tables = {name: one.table for name, one in audits.items()}
+    patients = first._predictions.patients
     numbers = count()
 
     def drawn(draw: Callable, content: object) -> str:
@@ -78,6 +79,7 @@ def page(
         facts=about | dict(facts or {}),
         answered={name for name in measures if _known(tables, name)},
         judges_risks=_known(tables, "calibration"),
+        by_horizon=(patients.event & (patients.time <= patients.until)).sum(),
         several=audits if len(audits) > 1 else None,
         in_forest=in_forest if drawable else None,
         funnels=funnels,
@@ -85,9 +87,9 @@ def page(
         crossed=bool(crossed),
         side_by_side=_side_by_side,
         measures=measures,
-        pairs=_pairs,
+        rows_of=_rows,
         beside_expected=_beside_expected,
-        between_groups=_between_groups(first),
+        between_groups=[name for name, one in measures.items() if one.pairs_on_page],
         titles=first.titles,
         digits_for=digits_for,
         at_horizon=FEWEST_AT_HORIZON,
@@ -119,11 +121,6 @@ def _intersections(audit: "Audit") -> str:
     return last if attributes and last == " × ".join(attributes) else ""
 
 
-def _between_groups(audit: "Audit") -> list[str]:
-    """Measures whose differences between groups are on the page."""
-    return [name for name, measure in audit.measures.items() if measure.pairs_on_page]
-
-
 def _rows(audit: "Audit", names: list[str], *same: str) -> list[dict]:
     """Differences in these measures, those of a group or pair in a row; what differs first."""
     rows: dict[tuple, dict] = {}
@@ -135,11 +132,6 @@ def _rows(audit: "Audit", names: list[str], *same: str) -> list[dict]:
         return not any(row[name].says == DIFFER for name in names if name in row)
 
     return sorted(rows.values(), key=quiet)
-
-
-def _pairs(audit: "Audit") -> list[dict]:
-    """A row for each pair of groups."""
-    return _rows(audit, _between_groups(audit), "attribute", "group", "versus")
 
 
 def _decided(audit: "Audit") -> list[dict]:
@@ -174,7 +166,8 @@ def _side_by_side(audits: "Audits", model: str, versus: str) -> list[dict]:
     for name in (model, versus):
         tables[name] = audits[name].table.set_index(["attribute", "group"])
     paired = audits.paired
-    shown = [name for name, one in audits[model].measures.items() if one.on_page and one.compared]
+    measures = audits[model].measures
+    shown = [name for name, one in measures.items() if one.on_page or name in DECISIONS]
     mine = paired[paired["model"].eq(model) & paired["measure"].isin(shown)]
     rows = []
     for row in mine.itertuples():

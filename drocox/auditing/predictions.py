@@ -243,13 +243,7 @@ def _complement(risk, survival, horizon) -> np.ndarray:
         raise TypeError("risk needs horizon=, the time up to which it is the risk of an event")
     risk = _checks.array(risk)
     _refuse_gaps(risk, "risk")
-    risk = _checks.numbers(risk, "risk", 1)
-    if (risk < 0).any() or (risk > 1).any():
-        raise ValueError(
-            "risk must lie between 0 and 1; divide percentages by 100, and pass what is no "
-            "probability as scores"
-        )
-    return 1 - risk
+    return 1 - _checks.numbers(risk, "risk", 1)
 
 
 def _exact_risks(log_hazards: np.ndarray, smallest: int) -> list[str]:
@@ -300,12 +294,8 @@ def _coarse_times(patients: HeldOut) -> list[str]:
 
 def with_threshold(predicted: Predictions, threshold) -> Predictions:
     """The predictions, and a threshold from which patients are flagged by their risk."""
-    if not _checks.is_number(threshold):
-        raise TypeError(f"threshold must be a number between 0 and 1, got {threshold!r}")
-    if not 0 < threshold < 1:
-        raise ValueError(
-            f"threshold must lie between 0 and 1, got {threshold!r}; it is a risk, such as 0.2"
-        )
+    if not _checks.is_number(threshold) or not 0 < threshold < 1:
+        raise ValueError(f"threshold must be a risk between 0 and 1, as 0.2, got {threshold!r}")
     if predicted.patients.risk is None:
         raise ValueError(
             "threshold needs risks up to the horizon; pass risk= with horizon=, survival= with "
@@ -384,8 +374,8 @@ class _Curves:
             )
         if (survival < 0).any() or (survival > 1).any():
             raise ValueError(
-                "survival must lie between 0 and 1; divide percentages by 100, and pass what is no "
-                "probability as scores"
+                "risk and survival must lie between 0 and 1; divide percentages by 100, and pass "
+                "what is no probability as scores"
             )
         if (times <= 0).any() or len(np.unique(times)) < len(times):
             raise ValueError("times must be positive and different from each other")
@@ -499,11 +489,9 @@ def _with_baseline(patients: HeldOut, parts: list[tuple]) -> HeldOut:
         scores = patients.scores[rows]
         horizon = np.full(rows.sum(), patients.until)
         hazard[rows] = expected_events(train, train_scores, scores, horizon)
-        if patients.expected is None:
-            events[rows] = expected_events(train, train_scores, scores, patients.time[rows])
-    if patients.expected is not None:
-        events = patients.expected
-    return patients.with_others(expected=events, risk=-np.expm1(-hazard))
+        events[rows] = expected_events(train, train_scores, scores, patients.time[rows])
+    given = events if patients.expected is None else patients.expected
+    return patients.with_others(expected=given, risk=-np.expm1(-hazard))
 
 
 def _backwards(patients: HeldOut, probabilities: bool) -> str:
@@ -514,7 +502,7 @@ def _backwards(patients: HeldOut, probabilities: bool) -> str:
     lowest, highest = patients.scores.min(), patients.scores.max()
     looks = "Higher scores must mean earlier events: pass -scores, or add --later to the command"
     if probabilities:
-        looks = "Risks and survival look exchanged: pass them as the other of the two"
+        looks = "Risks and survival, or events and their absence, look exchanged"
     elif lowest >= 0:
         looks = "They look like times to the event: pass -scores, or add --later to the command"
         if highest <= 1:

@@ -15,7 +15,7 @@ share of observed deaths is, with :math:`Z` standard normal and :math:`s` the mi
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,6 @@ from scipy import optimize, special
 
 from drocox import heldout
 from drocox.accuracy import concordance_index
-from drocox.auditing.measures import MEASURES
 from drocox.beyond.group_models import by_group, group_dro, own_effects
 from drocox.beyond.group_search import FAMILIES, found_groups
 from drocox.cox import cox_losses, risk_sets
@@ -223,8 +222,11 @@ def lpl(tested: heldout.HeldOut, members: np.ndarray) -> tuple[float, np.ndarray
     return total / parts[:, 1].sum(), left[0] / left[1]
 
 
-CRITERIA = {"c_index": heldout.HeldOut.c_index, "lpl": lpl}
-CRITERIA["calibration"] = heldout.HeldOut.calibration
+CRITERIA: dict[str, tuple[Callable, ...]] = {  # with the scale of its intervals, there and back
+    "c_index": (heldout.HeldOut.c_index, special.logit, special.expit),
+    "lpl": (lpl,),
+    "calibration": (heldout.HeldOut.calibration, np.log, np.exp),
+}
 
 
 def _intervals(name: str, values, without, forward=np.asarray, back=np.asarray) -> dict:
@@ -251,11 +253,10 @@ def _gains(
         table["alpha"] = np.nan if alpha is None else alpha
         table["patients"] = [mask.sum() for mask in members.values()]
         table["events"] = [scored.event[mask].sum() for mask in members.values()]
-        for name, metric in CRITERIA.items():
+        for name, (metric, *scale) in CRITERIA.items():
             estimates = [metric(scored, mask) for mask in members.values()]
             values = np.array([one[0] for one in estimates])
             without = np.array([one[1] for one in estimates])
-            scale = MEASURES[name].scale[:2] if name in MEASURES else ()
             table |= _intervals(name, values, without, *scale)
             cox_values, cox_without = of_cox.setdefault(name, (values, without))  # it comes first
             table |= _intervals(f"{name}_gain", values - cox_values, without - cox_without)

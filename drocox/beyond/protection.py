@@ -5,6 +5,8 @@ that share is among the distributions it may choose. For a chi-square ball with 
 :math:`c` it is :math:`1 / c^2`, whichever rule gave :math:`c`; for CVaR it is alpha.
 """
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 
@@ -68,7 +70,7 @@ def rows(dataset: str, repeat: int) -> pd.DataFrame:
             of_cox = on_test
         spread = on_test.std()
         fair = ready.judges[1].fairness(on_train, on_test)
-        by_attribute = {}
+        by_attribute: dict[str, Any] = {}
         for name in ATTRIBUTES[dataset]:
             parts = (fair["f_i_centred"], fair[f"f_g_centred_{name}"], fair["f_cap_centred"])
             by_attribute[f"f_a_{name}"] = np.mean(parts)

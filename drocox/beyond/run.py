@@ -16,6 +16,7 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pandas as pd
 
@@ -136,7 +137,7 @@ def sweep(
     if not any(wanted.values()):
         raise ValueError("beyond has none of these datasets, methods and repeats together")
     folder = writable(out)
-    how = {"jobs": jobs, "progress": progress, "dry_run": dry_run}
+    how: dict[str, Any] = {"jobs": jobs, "progress": progress, "dry_run": dry_run}
     return sum(
         train_missing(plan(name, folder), some, **how) for name, some in wanted.items() if some
     )

@@ -10,7 +10,7 @@ are published rows), *reproduced* and *one setting* (the same runs, with the sel
 book's) that returns a :class:`Count`; claims that need no runs are in :mod:`drocox.paper.theory`.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import cache, partial
 from itertools import product
 from pathlib import Path
@@ -275,7 +275,7 @@ COMPARISON_OF: dict[str, dict[str, Any]] = {
     "C11": {"metric": "f_a", "pairs": PAIRS, "tune_by": "f_a"},
     "C14": {"metric": "ci_percent", "pairs": PAIRS},
 }
-COUNTS = {
+COUNTS: dict[str, Callable[..., Count]] = {
     "C1": theory.table_one,
     "C2": partial(best, **COMPARISON_OF["C2"]),
     "C3": partial(best, **COMPARISON_OF["C3"]),

@@ -10,6 +10,7 @@ import math
 import textwrap
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 from drocox.beyond import STUDIES
 from drocox.paper.protocol import ATTRIBUTES, METHODS, METHODS_OF, PROTOCOLS, REPEATS
@@ -72,7 +73,7 @@ def _data(args) -> None:
             print(fill(f"{key.replace('_', ' ')}: {text}", "  ", "    "))
 
 
-def _sweep(args) -> bool | None:
+def _sweep(args) -> None:
     """Train the missing runs of a protocol; interrupt and resume at will."""
     known = METHODS_BY_STORE[args.protocol]
     lacking = [name for name in args.method or () if name not in known]
@@ -254,15 +255,19 @@ def add_commands(command: Callable[..., argparse.ArgumentParser]) -> None:
     the command, and an example; it returns the parser of the new command.
     """
 
-    def names(kind: str, known: Iterable[str], default: str) -> dict:
+    def names(kind: str, known: Iterable[str], default: str) -> dict[str, Any]:
         """The keyword arguments of an argparse argument that is a name."""
         words = f"{', '.join(known)} (default: {default})"
         return {"type": _name(kind, known), "metavar": "NAME", "help": words}
 
-    store = {"type": Path, "metavar": "DIR", "help": "folder of the runs (default: the book's)"}
+    store: dict[str, Any] = {
+        "type": Path,
+        "metavar": "DIR",
+        "help": "folder of the runs (default: the book's)",
+    }
     datasets = names("data set", ATTRIBUTES, "all") | {"nargs": "+"}
     protocol = names("protocol", PROTOCOLS, "as_published")
-    number = {"type": int, "metavar": "N"}
+    number: dict[str, Any] = {"type": int, "metavar": "N"}
 
     command("data", _data, "drocox data")
 

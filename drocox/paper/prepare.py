@@ -74,7 +74,7 @@ class Prepared:
     train: SurvivalData
     val: SurvivalData
     test: SurvivalData
-    X: tuple[np.ndarray, np.ndarray, np.ndarray]  # scaled features of the three parts
+    X: tuple[np.ndarray, ...]  # scaled features of the three parts
     baseline_X: np.ndarray  # gives the baseline hazard of the published Brier score
     risk: RiskSets
     first: np.ndarray | None  # marks D1
@@ -129,7 +129,7 @@ def prepare(
 
     # As published, every part is sorted by time with an unstable sort, latest first. The Brier
     # score then pairs predictions in that order with outcomes in the order before sorting.
-    orders = [None, None, None]
+    orders: list[np.ndarray | None] = [None, None, None]
     if procedure.sorted_by_group:
         orders = [introsort_order(data.time[part])[::-1] for part in rows]
         rows = [part[order] for part, order in zip(rows, orders, strict=True)]

@@ -50,11 +50,12 @@ def _objective(stack: Stack, ready: Prepared, settings: Sequence[Setting], penal
     ties = ready.procedure.ties
     if method.loss == "cox":
         return training.cox_objective(ready.risk, ties, penalty, [s.lam for s in settings])
-    c = np.array([dual_constant(s.alpha, rule="paper") for s in settings])
+    alphas = [setting.alpha for setting in settings if setting.alpha is not None]
+    c = np.array([dual_constant(alpha, rule="paper") for alpha in alphas])
     if method.loss == "dro":
         return training.dro_objective(ready.risk, c, ties)
     through = ready.procedure.reference_gradient
-    return training.split_objective(ready.risk, ready.first, c, stack.sides, through)
+    return training.split_objective(ready.risk, ready.first, c, stack.sides or 2, through)
 
 
 def in_chunks(jobs: Sequence, fit: Callable[[Sequence], ScoreStack]) -> ScoreStack:
@@ -73,14 +74,16 @@ def fit(stack: Stack, ready: Prepared, scales=(1.0,), n_iter: int = training.N_I
     start = training.initial_parameters(ready.X[0].shape[1], hidden, ready.weight_seed)
     jobs = [(scale, setting) for scale in scales for setting in stack.grid()]
     penalty = _penalty(METHODS[stack.method].penalty, ready, stack.attribute)
-    how = {"hidden": hidden, "centre": ready.procedure.centred and hidden is not None}
+    centre = ready.procedure.centred and hidden is not None
 
     def fitted(some: Sequence[tuple[float, Setting]]) -> ScoreStack:
         factors, settings = zip(*some, strict=True)
         objective = _objective(stack, ready, settings, penalty)
         rates = [setting.learning_rate for setting in settings]
         starts = np.outer(factors, start)
-        return training.fit_stack(ready.X[0], objective, starts, rates, n_iter=n_iter, **how)
+        return training.fit_stack(
+            ready.X[0], objective, starts, rates, hidden=hidden, n_iter=n_iter, centre=centre
+        )
 
     return in_chunks(jobs, fitted)
 

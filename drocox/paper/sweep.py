@@ -16,6 +16,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from importlib.metadata import distributions, version
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -48,12 +49,12 @@ class Plan:
 
     store: Store
     jobs: Sequence[Job]
-    run: Callable[[Job], pd.DataFrame]  # in a worker
+    run: Callable[[Any], pd.DataFrame]  # of a job, in a worker
     sample: Sequence[Job]  # to train again in order to verify the store
-    cost: Callable[[Job], float] = lambda job: 1.0  # for the order of work and the time left
+    cost: Callable[[Any], float] = lambda job: 1.0  # for the order of work and the time left
     # a sample that is trained again in part: how, which rows that gives, and what is wrong with the
     # means of unstable ones, from all stored rows and the new ones
-    again: Callable[[Job], pd.DataFrame] | None = None
+    again: Callable[[Any], pd.DataFrame] | None = None
     part: Callable[[pd.DataFrame], pd.DataFrame] | None = None
     means: Callable[[pd.DataFrame, pd.DataFrame], list[str]] | None = None
 
@@ -105,7 +106,15 @@ def _timed(run: Callable[[Job], pd.DataFrame], job: Job) -> tuple[Job, pd.DataFr
 
 def _commit() -> str | None:
     """The commit of a source checkout, marked if files have been changed since."""
-    command = ["git", "-C", Path(__file__).parent, "describe", "--always", "--dirty", "--abbrev=40"]
+    command = [
+        "git",
+        "-C",
+        str(Path(__file__).parent),
+        "describe",
+        "--always",
+        "--dirty",
+        "--abbrev=40",
+    ]
     try:
         done = subprocess.run(command, capture_output=True, text=True)
     except OSError:  # no git
@@ -259,10 +268,12 @@ def sweep(
     return train_missing(what, wanted, jobs=jobs, progress=progress, dry_run=dry_run)
 
 
-def writable(out: Path | None) -> Path:
+def writable(out: Path | str | None) -> Path:
     """The folder to write to; an installed package prints its default."""
-    if out is None and (out := store.own_folder()) != store.DEFAULT:
-        print(f"writing to {out}/; read it with --out {out}", file=sys.stderr)
+    if out is None:
+        out = store.own_folder()
+        if out != store.DEFAULT:
+            print(f"writing to {out}/; read it with --out {out}", file=sys.stderr)
     return Path(out)
 
 

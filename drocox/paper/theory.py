@@ -110,7 +110,7 @@ def lipschitz(*_) -> Count:
     """
     forward = backward = True
     for dataset in ATTRIBUTES:
-        ready, _, scores = _cox(dataset)
+        ready, _train, scores = _cox(dataset)
         X = ready.X[2][:300]
         hazards = np.exp(scores[:300])
         apart = pdist(X / np.linalg.norm(X, axis=1, keepdims=True))

@@ -12,7 +12,7 @@ from bs4 import BeautifulSoup
 from cohort import simulated
 
 import drocox
-from drocox.auditing.findings import NOT_ASKED, sentences
+from drocox.auditing.findings import NOT_ASKED, paragraphs, sentences
 from drocox.auditing.measures import MEASURES, WORDED
 from drocox.auditing.page import page
 from drocox.heldout.intervals import says
@@ -69,7 +69,10 @@ def paragraph(*rows, c_index=(0.7, 0.7), events=(90, 40), expected=None):
     table["c_expected"] = np.nan if expected is None else [0.7, *expected]
     table["calibration"] = [1.0, 1.0, 1.0]
     table["events"] = [sum(events), *events]
-    table[["calibration_low", "calibration_high", "slope_low", "slope_high"]] = np.nan
+    ends = [
+        f"{name}_{end}" for name in ("c_index", "calibration", "slope") for end in ("low", "high")
+    ]
+    table[ends] = np.nan
     found = []
     for measure, group, *numbers in rows:
         row = dict(zip(("difference", "low", "high"), numbers, strict=True))
@@ -81,7 +84,8 @@ def paragraph(*rows, c_index=(0.7, 0.7), events=(90, 40), expected=None):
             word = says(*ends, (-np.log(1.25), np.log(1.25)))
         found.append({"attribute": "x", "group": group, "versus": versus, "measure": measure})
         found[-1] |= row | {"says": word}
-    return sentences(table, pd.DataFrame(found), pd.DataFrame(columns=["high"]), ())[0]
+    lines = sentences(table, pd.DataFrame(found), pd.DataFrame(columns=["high"]), ())
+    return paragraphs(lines[:1])
 
 
 def test_alike_differ_and_cannot_tell():
@@ -101,19 +105,20 @@ def test_alike_differ_and_cannot_tell():
     )
 
 
-def test_what_cannot_be_told_names_the_events_and_how_many_would_be_needed():
-    """Forty events, a half-width of 0.15 where 0.05 is asked for: nine times as many."""
+def test_what_cannot_be_told_names_the_events_that_would_be_needed():
+    """Of 130 events, a half-width of 0.15 where 0.05 is asked for: nine times as many."""
     said = paragraph(("c_index", "b", 0.02, -0.13, 0.17))
     assert said == (
-        "By x, these data cannot tell whether the c-indices differ: with 40 events in b, the "
-        "difference between b and a is 0.020 (95 % interval -0.130 to 0.170), compatible with none "
-        "and with more than 0.05; about 360 events would be needed."
+        "By x, these data cannot tell whether the c-indices differ or not: 0.700 for b and 0.700 "
+        "for a, a difference of 0.020 (95 % interval -0.130 to 0.170), compatible with no "
+        "difference and with one of more than 0.05; to narrow it to -0.05 to 0.05, about 1,200 "
+        "events would be needed in all, and there are 130."
     )
-    said = paragraph(("c_index", "b", -0.02, -0.05, 0.01))  # narrow, across 0 and the margin
-    assert "about 40 events would be needed" in said
+    said = paragraph(("c_index", "b", -0.02, -0.06, 0.01))  # narrow, across 0 and the margin
+    assert said.endswith("with one of more than 0.05.")
     half = 3 * np.log(1.25)
     said = paragraph(("calibration", "b", 1.0, np.exp(-half), np.exp(half)))
-    assert "compatible with 1 and with values beyond 0.80 to 1.25; about 360 events" in said
+    assert "with values beyond 0.80 to 1.25; to narrow it to 0.80 to 1.25, about 1,200 ev" in said
 
 
 def test_only_a_lower_c_index_than_expected_counts():
@@ -121,39 +126,39 @@ def test_only_a_lower_c_index_than_expected_counts():
     fine = ("c_minus_expected", "a", 0.0, -0.03, 0.03)
     said = paragraph(better, fine, expected=(0.7, 0.6))
     assert "every group is ranked as well as the model's own predictions lead one to exp" in said
-    assert "small but not 0" not in said
+    assert "to within 0.05: 0.700 for a, where 0.700 is expected" in said
     little = ("c_minus_expected", "b", -0.02, -0.03, -0.01)
     said = paragraph(little, fine, expected=(0.7, 0.72))
-    assert "; in b the difference is small but not 0, -0.020 (95 % interval -0.030" in said
+    assert "to within 0.05: 0.700 for b, where 0.720 is expected, a difference of -0.020 (" in said
     worse = ("c_minus_expected", "b", -0.09, -0.12, -0.06)
     said = paragraph(worse, fine, expected=(0.7, 0.79))
     assert (
-        "worse than the model's own predictions lead one to expect in b: the c-index is 0.700 "
-        "where 0.790 is expected, a difference of -0.090 (95 % interval -0.120 to -0.060)"
+        "worse than the model's own predictions lead one to expect in b: 0.700 for b, where 0.790 "
+        "is expected, a difference of -0.090 (95 % interval -0.120 to -0.060)"
     ) in said
     unclear = ("c_minus_expected", "b", -0.02, -0.12, 0.5)  # the lower limit decides
     said = paragraph(unclear, fine, expected=(0.7, 0.72))
+    assert "cannot tell whether every group is ranked as well as expected: 0.700 for b" in said
     assert (
-        "cannot tell whether every group is ranked as well as expected: with 40 events in b" in said
+        "no shortfall and with one of more than 0.05; to narrow it to -0.05 to 0.05, about 520 ev"
+        in said
     )
-    assert "with none and with a shortfall of more than 0.05; about 160 events" in said
 
 
 def test_case_mix_is_not_read_as_unfairness(perfect):
-    """In the same sentence, and only where the lower c-index is expected."""
+    """The part that is expected is told in the same sentence."""
     lower = ("c_index", "b", -0.1, -0.14, -0.06)
     fine = [("c_minus_expected", one, 0.0, -0.03, 0.03) for one in "ab"]
     kwargs = {"c_index": (0.7, 0.6)}
     said = paragraph(lower, *fine, **kwargs, expected=(0.7, 0.6))
-    assert "; but b is ranked as well as expected (0.600), where the model finds pat" in said
-    assert "; but" not in paragraph(lower, *fine, **kwargs, expected=(0.7, 0.71))
-    worse = ("c_minus_expected", "b", -0.05, -0.09, -0.01)
-    assert "; but" not in paragraph(lower, worse, fine[0], **kwargs, expected=(0.7, 0.65))
+    assert "(95 % interval -0.140 to -0.060), of which -0.100 is expected from how alike" in said
+    assert "of which 0.010 is expected" in paragraph(lower, *fine, **kwargs, expected=(0.7, 0.71))
+    assert "of which" not in paragraph(lower, **kwargs)
     data, truth = perfect
     found = drocox.audit(data, truth, expected=data.time * np.exp(truth))
     said = found.sentence.splitlines()[0]
     assert said.startswith("By group, the c-indices differ: 0.5")
-    assert "; but group = 1 is ranked as well as expected (0.5" in said
+    assert ", of which -0.1" in said
     assert "is worse than" not in said
 
 
@@ -169,7 +174,9 @@ def test_a_group_that_is_not_judged_forbids_the_word_alike():
         "alike"
     }
     said = found.sentence.splitlines()[0]
-    assert "cannot tell whether the c-indices differ: not every group is judged; of th" in said
+    assert (
+        "cannot tell whether the c-indices differ or not: not every group is judged; of th" in said
+    )
     assert re.search(r"Not judged: site = 2 \(\d events?\)\.$", said) and "are alike" not in said
 
 
@@ -180,7 +187,7 @@ def test_of_many_groups_it_is_told_how_many_differ():
     scores = np.where(site == 3, -scores, scores)
     found = drocox.audit(replace(data, groups={"site": site}, group_labels={}), scores)
     assert "differ: 1 of 9 groups differs from everybody; 0." in found.sentence
-    assert "lead one to expect in site = 3: the c-index is" in found.sentence
+    assert "lead one to expect in site = 3: 0." in found.sentence
 
 
 def test_another_margin_gives_another_word(perfect):
@@ -189,6 +196,12 @@ def test_another_margin_gives_another_word(perfect):
     wide = drocox.audit(data, truth, margin={"c_index": 0.3})
     assert "the c-indices differ" in plain.sentence and "c-indices are alike" in wide.sentence
     assert "small but not 0, within ±0.30" in wide.sentence
+    of_risks = {"risk": np.exp(-np.exp(-truth)), "horizon": 1.0}  # also of a ratio of risks
+    wide = drocox.audit(data, **of_risks, margin={"calibration": 9})
+    assert (
+        "within 0.11 to 9.00" in wide.sentence
+        and "0.11 to 9.00" in page({"": wide}).split("The margins")[1]
+    )
     for margin in (0.1, {"auc": 0.1}, {"c_index": -1}, {"calibration": 0.8}, {"c_index": "x"}):
         with pytest.raises((TypeError, ValueError), match="margin"):
             drocox.audit(data, truth, margin=margin)
@@ -225,12 +238,10 @@ def test_words_are_those_of_the_printed_intervals(wrong):
 
 def test_a_shortfall_is_told_in_the_group_that_has_it(wrong):
     first, second = wrong.sentence.splitlines()[:2]
-    assert "lead one to expect in group = 1: the c-index is 0." in first
+    assert "lead one to expect in group = 1: 0." in first
     assert second.startswith("By sex, ") and "worse than" not in second
     row = wrong.differences.set_index(["measure", "group"]).loc[("c_minus_expected", "group = 1")]
-    assert (
-        f"of {row['difference']:.3f} (95 % interval {row['low']:.3f} to {row['high']:.3f}" in first
-    )
+    assert f"of {row['difference']:.3f} ({row['low']:.3f} to {row['high']:.3f}" in first
 
 
 def test_slopes_that_differ_are_told_by_group_and_not_on_the_whole(wrong):
@@ -250,13 +261,13 @@ def test_what_other_models_gain_is_told_beside_everybody(wrong):
     data, scores = simulated(1, n=500, effects=(0.8, 0.5, 0))
     names = list(data.X)
     said = drocox.audit(data, scores, features=names).sentence
-    assert "fitted to one group alone, is not seen to rank any group better." in said
+    assert "fitted to one group alone, is not seen to rank any group better; in " in said
     assert NOT_ASKED in drocox.audit(data, scores).sentence.splitlines()
     assert "not tried" not in said
     site = np.isin(np.arange(500), np.flatnonzero(data.event)[:19]).astype(int)
     few = replace(data, groups={"site": site}, group_labels={})
     said = drocox.audit(few, scores, features=names).sentence
-    assert "any group better. It was not tried in site = 1." in said
+    assert ". It was not tried in site = 1." in said
     weak = drocox.audit(data, data.X["b"].to_numpy(), features=names)
     assert weak.table["own_model_gain_low"].iloc[0] > 0
     assert "ranks patients in general better than this model, by" in weak.sentence
