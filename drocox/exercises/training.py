@@ -203,7 +203,7 @@ asks(
         "ace",
         {
             "a": "a coin knows nothing of the patients; the halves need not have the same size",
-            "b": "this choice looks at a feature: the halves have different ages",
+            "b": "these losses are independent, but whose are they? D₁ contains the young only",
             "c": "what does a number of this registry say about the patient who gets it?",
             "d": "this choice looks at the times: each lies between two of the other half",
             "e": "look up what the proposition says of a choice that looks at events only",

@@ -116,7 +116,7 @@ WRONG = {
     ],
     "split-safe": [
         ("ce", "a coin"),
-        ("abce", "different ages"),
+        ("abce", "the young only"),
         ("ae", "a number of this registry"),
         ("acde", "between two"),
         ("ac", "events only"),
