@@ -21,7 +21,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import pandas as pd
@@ -153,14 +153,9 @@ class Store:
     def save_part(self, job: Job, rows: pd.DataFrame, **spent: float | None) -> None:
         """Store the rows of a finished job and its cost: ``cpu``, ``wall`` (s), ``peak`` (GB)."""
         body = to_csv(rows)
-        header: dict[str, Any] = {
-            "rows": len(rows),
-            "sha256": sha256(body),
-            "method": job.method,
-            **spent,
-        }
-        header["job"] = vars(job)
-        content = b"# " + json.dumps(header).encode() + b"\n" + body
+        header = {"rows": len(rows), "sha256": sha256(body), "method": job.method, **spent}
+        described = json.dumps(header | {"job": vars(job)}).encode()
+        content = b"# " + described + b"\n" + body
         _write(self.parts / f"{job.name}.csv", content)
 
     def load_part(self, job_name: str) -> Part:

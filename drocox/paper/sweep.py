@@ -106,15 +106,8 @@ def _timed(run: Callable[[Job], pd.DataFrame], job: Job) -> tuple[Job, pd.DataFr
 
 def _commit() -> str | None:
     """The commit of a source checkout, marked if files have been changed since."""
-    command = [
-        "git",
-        "-C",
-        str(Path(__file__).parent),
-        "describe",
-        "--always",
-        "--dirty",
-        "--abbrev=40",
-    ]
+    checkout = str(Path(__file__).parent)
+    command = ["git", "-C", checkout, "describe", "--always", "--dirty", "--abbrev=40"]
     try:
         done = subprocess.run(command, capture_output=True, text=True)
     except OSError:  # no git
