@@ -559,7 +559,7 @@ def test_groups_may_be_sites_by_number_and_ages_in_bins(capsys):
     df.to_csv("p.csv", index=False)
     groups = [*ARGUMENTS[:-1], "site,age:50,65,75", "--score", "risk"]
     said = answer(capsys, "p.csv", *groups, status=0)
-    assert "site = 12 40 " in said and " and everybody is " in said
+    assert "site = 12 40 " in said and " for everybody, a difference of " in said
     page = Path("p-audit.html").read_text(encoding="utf-8")
     for label in ("below 50", "50 to below 65", "65 to below 75", "75 or more"):
         assert f"age = {label}" in page

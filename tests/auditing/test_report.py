@@ -111,6 +111,16 @@ def test_the_sentence_and_the_table_have_one_sign():
     assert "fair" not in found.sentence
 
 
+def test_noise_is_not_backwards_and_intersections_are_named_by_their_values():
+    """One of two opposite noises has a c-index below one half, within its interval."""
+    data, _ = simulated(n=300)
+    noise = np.random.default_rng(0).normal(size=300)
+    for scores in (noise, -noise):
+        assert "Backwards" not in drocox.audit(data, scores).sentence
+    lines = str(drocox.audit(data, noise)).splitlines()
+    assert any(line.startswith("0, 1 ") for line in lines)
+
+
 # Labels -------------------------------------------------------------------------------------
 
 
