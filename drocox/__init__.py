@@ -11,7 +11,30 @@ gradients, networks and the reproduction need torch, which the extra ``drocox[to
 
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # editors and type checkers do not run __getattr__
+    from drocox import accuracy as accuracy
+    from drocox import fairness as fairness
+    from drocox import regularizers as regularizers
+    from drocox.auditing.audit import audit as audit
+    from drocox.cox import breslow_survival as breslow_survival
+    from drocox.cox import cox_losses as cox_losses
+    from drocox.cox import split_cox_losses as split_cox_losses
+    from drocox.data import SurvivalData as SurvivalData
+    from drocox.dro import dro_risk as dro_risk
+    from drocox.dro import optimal_eta as optimal_eta
+    from drocox.dro import worst_case_weights as worst_case_weights
+    from drocox.dual import dual_constant as dual_constant
+    from drocox.estimator import DROCox as DROCox
+    from drocox.evaluation import evaluate as evaluate
+    from drocox.paper import figures as figures
+    from drocox.paper import tables as tables
+    from drocox.paper.datasets import load_dataset as load_dataset
+    from drocox.paper.store import load_runs as load_runs
+    from drocox.risksets import risk_sets as risk_sets
+    from drocox.tuning import choose_alpha as choose_alpha
+    from drocox.tuning import cross_fit as cross_fit
 
 __version__ = "0.6.0"
 

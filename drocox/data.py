@@ -92,7 +92,7 @@ class SurvivalData:
         *,
         time: str,
         event: str,
-        groups: Sequence[str] | Mapping[str, Sequence] = (),
+        groups: Sequence[str] | Mapping[str, ArrayLike] = (),
         features: Sequence[str] | None = None,
         name: str = "data",
     ) -> "SurvivalData":
@@ -166,7 +166,7 @@ class SurvivalData:
         time: ArrayLike,
         event: ArrayLike | None = None,
         *,
-        groups: Mapping[str, Sequence],
+        groups: Mapping[str, ArrayLike] | pd.DataFrame,
         X: ArrayLike | None = None,
         name: str = "data",
     ) -> "SurvivalData":

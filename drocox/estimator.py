@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
-from scipy import stats
+from scipy import special
 from sklearn.base import BaseEstimator, _fit_context, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
@@ -728,8 +728,8 @@ def coefficient_table(
     columns = {"coefficient": coef, "hazard_ratio": ratios}
     if errors is not None:
         z = coef / errors
-        reach = stats.norm.ppf(0.975) * errors
-        columns |= {"standard_error": errors, "z": z, "p": 2 * stats.norm.sf(np.abs(z))}
+        reach = special.ndtri(0.975) * errors
+        columns |= {"standard_error": errors, "z": z, "p": 2 * special.ndtr(-np.abs(z))}
         columns |= {"low": coef - reach, "high": coef + reach}
     return pd.DataFrame(columns, index=pd.Index(names, name="feature"))
 

@@ -11,6 +11,8 @@ pass ``exp(centred(scores, train_scores))``. Concordance imparity (Zhang & Weiss
 B.1) is the largest difference between two groups' concordance fractions.
 """
 
+from collections.abc import Mapping
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -138,7 +140,7 @@ def concordance_fractions(
     scores: ArrayLike,
     time: ArrayLike,
     event: ArrayLike,
-    groups: dict,
+    groups: Mapping[str, ArrayLike],
     *,
     strata: ArrayLike | None = None,
 ) -> dict[str, np.ndarray]:

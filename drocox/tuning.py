@@ -10,7 +10,7 @@ training part of :math:`n_1` patients,
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, Required, TypedDict
 
 import numpy as np
 import pandas as pd
@@ -102,9 +102,34 @@ class Choice:
         return f"{why}{_beside_cox(table, robust.index[best], '.')} {NOT_ADVISED}"
 
 
+class Model(Protocol):
+    """Anything that is fitted and predicts as a model of scikit-survival."""
+
+    def fit(self, X: Any, y: Any, /) -> Any:
+        """The fitted model itself."""
+
+    def predict(self, X: Any, /) -> Any:
+        """Scores, higher for earlier events."""
+
+
+class CrossFitted(TypedDict, total=False):
+    """What :func:`cross_fit` returns, arguments of :func:`drocox.audit`."""
+
+    scores: Required[np.ndarray]
+    folds: Required[np.ndarray]
+    train: dict[int, tuple[SurvivalData, np.ndarray]]
+    survival: np.ndarray
+    times: np.ndarray
+
+
 def cross_fit(
-    data: SurvivalData, model: Any = None, *, folds: int = 5, seed: int = 0, by: ArrayLike = 0
-) -> dict:
+    data: SurvivalData,
+    model: Model | None = None,
+    *,
+    folds: int = 5,
+    seed: int = 0,
+    by: ArrayLike = 0,
+) -> CrossFitted:
     """Score every patient by a model that has not seen them.
 
     Parameters
@@ -195,7 +220,7 @@ def choose_alpha(
     attribute: str,
     *,
     alphas: Sequence[float] = ALPHAS,
-    model=None,
+    model: Model | None = None,
     rule: str = "sharp",
     folds: int = 5,
     repeats: int = 2,

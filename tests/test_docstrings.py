@@ -102,3 +102,11 @@ def test_public_names_are_found_when_asked_for():
         assert getattr(drocox, name) is not None
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         drocox.nothing  # noqa: B018
+
+
+def test_type_checkers_see_the_public_names():
+    block = inspect.getsource(drocox).partition("if TYPE_CHECKING:")[2].partition("__version__")[0]
+    lines = re.findall(r"from (\S+) import (\w+) as \2", block)
+    found = {name: module for module, name in lines}
+    modules = {name: at.rpartition(".")[0] for name, at in drocox._PUBLIC_MODULES.items()}
+    assert found == drocox._NAMES | modules

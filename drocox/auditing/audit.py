@@ -18,9 +18,11 @@ from functools import cached_property
 from html import escape
 from itertools import chain
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 
 from drocox import __version__, _checks
 from drocox.auditing.disclosure import (
@@ -60,15 +62,21 @@ from drocox.auditing.predictions import (
 )
 from drocox.auditing.slices import find_slices
 from drocox.data import SurvivalData
-from drocox.heldout import DIFFERENCE_COLUMNS, FEWEST_EVENTS, Estimate, compare, difference
+from drocox.heldout import DIFFERENCE_COLUMNS, FEWEST_EVENTS, Estimate, HeldOut, compare, difference
 from drocox.terminal import listed, short_labels
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+SurvivalCurves = ArrayLike | Sequence[Callable]  # survival probabilities, or functions of time
+TrainingPart = tuple[SurvivalData, ArrayLike]  # patients and their scores
 
 MODEL_WIDTH = 14  # of a model's name in a table of text
 CURVE_COLUMNS = ["attribute", "group", "patients", "events", "predicted"]
 CURVE_COLUMNS += ["observed", "low", "high"]
 PAIRED_COLUMNS = ["model", "versus", "attribute", "group", "measure"]
 PAIRED_COLUMNS += ["difference", "low", "high", "says"]
-MOST_NAMED = 12  # groups in a sentence of the page
+MOST_IN_CAUTION = 12  # groups in a sentence of the page
 FEW_EVENTS_NOTE = "Few events, so that intervals are wide and rough: {}."
 HANGING_NOTE = (
     "Decided by one or two patients, so that intervals are very wide: {}. Their data are worth a "
@@ -307,10 +315,10 @@ class Audit:
         hanging, tails = self._measured.hanging, self._measured.tails
         for note, named in ((FEW_EVENTS_NOTE, names), (HANGING_NOTE, hanging), (TAILS_NOTE, tails)):
             if named:
-                lines.append(note.format(listed(named, MOST_NAMED, ", ")))
+                lines.append(note.format(listed(named, MOST_IN_CAUTION, ", ")))
         return lines
 
-    def plot(self) -> object:
+    def plot(self) -> "Figure":
         """Draw c-index and calibration (or slope) of every group, with intervals.
 
         For an attribute with more than six groups it draws a funnel plot: the c-index by the number
@@ -326,7 +334,7 @@ class Audit:
             draw_groups(figure, {"": self.table}, self.titles)
         return figure
 
-    def plot_calibration(self, bins: int = 5) -> object:
+    def plot_calibration(self, bins: int = 5) -> "Figure":
         """Draw observed against predicted risk at the horizon, in a matplotlib Figure.
 
         Parameters
@@ -549,21 +557,21 @@ def _write_json(content: dict, path: str | Path | None) -> str:
 
 def audit(
     data: SurvivalData,
-    scores=None,
+    scores: ArrayLike | pd.DataFrame | Mapping[str, ArrayLike | Mapping[str, Any]] | None = None,
     *,
-    risk=None,
-    survival=None,
-    times=None,
-    expected=None,
+    risk: ArrayLike | pd.DataFrame | Mapping[str, ArrayLike] | None = None,
+    survival: SurvivalCurves | Mapping[str, SurvivalCurves] | None = None,
+    times: ArrayLike | None = None,
+    expected: ArrayLike | Mapping[str, ArrayLike] | None = None,
     horizon: float | None = None,
-    folds=None,
-    train: tuple | Mapping | None = None,
+    folds: ArrayLike | None = None,
+    train: TrainingPart | Mapping[Any, TrainingPart] | None = None,
     features: Sequence[str] | None = None,
     margin: Mapping[str, float] | None = None,
     smallest: int = 0,
     familywise: bool = True,
     threshold: float | None = None,
-    measures: Mapping[str, Callable] | None = None,
+    measures: Mapping[str, Callable[[HeldOut, np.ndarray], float]] | None = None,
 ) -> Audit | Audits:
     r"""Judge how well predictions serve the groups of ``data``, with 95 % intervals.
 
@@ -715,7 +723,7 @@ def audit(
     4      white    0.84        0.78         0.90
     """
     smallest = _checks.whole_number(smallest, "smallest", least=0)
-    options = {"times": times, "horizon": horizon, "folds": folds, "train": train}
+    options: dict[str, Any] = {"times": times, "horizon": horizon, "folds": folds, "train": train}
     options |= {"smallest": smallest, "familywise": familywise, "threshold": threshold}
     options["more"] = own_measures(measures)
     models = _by_model(scores, risk, survival, expected)
@@ -726,7 +734,7 @@ def audit(
     own = OwnModelGain(used) if used.shape[1] else None
     options |= {"features": used, "knowing": knowing, "own": own, "margin": margin}
     if not models:
-        of_one = {"risk": risk, "survival": survival, "expected": expected}
+        of_one: dict[str, Any] = {"risk": risk, "survival": survival, "expected": expected}
         return _audit(data, scores, **of_one, **options)
     found = Audits({name: _audit(data, **(options | one)) for name, one in models.items()})
     _ = found.paired  # which refuses models that cannot be compared

@@ -16,7 +16,6 @@ cells together: none of these has more than all of them.
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import linprog
 
 from drocox.auditing.groupings import Grouping
 from drocox.heldout import HeldOut
@@ -110,6 +109,8 @@ def _binding_sums(
     rows: np.ndarray, shown: np.ndarray, kinds: list[np.ndarray], smallest: int
 ) -> np.ndarray | None:
     """Shown groups whose counts together say that some cell is small; None if no counts do."""
+    from scipy.optimize import linprog  # here: it loads slowly, and few audits need it
+
     sums = rows[shown]
     for counts in kinds:
         totals = sums @ counts

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy import special, stats
+from scipy import special
 
 from drocox.heldout import Estimate
 from drocox.heldout.intervals import DIFFER, LEVEL, jackknife
@@ -43,7 +43,7 @@ class Funnel(NamedTuple):
         low, high : arrays
         """
         inside = LEVEL ** (1 / len(self.groups)) if at_once else LEVEL
-        half = stats.norm.ppf((1 + inside) / 2) * self.spread / np.sqrt(events)
+        half = special.ndtri((1 + inside) / 2) * self.spread / np.sqrt(events)
         centre = special.logit(self.centre)
         return special.expit(centre - half), special.expit(centre + half)
 

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy import stats
+from scipy import special
 from tqdm import tqdm
 
 from drocox.auditing.contrasts import Contrast, contrast, critical_values, estimable
@@ -43,7 +43,7 @@ def with_interval(name: str, measure: Measure, estimate: Estimate) -> dict[str, 
     """A measure with the ends of its 95 % interval, if it has one, as columns of a row."""
     scale = measure.scale
     if estimate.limits is not None:
-        low, high = estimate.limits(stats.norm.ppf((1 + LEVEL) / 2))
+        low, high = estimate.limits(special.ndtri((1 + LEVEL) / 2))
         return {name: estimate.value, f"{name}_low": float(low), f"{name}_high": float(high)}
     centre = scale.forward(estimate.value)
     if scale is LOG and not np.isfinite(centre):

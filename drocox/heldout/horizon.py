@@ -16,7 +16,7 @@ random only within the group. Leave-one-out values are exact and include the cha
 """
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from drocox import concordance
 from drocox.curves import by_time, kaplan_meier, squared_errors
@@ -54,7 +54,7 @@ def risk_interval(time: np.ndarray, event: np.ndarray, horizon: float) -> tuple[
     survivors = np.maximum(counts.at_risk - counts.events, 1)
     terms = counts.events / (counts.at_risk * survivors)
     variance = terms[counts.time <= horizon].sum()
-    half = stats.norm.ppf((1 + LEVEL) / 2) * np.sqrt(variance) / np.log(survival)
+    half = special.ndtri((1 + LEVEL) / 2) * np.sqrt(variance) / np.log(survival)
     return 1 - survival ** np.exp(half), 1 - survival ** np.exp(-half)
 
 

@@ -18,7 +18,7 @@ import copy
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import stats
+from scipy import special
 
 DRAWS = 20_000  # simulated maxima of several errors
 LEVEL = 0.95
@@ -86,7 +86,7 @@ def simultaneous(covariance: np.ndarray, df: ArrayLike) -> tuple[np.ndarray, np.
     error = np.sqrt(np.diag(covariance))
     df = np.broadcast_to(np.asarray(df, dtype=float), error.shape)
     if len(error) == 1:
-        return stats.t.ppf((1 + LEVEL) / 2, df), np.sqrt(2 / np.pi) * error
+        return special.stdtrit(df, (1 + LEVEL) / 2), np.sqrt(2 / np.pi) * error
     rng = np.random.default_rng(0)
     size, axes = np.linalg.eigh(covariance)
     root = axes * np.sqrt(np.maximum(size, 0)) @ axes.T  # symmetric square root: unique

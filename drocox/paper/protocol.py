@@ -21,7 +21,7 @@ A third set of runs, ``forensic``, is nonlinear SPLIT as published with one chan
 the reference sum in the paper's (8) passes no gradient. It exists to explain published rows.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import product
 from typing import NamedTuple
@@ -167,7 +167,12 @@ def _variants(dataset: str, method: Method) -> list[dict]:
     return out
 
 
-def stacks(protocol: str, datasets=None, methods=None, repeats=None) -> Iterator[Stack]:
+def stacks(
+    protocol: str,
+    datasets: Iterable[str] | None = None,
+    methods: Iterable[str] | None = None,
+    repeats: Iterable[int] | None = None,
+) -> Iterator[Stack]:
     """All stacks of a protocol: the main tables, T16 (other n2) and T17 (one side).
 
     Parameters

@@ -226,7 +226,9 @@ def sweep(
     out: Path | str | None = None,
     progress: bool = True,
     dry_run: bool = False,
-    **some: Sequence | None,
+    datasets: Sequence[str] | None = None,
+    methods: Sequence[str] | None = None,
+    repeats: Sequence[int] | None = None,
 ) -> int:
     """Train the models of a protocol that the store lacks, and keep their rows.
 
@@ -245,9 +247,8 @@ def sweep(
         Whether to show a progress bar.
     dry_run : bool
         Whether only to list and count what is missing.
-    **some : sequences, optional
-        ``datasets``, ``methods`` and ``repeats`` restrict the sweep; a method that the protocol
-        lacks is refused.
+    datasets, methods, repeats : sequences, optional
+        Restrict the sweep; a method that the protocol lacks is refused.
 
     Returns
     -------
@@ -255,7 +256,7 @@ def sweep(
         Number of models trained, or in a dry run those that are missing.
     """
     what = plan(protocol, writable(out))
-    wanted = list(stacks(protocol, **some))
+    wanted = list(stacks(protocol, datasets, methods, repeats))
     if not wanted:
         raise ValueError(f"{protocol} has none of these datasets, methods and repeats together")
     return train_missing(what, wanted, jobs=jobs, progress=progress, dry_run=dry_run)
