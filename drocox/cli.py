@@ -78,10 +78,9 @@ def main(argv: list[str] | None = None) -> int:
         sys.stdout.flush()
         return status
     except KeyboardInterrupt:
-        kept = "; what was finished is kept, run the same command to resume"
-        print(
-            f"drocox: interrupted{kept if argv[0] in ('sweep', 'verify') else ''}", file=sys.stderr
-        )
+        keeps = argv[0] == "sweep" or getattr(args, "all", False)  # verify --all
+        kept = "; what was finished is kept, run the same command to resume" if keeps else ""
+        print(f"drocox: interrupted{kept}", file=sys.stderr)
         return 130
     except BrokenPipeError:  # the reading process has ended, as in: drocox data | head -1
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -136,13 +136,17 @@ def test_a_closed_pipe_gives_no_traceback():
     assert done.returncode == 141 and done.stderr == ""
 
 
-def test_ctrl_c_reports_that_finished_runs_are_kept(capsys, monkeypatch):
+@pytest.mark.parametrize(
+    ("command", "kept"), [("sweep", True), ("verify --all", True), ("verify", False)]
+)
+def test_ctrl_c_says_where_finished_runs_are_kept(capsys, monkeypatch, command, kept):
     def interrupted(*args, **kwargs):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(sweep, "sweep", interrupted)
-    assert cli.main(["sweep"]) == 130
-    assert "what was finished is kept" in capsys.readouterr().err
+    monkeypatch.setattr(sweep, "verify_plan", interrupted)
+    assert cli.main(command.split()) == 130
+    assert ("what was finished is kept" in capsys.readouterr().err) == kept
 
 
 def test_unexpected_errors_keep_their_traceback(monkeypatch):

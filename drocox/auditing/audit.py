@@ -76,7 +76,7 @@ CURVE_COLUMNS = ["attribute", "group", "patients", "events", "predicted"]
 CURVE_COLUMNS += ["observed", "low", "high"]
 PAIRED_COLUMNS = ["model", "versus", "attribute", "group", "measure"]
 PAIRED_COLUMNS += ["difference", "low", "high", "says"]
-MOST_NAMED = 12  # groups in a sentence of the page
+MOST_IN_CAUTION = 12  # groups in a sentence of the page
 FEW_EVENTS_NOTE = "Few events, so that intervals are wide and rough: {}."
 HANGING_NOTE = (
     "Decided by one or two patients, so that intervals are very wide: {}. Their data are worth a "
@@ -315,7 +315,7 @@ class Audit:
         hanging, tails = self._measured.hanging, self._measured.tails
         for note, named in ((FEW_EVENTS_NOTE, names), (HANGING_NOTE, hanging), (TAILS_NOTE, tails)):
             if named:
-                lines.append(note.format(listed(named, MOST_NAMED, ", ")))
+                lines.append(note.format(listed(named, MOST_IN_CAUTION, ", ")))
         return lines
 
     def plot(self) -> "Figure":

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from drocox.data import SurvivalData
 
 PREDICTIONS = ("score", "survival", "risk")  # kinds of predictions, one at a time
-MOST_NAMED = 6  # columns in a sentence
+MOST_COLUMNS = 6  # columns in a sentence
 PENALTIES = (0.0001, 0.001, 0.01, 0.1, 1.0)  # of the ridge Cox model that is fitted here
 MODEL = "ridge Cox"
 
@@ -260,7 +260,7 @@ def _patients(df, args, name: str) -> tuple["SurvivalData", dict[str, str]]:
     gaps = df[args.features].isna().sum()
     if gaps.any():
         numbers = {name: count_text(n, args.smallest) for name, n in gaps[gaps > 0].items()}
-        counts = listed([f"{name} ({n})" for name, n in numbers.items()], MOST_NAMED, ", ")
+        counts = listed([f"{name} ({n})" for name, n in numbers.items()], MOST_COLUMNS, ", ")
         facts["Missing values"] = f"replaced by medians where a model is fitted: {counts}"
     facts["Predictions"] = "by models fitted here, each to patients other than those it scores"
     if args.kind:

@@ -78,18 +78,18 @@ def _attribute(
         mine = rows[rows["measure"] == one]
         if len(mine):
             compared[one] = _Compared(measures[one], mine, values, not (few | hidden).any())
-    told = []
-    again = False  # whether it was said of a measure that the data cannot tell
+    sure = [found.verdict() for found in compared.values() if found.word != CANNOT_TELL]
+    open_ = [found.verdict() for found in compared.values() if found.word == CANNOT_TELL]
+    if open_:
+        sure.append(f"these data cannot tell {listed(open_, MOST_NAMED, ' or ')}")
+    text = f"By {name}, {'; '.join(sure) or 'nothing can be compared'}."
+    first = True  # of what the data cannot tell
     for one, found in compared.items():
-        text = found.expected(again) if measures[one].versus else found.groups(again)
+        text += f" {found.evidence(first)}"
         if one == "c_index" and found.word == DIFFER and "c_minus_expected" in compared:
             text += _case_mix(found)
-        told.append(text)
-        again |= found.word == CANNOT_TELL
-    first, *others = told or ["nothing can be compared"]
-    text = f"By {name}, {first}."
-    for words in others:
-        text += f" {words[:1].upper()}{words[1:]}."
+        text += "."
+        first &= found.word != CANNOT_TELL
     short = values.index.map(lambda group: _short(group, name))
     not_judged = [
         f"{short[at]} ({_events(values['events'].iloc[at])})" for at in np.flatnonzero(few)
@@ -113,8 +113,6 @@ class _Compared:
         self.none = 1 if measure.ratio else 0
         self.margins = inside(measure) or (-np.inf, np.inf)
         says = rows["says"]
-        if measure.versus:  # a group that is ranked better than expected is no finding
-            says = says.mask((says == DIFFER) & (rows["low"] > 0), ALIKE)
         self.differ = rows["group"][says == DIFFER]
         self.all_alike = bool((says == ALIKE).all())
         self.word = CANNOT_TELL
@@ -128,7 +126,6 @@ class _Compared:
         else:
             order = sizes["difference"].abs()
         self.row = rows.loc[order[(says == self.word) | (says != self.word).all()].idxmax()]
-        self.size = _size(self.row, measure.digits, self.none)
 
     def _sizes(self, rows: pd.DataFrame) -> pd.DataFrame:
         """Differences with their limits, on the scale on which that of none is 0."""
@@ -140,75 +137,78 @@ class _Compared:
         short = _short(group, self.row["attribute"])
         return f"{number_text(self.values.loc[group, name], self.measure.digits)} for {short}"
 
-    def groups(self, again: bool) -> str:
-        """The word on a measure by which groups are compared, with the difference that is told."""
-        what, row = self.measure.said, self.row
-        both = [self.text_of(row["measure"], group) for group in (row["group"], row["versus"])]
-        kind = "ratio" if self.measure.ratio else "difference"
-        values = f"{' and '.join(both)}, a {kind} of {self.size}"
-        if self.word == DIFFER:
-            return f"{what} differ: {self._how_many()}{values}"
-        if self.word == CANNOT_TELL:
-            return self._cannot_tell(f"{what} differ or not", values, again)
-        low, high = self.margins
-        small = row["low"] > self.none or row["high"] < self.none
-        margin = f"{low:.2f} to {high:.2f}" if self.measure.ratio else f"±{number_text(high)}"
-        but = f", small but not {self.none}," if small else ","
-        return f"{what} are alike: {values}{but} within {margin}"
+    def verdict(self) -> str:
+        """The word in a clause, or the question that these data leave open."""
+        clause = f"{self.measure.said} {'are alike' if self.word == ALIKE else 'differ'}"
+        if self.measure.versus:
+            clause = "every group is ranked as well as"
+            if self.word == DIFFER:
+                worse = [_short(one, self.row["attribute"]) for one in self.differ]
+                clause = f"{listed(worse, MOST_NAMED)} {'is' if len(worse) == 1 else 'are'}"
+                clause += " ranked worse than"
+            clause += " the model's own predictions lead one to expect"
+        return f"whether {clause}" if self.word == CANNOT_TELL else clause
 
-    def expected(self, again: bool) -> str:
-        """The word on the ranking of groups beside the one that the predictions imply."""
-        group = self.row["group"]
-        expected = number_text(self.values.loc[group, "c_expected"], self.measure.digits)
-        values = f"{self.text_of('c_index', group)}, where {expected} is expected, a difference of "
-        values += self.size
-        if self.word == DIFFER:
-            worse = [_short(one, self.row["attribute"]) for one in self.differ]
-            return (
-                "the ranking is worse than the model's own predictions lead one to expect in "
-                f"{listed(worse, MOST_NAMED)}: {values}"
-            )
-        if self.word == CANNOT_TELL:
-            return self._cannot_tell("every group is ranked as well as expected", values, again)
-        return (
-            "every group is ranked as well as the model's own predictions lead one to expect, to "
-            f"within {number_text(-self.margins[0])}: {values}"
-        )
+    def evidence(self, first: bool) -> str:
+        """The difference that decides; where it is open, what is possible and would be needed.
+
+        ``first``: of the measures of an attribute about which the data cannot tell.
+        """
+        measure, row = self.measure, self.row
+        if measure.versus:
+            expected = number_text(self.values.loc[row["group"], "c_expected"], measure.digits)
+            values = f"{self.text_of('c_index', row['group'])}, where {expected} is expected"
+        else:
+            both = [self.text_of(row["measure"], group) for group in (row["group"], row["versus"])]
+            values = self._how_many() + " and ".join(both)
+        title, kind = measure.title, "ratio" if measure.ratio else "difference"
+        text = f"{title[:1].upper()}{title[1:]}: {values}, a {kind} of "
+        text += _size(row, measure.digits, self.none)
+        if self.word == ALIKE and measure.versus:
+            text += f", which excludes a shortfall of more than {number_text(-self.margins[0])}"
+        elif self.word == ALIKE:
+            small = row["low"] > self.none or row["high"] < self.none
+            text += f"{f', small but not {self.none},' if small else ','} within {self._margin()}"
+        return text + self._open(first) if self.word == CANNOT_TELL else text
+
+    def _margin(self) -> str:
+        """The values that do not matter."""
+        low, high = self.margins
+        return f"{low:.2f} to {high:.2f}" if self.measure.ratio else f"±{number_text(high)}"
 
     def _how_many(self) -> str:
         """Of several groups, how many differ from everybody, before what is said of one of them."""
-        if len(self.rows) == 1 or not (self.rows["versus"] == EVERYBODY).all():
+        if self.word != DIFFER or len(self.rows) == 1 or self.row["versus"] != EVERYBODY:
             return ""
         verb = "differs" if len(self.differ) == 1 else "differ"
         return f"{len(self.differ)} of {len(self.rows)} groups {verb} from everybody; "
 
-    def _cannot_tell(self, what: str, values: str, again: bool) -> str:
-        """That the data cannot tell, and why; of a second measure in fewer words."""
-        start = f"whether {what} cannot be told either" if again else ""
-        start = start or f"these data cannot tell whether {what}"
+    def _open(self, first: bool) -> str:
+        """What the difference may be, and how many events would narrow its interval."""
         if self.all_alike:
-            return f"{start}: not every group is judged; of the others, {values}"
+            return ", but not every group is judged"
         low, high = self.margins
-        high = -low if self.measure.versus else high
-        if not again:
-            kind = "shortfall" if self.measure.versus else "difference"
-            beyond = f"no {kind} and with one of more than {number_text(high)}"
+        text = ""
+        if first:
+            beyond = f"none and with more than {number_text(high)}"
             if self.measure.ratio:
-                beyond = f"1 and with values beyond {low:.2f} to {high:.2f}"
-            values += f", compatible with {beyond}"
+                beyond = f"1 and with values beyond {self._margin()}"
+            elif self.measure.versus:
+                beyond = f"none and with a shortfall of more than {number_text(-low)}"
+            text = f", compatible with {beyond}"
         sizes = self._sizes(self.row.to_frame().T.infer_objects()).iloc[0]
         half = (sizes["high"] - sizes["low"]) / 2
         if self.measure.versus:
             half = sizes["difference"] - sizes["low"]
-        times = (half / (np.log(high) if self.measure.ratio else high)) ** 2
-        if times <= 1:  # narrow, and on the edge of the margin
-            return f"{start}: {values}"
-        events = self.values.loc[EVERYBODY, "events"]
-        there_are = "" if again else f" in all, and there are {events:,.0f}"
-        return (
-            f"{start}: {values}; to narrow it to {low:.2f} to {high:.2f}, about "
-            f"{_rounded(events * times)} events would be needed{there_are}"
-        )
+        times = (half / (np.log(high) if self.measure.ratio else -low)) ** 2
+        if 1 < times < np.inf:  # else it is narrow, and on the edge of the margin
+            events = self.values.loc[EVERYBODY, "events"]
+            instead = f" instead of {events:,.0f}" if first else ""
+            narrow = f"a factor of {high:.2f}" if self.measure.ratio else f"±{number_text(-low)}"
+            text += (
+                f"; about {_rounded(events * times)} events{instead} would narrow it to {narrow}"
+            )
+        return text
 
 
 def _case_mix(c_index: _Compared) -> str:
@@ -230,8 +230,6 @@ def _events(number: float) -> str:
 
 def _rounded(number: float) -> str:
     """A number of events with two digits, rounded up."""
-    if not np.isfinite(number):
-        return "many more"
     unit = 10 ** max(0, math.floor(math.log10(max(number, 1))) - 1)
     return f"{math.ceil(number / unit - 1e-9) * unit:,}"
 

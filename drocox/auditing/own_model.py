@@ -21,7 +21,7 @@ from drocox.risksets import risk_sets
 from drocox.solver import ridge_path
 
 FOLDS = 5
-FEWEST_EVENTS = 20  # of a group, for a model of its own
+EVENTS_NEEDED = 20  # of a group, for a model of its own
 MOST_PATIENTS = 4000  # of a larger group every second or third is used, in the order of times
 MOST_FEATURES = 50  # of more, as many principal components are used
 LARGEST = 5.0  # standard deviations of a feature from its mean
@@ -71,12 +71,13 @@ class OwnModelGain:
         part = patients.fold[used] % FOLDS  # pairs within a fold of the audit stay together
         if len(np.unique(part)) < FOLDS:
             part = np.arange(len(used)) % FOLDS
-        if len(np.unique(part[patients.event[used]])) < FOLDS or event.sum() < FEWEST_EVENTS:
+        if len(np.unique(part[patients.event[used]])) < FOLDS or event.sum() < EVENTS_NEEDED:
             return nothing
         key = used.tobytes() + part.tobytes()
         if key not in self.scored:
+            row = used if patients.row is None else patients.row[used]
             self.scored[key] = own_scores(
-                self.X[used], patients.time[used], patients.event[used], part
+                self.X[row], patients.time[used], patients.event[used], part
             )
         # the folds of the audit within each part
         fold = np.unique(FOLDS * patients.fold[used] + part, return_inverse=True)[1]

@@ -20,9 +20,9 @@ from drocox.auditing.measures import DECISIONS, MEASURES
 from drocox.auditing.plots import as_svg, draw_calibration, draw_funnels, draw_groups
 from drocox.heldout.intervals import DIFFER
 
-WORDS = re.compile(
-    "(are alike|differ(?=:)|cannot tell|cannot be told|worse than(?= the model)"
-    "|as well as(?= the model))"
+WORDS = re.compile(  # but none of a question
+    r"whether [^.]*?(?:differs?|expect)"
+    r"|(are alike|differ(?=[:;.])|cannot tell|cannot be told|ranked (?:worse than|as well as))"
 )
 
 if TYPE_CHECKING:
@@ -107,7 +107,9 @@ def page(
 
 def _strong(text: str) -> Markup:
     """The words of the findings in bold."""
-    return Markup(WORDS.sub(r"<b>\1</b>", str(escape(text))))
+    return Markup(
+        WORDS.sub(lambda found: f"<b>{found[1]}</b>" if found[1] else found[0], str(escape(text)))
+    )
 
 
 def _minus(text: str) -> str:

@@ -48,8 +48,8 @@ PENALTIES = (0.0, 0.003, 0.01, 0.03, 0.1, 0.3)
 OF_BRIDGE = 0.3  # its alpha
 
 
-class Setting(NamedTuple):
-    """Settings of one candidate."""
+class Candidate(NamedTuple):
+    """Settings of a model among those of which one is chosen."""
 
     learning_rate: float
     draw: int = 0  # of the initial weights
@@ -58,13 +58,13 @@ class Setting(NamedTuple):
 
 
 CANDIDATES = {  # plain-3 first: its c-index decides which others are eligible
-    PLAIN_3: [Setting(rate) for rate in LEARNING_RATES],
-    PLAIN_18: [Setting(rate, draw=draw) for rate, draw in product(LEARNING_RATES, DRAWS)],
-    DRO: [Setting(rate, alpha=alpha) for rate, alpha in product(LEARNING_RATES, ALPHAS)],
-    SPLIT: [Setting(rate, alpha=alpha) for rate, alpha in product(LEARNING_RATES, ALPHAS)],
-    PENALISED: [Setting(rate, penalty=lam) for rate, lam in product(LEARNING_RATES, PENALTIES)],
+    PLAIN_3: [Candidate(rate) for rate in LEARNING_RATES],
+    PLAIN_18: [Candidate(rate, draw=draw) for rate, draw in product(LEARNING_RATES, DRAWS)],
+    DRO: [Candidate(rate, alpha=alpha) for rate, alpha in product(LEARNING_RATES, ALPHAS)],
+    SPLIT: [Candidate(rate, alpha=alpha) for rate, alpha in product(LEARNING_RATES, ALPHAS)],
+    PENALISED: [Candidate(rate, penalty=lam) for rate, lam in product(LEARNING_RATES, PENALTIES)],
     BRIDGE: [
-        Setting(rate, alpha=OF_BRIDGE, penalty=lam)
+        Candidate(rate, alpha=OF_BRIDGE, penalty=lam)
         for rate, lam in product(LEARNING_RATES, PENALTIES)
     ],
 }
@@ -123,7 +123,7 @@ class Quarters:
         """D1 of sample splitting, with half of the events."""
         return assign_folds(self.inside.data.event, 2, 10000 + 1000 * dealt + self.seed) == 0
 
-    def objective(self, arm: Arm, settings: Sequence[Setting]) -> training.Objective:
+    def objective(self, arm: Arm, settings: Sequence[Candidate]) -> training.Objective:
         """What the models of an arm minimise, without the penalty."""
         alphas = [one.alpha for one in settings if one.alpha is not None]
         if not alphas:
@@ -133,19 +133,19 @@ class Quarters:
             return training.split_objective(self.inside.risk, self.first(arm.dealt), c)
         return training.dro_objective(self.inside.risk, c)
 
-    def decay(self, settings: Sequence[Setting]) -> np.ndarray:
+    def decay(self, settings: Sequence[Candidate]) -> np.ndarray:
         """Penalty of each model, in the unit of its objective: a mean over events or patients."""
         unit = 1.0 if settings[0].alpha is None else self.inside.data.event.mean()
         return np.array([unit * (one.penalty or 0.0) for one in settings])
 
 
 def train(
-    quarters: Quarters, arm: Arm, settings: Sequence[Setting], factor: float = 1.0
+    quarters: Quarters, arm: Arm, settings: Sequence[Candidate], factor: float = 1.0
 ) -> training.ScoreStack:
     """Models of an arm by 500 steps of Adam; ``factor`` scales the initial weights."""
     hidden = HIDDEN[arm.kind]
 
-    def fitted(some: Sequence[Setting]) -> training.ScoreStack:
+    def fitted(some: Sequence[Candidate]) -> training.ScoreStack:
         return training.fit_stack(
             quarters.X,
             quarters.objective(arm, some),
@@ -258,7 +258,7 @@ def _chosen_of(
     return models
 
 
-def facts_of(setting: Setting, inside: Patients) -> dict[str, float]:
+def facts_of(setting: Candidate, inside: Patients) -> dict[str, float]:
     """The settings of a model that its objective tunes; with α also what it protects."""
     facts: dict[str, float] = {"learning_rate": setting.learning_rate}
     if setting.penalty is not None:

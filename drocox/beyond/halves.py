@@ -22,10 +22,10 @@ from drocox.beyond.models import (
     FORMS,
     GENTLE,
     HALF,
+    HALF_SPLIT,
     PLAIN,
     QUARTER,
     RIDGE_COX,
-    SPLIT,
     WEIGHTED,
     WEIGHTED_WORST,
     Form,
@@ -44,7 +44,7 @@ from drocox.evaluation import scaled_features
 from drocox.heldout import Estimate, HeldOut, assign_folds, expected_events
 
 SPLITS = 5
-STORED = (PLAIN, HALF, QUARTER, DOSE, GENTLE, SPLIT)  # certified forms that the store has
+STORED = (PLAIN, HALF, QUARTER, DOSE, GENTLE, HALF_SPLIT)  # certified forms that the store has
 
 
 def deal(event: np.ndarray, split: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:

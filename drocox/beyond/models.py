@@ -21,7 +21,7 @@ from scipy import stats
 
 from drocox.beyond.datasets import Described, Patients, codes_of
 from drocox.beyond.group_models import by_group
-from drocox.beyond.rival_methods import PENALTIES
+from drocox.beyond.rival_methods import RIDGE_PENALTIES
 from drocox.cox import cox_losses, risk_sets
 from drocox.evaluation import scaled_features
 from drocox.heldout import HeldOut, assign_folds
@@ -38,7 +38,7 @@ HALF = "DRO-COX, half of the events"
 QUARTER = "DRO-COX, a quarter of the events"
 DOSE = "DRO-COX, dose-matched"
 GENTLE = "gentle DRO-COX"
-SPLIT = "DRO-COX (SPLIT), half of the events"
+HALF_SPLIT = "DRO-COX (SPLIT), half of the events"
 RIDGE_COX = "ridge Cox"
 CROSSED = "Cox, interactions with the attribute"
 WEIGHTED = "Cox, groups of the attribute weighted equally"
@@ -51,7 +51,7 @@ AGAINST = {  # the model that each one is compared with
     QUARTER: PLAIN,
     DOSE: PLAIN,
     GENTLE: PLAIN,
-    SPLIT: PLAIN,
+    HALF_SPLIT: PLAIN,
     RIDGE_COX: PLAIN,
     CROSSED: RIDGE_COX,
     WEIGHTED: RIDGE_COX,
@@ -145,7 +145,7 @@ FORMS = {
     HALF: Form(1 / 2),
     QUARTER: Form(1 / 4),
     GENTLE: Form(1 / 2, of_events=False),
-    SPLIT: Form(1 / 2, split=True),
+    HALF_SPLIT: Form(1 / 2, split=True),
 }
 
 
@@ -188,16 +188,16 @@ def ridge(
     """Weighted Cox with the ridge penalty that has the least cross-validated loss."""
     data = patients.data
     fold = assign_folds(data.event, FOLDS, seed)
-    losses = np.zeros(len(PENALTIES))
+    losses = np.zeros(len(RIDGE_PENALTIES))
     for k in range(FOLDS):
         train, test = fold != k, fold == k
         outcomes = risk_sets(data.time[train], data.event[train])
         held_out = risk_sets(data.time[test], data.event[test])
-        for j, penalty in enumerate(PENALTIES):
+        for j, penalty in enumerate(RIDGE_PENALTIES):
             coef = _weighted(X[train], outcomes, data.event[train], weights[train], penalty).coef
             of_each = cox_losses(X[test] @ coef, held_out, weights=weights[test])
             losses[j] += weights[test] @ of_each.numpy()
-    best = PENALTIES[int(losses.argmin())]
+    best = RIDGE_PENALTIES[int(losses.argmin())]
     return _weighted(X, patients.risk, data.event, weights, best), best
 
 

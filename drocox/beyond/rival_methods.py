@@ -31,8 +31,8 @@ from drocox.tuning import choose
 
 FOLDS = 5
 REPEATS = 2
-GENTLE = 0.5  # the alpha of the rivals that are not tuned
-PENALTIES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)  # of ridge, with the mean loss of an event
+GENTLE_ALPHA = 0.5  # the alpha of the rivals that are not tuned
+RIDGE_PENALTIES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)  # of ridge, with the mean loss of an event
 STEPS = (5, 10, 20, 40, 80, 160)  # of Adam from 0, at the learning rate below
 FINE_STEPS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)  # of Cox stopped at a wanted c-index
 RATE = 0.01
@@ -219,35 +219,35 @@ _PAPER = partial(_exact, rule="paper")
 _SPLIT = partial(_exact, split=True)
 _SLIGHT = partial(_exact, penalty=SLIGHT)
 STOPPED = "Cox stopped at equal c-index"
-CROSSED = "Cox with interactions"
+INTERACTIONS = "Cox with interactions"
 YEARS = "Cox, age in years"
 
 RIVALS: Mapping[str, Rival] = {
     "Cox": Rival(_exact, stable=True),
     "shrunken Cox": Rival(_exact, stable=True),
-    "ridge Cox": Rival(_ridge, PENALTIES, stable=True),
+    "ridge Cox": Rival(_ridge, RIDGE_PENALTIES, stable=True),
     "early-stopped Cox": Rival(_stopped, STEPS),
     STOPPED: Rival(_stopped, FINE_STEPS),
-    CROSSED: Rival(_SLIGHT, told=True, interactions=True, stable=True),
+    INTERACTIONS: Rival(_SLIGHT, told=True, interactions=True, stable=True),
     YEARS: Rival(_exact, in_years=True, stable=True),
     "group weights": Rival(_weighted, WEIGHTS, told=True),
     "group DRO": Rival(_group_dro, told=True),
     "group DRO by regret": Rival(partial(_group_dro, regret=True), told=True),
     "CVaR": Rival(_cvar, ALPHAS),
-    "CVaR 0.5": Rival(_cvar, (GENTLE,)),
+    "CVaR 0.5": Rival(_cvar, (GENTLE_ALPHA,)),
     "DRO-COX, sharp": Rival(_exact, ALPHAS, stable=True),
-    "DRO-COX, sharp 0.5": Rival(_exact, (GENTLE,), stable=True),
+    "DRO-COX, sharp 0.5": Rival(_exact, (GENTLE_ALPHA,), stable=True),
     "DRO-COX": Rival(_PAPER, ALPHAS, stable=True),
     "DRO-COX, Adam": Rival(_adam, ALPHAS),
-    "DRO-COX (SPLIT), sharp 0.5": Rival(_SPLIT, (GENTLE,), stable=True),
+    "DRO-COX (SPLIT), sharp 0.5": Rival(_SPLIT, (GENTLE_ALPHA,), stable=True),
     "DRO-COX (SPLIT)": Rival(partial(_SPLIT, rule="paper"), ALPHAS, stable=True),
     "DRO-COX (SPLIT), Adam": Rival(partial(_adam, split=True), ALPHAS),
     "free baseline": Rival(_free, FREE_ALPHAS),
     "DRO-COX with interactions, sharp 0.5": Rival(
-        _SLIGHT, (GENTLE,), told=True, interactions=True, stable=True, against=CROSSED
+        _SLIGHT, (GENTLE_ALPHA,), told=True, interactions=True, stable=True, against=INTERACTIONS
     ),
     "DRO-COX, sharp 0.5, age in years": Rival(
-        _exact, (GENTLE,), in_years=True, stable=True, against=YEARS
+        _exact, (GENTLE_ALPHA,), in_years=True, stable=True, against=YEARS
     ),
 }
 

@@ -37,7 +37,7 @@ SAMPLE = {
 
 
 @dataclass(frozen=True)
-class Job:
+class StudyJob:
     """One job of a study, as a stack is one of a protocol of the paper.
 
     Its fields are the first columns of its rows.
@@ -75,27 +75,27 @@ def _settings(name: str) -> dict[str, dict]:
 
 def jobs_of(
     name: str, datasets: Sequence[str] | None = None, repeats: Sequence[int] | None = None
-) -> list[Job]:
+) -> list[StudyJob]:
     """The jobs of a study, or those on some data sets and repeats."""
     return [
-        Job(name, job, setting.get("dataset"))
+        StudyJob(name, job, setting.get("dataset"))
         for job, setting in _settings(name).items()
         if datasets is None or setting.get("dataset") in datasets
         if repeats is None or setting.get("repeat") in repeats
     ]
 
 
-def run_job(job: Job) -> pd.DataFrame:
+def run_job(job: StudyJob) -> pd.DataFrame:
     """Run one job: the rows of the study, with the fields of the job as first columns."""
     return _framed(job, module_of(job.study).rows)
 
 
-def run_again(job: Job) -> pd.DataFrame:
+def run_again(job: StudyJob) -> pd.DataFrame:
     """Run that part of a job by which its study is verified."""
     return _framed(job, module_of(job.study).again)
 
 
-def _framed(job: Job, run: Callable[..., pd.DataFrame]) -> pd.DataFrame:
+def _framed(job: StudyJob, run: Callable[..., pd.DataFrame]) -> pd.DataFrame:
     rows = run(**_settings(job.study)[job.job])
     for key, value in reversed(vars(job).items()):
         if key not in rows:

@@ -54,7 +54,7 @@ STEPS = 60  # maximum number of Newton steps
 SMALL = 1e-9  # relative step that ends them; of standardised scores, if the slope is below 1
 
 
-class Pairs:
+class HarrellPairs:
     """The pairs of Harrell's c-index among patients of one fold, for sums over each one's pairs."""
 
     def __init__(self, scores: np.ndarray, time: np.ndarray, event: np.ndarray):
@@ -176,11 +176,11 @@ def pair_sums(
     slope: float,
     of_slope: bool = False,
 ) -> np.ndarray:
-    """The sums of :meth:`Pairs.sums`, over pairs within a fold."""
+    """The sums of :meth:`HarrellPairs.sums`, over pairs within a fold."""
     out = np.zeros((len(scores), 2))
     for k in np.unique(fold[event]):
         rows = np.flatnonzero(fold == k)
-        out[rows] = Pairs(scores[rows], time[rows], event[rows]).sums(slope, of_slope)
+        out[rows] = HarrellPairs(scores[rows], time[rows], event[rows]).sums(slope, of_slope)
     return out
 
 

@@ -321,7 +321,7 @@ def _detectable(name: str, view: str, out: Path | None) -> pd.Series:
     if metric != "ci_percent":
         return comparisons.leads(metric, *VIEWS[view], out=out, **wanted)["detectable"]
     table = comparisons.gaps(*VIEWS[view], out=out, **wanted)
-    return table["difference_error"] * comparisons.detectable_errors(comparisons.REPEATS)
+    return table["difference_error"] * comparisons.detectable_errors(comparisons.N_REPEATS)
 
 
 def ledger(*, out: Path | str | None = None) -> pd.DataFrame:

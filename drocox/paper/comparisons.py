@@ -36,7 +36,7 @@ from drocox.paper.tables import EXHIBIT_OF, EXHIBITS, METRICS
 
 MAIN_PAIRS = [EXHIBITS[e][:2] for e in ("t2", "t3", "t4")]
 PAIRS = [(d, a) for d, attributes in ATTRIBUTES.items() for a in attributes]
-REPEATS = len(section_4.REPEATS)
+N_REPEATS = len(section_4.REPEATS)
 WANTED = 0.8  # probability with which a detectable difference is found
 # patients tested per patient learned from (Nadeau and Bengio); 0: one test set for all repeats
 TESTED_PER_LEARNED = {"as_published": 0.0, "corrected": 0.2 / 0.8}
@@ -348,7 +348,7 @@ def power(table: pd.DataFrame) -> pd.DataFrame:
         probability 80 %.
     """
     error = table["difference_error"]
-    detectable = error * detectable_errors(REPEATS)
+    detectable = error * detectable_errors(N_REPEATS)
     return pd.DataFrame(
-        {"point": chance_detected(POINT / error, REPEATS), "detectable": detectable}
+        {"point": chance_detected(POINT / error, N_REPEATS), "detectable": detectable}
     )

@@ -273,7 +273,7 @@ def test_no_verdict_on_a_score_that_is_backwards(kind):
     """The group that is ranked worst would be called the best."""
     data, scores = simulated(n=1000, minority=0.4, effects=(0, 0, 0))
     right = drocox.audit(data, scores)
-    assert "lead one to expect in group = 1" in right.sentence
+    assert "group = 1 is ranked worse than" in right.sentence
     survival = 1 - np.exp(-0.3 * np.exp(scores))
     given = {"scores": -scores} if kind == "scores" else {"survival": survival, "times": 0.3}
     found = drocox.audit(data, **given)
@@ -321,7 +321,7 @@ def test_one_model_passed_in_several_ways_has_the_same_table(model):
     assert as_scores.table[["calibration", "risk_predicted", "brier"]].isna().all(axis=None)
     assert expected.table[["c_index", "slope", "auc", "brier"]].isna().all(axis=None)
     assert expected.sentence.startswith(
-        "By group, these data cannot tell whether observed over expected events differ or not: "
+        "By group, these data cannot tell whether observed over expected events differ. "
     )
     assert expected.slices.empty
 

@@ -90,15 +90,16 @@ def paragraph(*rows, c_index=(0.7, 0.7), events=(90, 40), expected=None):
 
 def test_alike_differ_and_cannot_tell():
     said = paragraph(("c_index", "b", 0.01, -0.02, 0.04))
-    assert said.startswith("By x, the c-indices are alike: 0.700 for b and 0.700 for a, a diff")
+    assert said.startswith(
+        "By x, the c-indices are alike. C-index: 0.700 for b and 0.700 for a, a "
+    )
     assert "0.010 (95 % interval -0.020 to 0.040), within ±0.05" in said
     assert "small but not 0, within" in paragraph(("c_index", "b", 0.02, 0.01, 0.04))
     said = paragraph(("c_index", "b", 0.1, 0.06, 0.14))
-    assert said.startswith("By x, the c-indices differ: 0.700 for b")
+    assert said.startswith("By x, the c-indices differ. C-index: 0.700 for b")
     said = paragraph(("calibration", "b", 1.5, 1.2, 1.9))
-    assert (
-        "observed over expected events differ: 1.00 for b and 1.00 for a, a ratio of 1.50" in said
-    )
+    assert "observed over expected events differ. Observed / expected: 1.00 for b and" in said
+    assert "1.00 for a, a ratio of 1.50 (95 % interval 1.20 to 1.90)." in said
     said = paragraph(("calibration", "b", 1.05, 0.9, 1.2))
     assert (
         "events are alike" in said and "(95 % interval 0.90 to 1.20), within 0.80 to 1.25" in said
@@ -109,16 +110,29 @@ def test_what_cannot_be_told_names_the_events_that_would_be_needed():
     """Of 130 events, a half-width of 0.15 where 0.05 is asked for: nine times as many."""
     said = paragraph(("c_index", "b", 0.02, -0.13, 0.17))
     assert said == (
-        "By x, these data cannot tell whether the c-indices differ or not: 0.700 for b and 0.700 "
-        "for a, a difference of 0.020 (95 % interval -0.130 to 0.170), compatible with no "
-        "difference and with one of more than 0.05; to narrow it to -0.05 to 0.05, about 1,200 "
-        "events would be needed in all, and there are 130."
+        "By x, these data cannot tell whether the c-indices differ. C-index: 0.700 for b and 0.700 "
+        "for a, a difference of 0.020 (95 % interval -0.130 to 0.170), compatible with none and "
+        "with more than 0.05; about 1,200 events instead of 130 would narrow it to ±0.05."
     )
     said = paragraph(("c_index", "b", -0.02, -0.06, 0.01))  # narrow, across 0 and the margin
-    assert said.endswith("with one of more than 0.05.")
+    assert said.endswith("with none and with more than 0.05.")
     half = 3 * np.log(1.25)
     said = paragraph(("calibration", "b", 1.0, np.exp(-half), np.exp(half)))
-    assert "with values beyond 0.80 to 1.25; to narrow it to 0.80 to 1.25, about 1,200 ev" in said
+    assert said.endswith(
+        "compatible with 1 and with values beyond 0.80 to 1.25; about 1,200 events instead of 130 "
+        "would narrow it to a factor of 1.25."
+    )
+
+
+def test_what_is_sure_comes_before_what_is_open():
+    both = [("c_minus_expected", one, 0.0, -0.09, 0.09) for one in "ab"]
+    said = paragraph(("c_index", "b", 0.0, -0.1, 0.1), *both, ("calibration", "b", 1.5, 1.2, 1.9))
+    assert said.startswith(
+        "By x, observed over expected events differ; these data cannot tell whether the c-indices "
+        "differ or whether every group is ranked as well as the model's own predictions lead one "
+        "to expect. C-index: "
+    )
+    assert said.count("compatible with") == said.count("instead of 130") == 1
 
 
 def test_only_a_lower_c_index_than_expected_counts():
@@ -126,21 +140,23 @@ def test_only_a_lower_c_index_than_expected_counts():
     fine = ("c_minus_expected", "a", 0.0, -0.03, 0.03)
     said = paragraph(better, fine, expected=(0.7, 0.6))
     assert "every group is ranked as well as the model's own predictions lead one to exp" in said
-    assert "to within 0.05: 0.700 for a, where 0.700 is expected" in said
+    assert "expected: 0.700 for a, where 0.700 is expected, a difference of 0.000" in said
+    assert said.endswith("which excludes a shortfall of more than 0.05.")
     little = ("c_minus_expected", "b", -0.02, -0.03, -0.01)
     said = paragraph(little, fine, expected=(0.7, 0.72))
-    assert "to within 0.05: 0.700 for b, where 0.720 is expected, a difference of -0.020 (" in said
+    assert "expected: 0.700 for b, where 0.720 is expected, a difference of -0.020 (" in said
     worse = ("c_minus_expected", "b", -0.09, -0.12, -0.06)
     said = paragraph(worse, fine, expected=(0.7, 0.79))
     assert (
-        "worse than the model's own predictions lead one to expect in b: 0.700 for b, where 0.790 "
-        "is expected, a difference of -0.090 (95 % interval -0.120 to -0.060)"
+        "b is ranked worse than the model's own predictions lead one to expect. C-index minus "
+        "expected: 0.700 for b, where 0.790 is expected, a difference of -0.090 (95 % interval "
+        "-0.120 to -0.060)."
     ) in said
     unclear = ("c_minus_expected", "b", -0.02, -0.12, 0.5)  # the lower limit decides
     said = paragraph(unclear, fine, expected=(0.7, 0.72))
-    assert "cannot tell whether every group is ranked as well as expected: 0.700 for b" in said
+    assert "cannot tell whether every group is ranked as well as the model's own pre" in said
     assert (
-        "no shortfall and with one of more than 0.05; to narrow it to -0.05 to 0.05, about 520 ev"
+        "none and with a shortfall of more than 0.05; about 520 events instead of 130 would narrow"
         in said
     )
 
@@ -157,9 +173,9 @@ def test_case_mix_is_not_read_as_unfairness(perfect):
     data, truth = perfect
     found = drocox.audit(data, truth, expected=data.time * np.exp(truth))
     said = found.sentence.splitlines()[0]
-    assert said.startswith("By group, the c-indices differ: 0.5")
+    assert said.startswith("By group, the c-indices differ; ") and "C-index: 0.5" in said
     assert ", of which -0.1" in said
-    assert "is worse than" not in said
+    assert "ranked worse than" not in said
 
 
 def test_a_group_that_is_not_judged_forbids_the_word_alike():
@@ -175,7 +191,7 @@ def test_a_group_that_is_not_judged_forbids_the_word_alike():
     }
     said = found.sentence.splitlines()[0]
     assert (
-        "cannot tell whether the c-indices differ or not: not every group is judged; of th" in said
+        "cannot tell whether the c-indices differ" in said and ", but not every group is ju" in said
     )
     assert re.search(r"Not judged: site = 2 \(\d events?\)\.$", said) and "are alike" not in said
 
@@ -186,8 +202,8 @@ def test_of_many_groups_it_is_told_how_many_differ():
     site = rng.integers(0, 9, 3000)
     scores = np.where(site == 3, -scores, scores)
     found = drocox.audit(replace(data, groups={"site": site}, group_labels={}), scores)
-    assert "differ: 1 of 9 groups differs from everybody; 0." in found.sentence
-    assert "lead one to expect in site = 3: 0." in found.sentence
+    assert "C-index: 1 of 9 groups differs from everybody; 0." in found.sentence
+    assert "site = 3 is ranked worse than the model's own predictions" in found.sentence
 
 
 def test_another_margin_gives_another_word(perfect):
@@ -233,13 +249,13 @@ def test_words_are_those_of_the_printed_intervals(wrong):
     assert bold["group = 1 against group = 0"] == [known[*pair, name] for name in shown]
     assert any(bold["group = 1"]) and not any(bold["sex = 1 against sex = 0"])
     words = [one.get_text() for one in soup.select(".lead b")]
-    assert {"differ", "cannot tell", "worse than"} <= set(words)
+    assert {"differ", "cannot tell", "ranked worse than"} <= set(words)
 
 
 def test_a_shortfall_is_told_in_the_group_that_has_it(wrong):
     first, second = wrong.sentence.splitlines()[:2]
-    assert "lead one to expect in group = 1: 0." in first
-    assert second.startswith("By sex, ") and "worse than" not in second
+    assert "; group = 1 is ranked worse than the model's own predictions lead" in first
+    assert second.startswith("By sex, ") and "ranked worse than" not in second
     row = wrong.differences.set_index(["measure", "group"]).loc[("c_minus_expected", "group = 1")]
     assert f"of {row['difference']:.3f} ({row['low']:.3f} to {row['high']:.3f}" in first
 
@@ -277,7 +293,7 @@ def test_scores_on_another_scale_have_no_expected_c_index(perfect):
     data, truth = perfect
     found = drocox.audit(data, np.round(10 * (truth - truth.min())))
     assert found.table["c_expected"].isna().all() and "Whole numbers" in found.sentence
-    assert "By group, the c-indices differ: 0." in found.sentence
+    assert "By group, the c-indices differ. C-index: 0." in found.sentence
 
 
 def test_a_perfect_model_is_as_expected_where_censoring_differs_by_group():

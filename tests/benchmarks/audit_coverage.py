@@ -1,8 +1,8 @@
 """How often the audit's 95 % intervals hold the truth, in simulated data sets.
 
 ``python tests/benchmarks/audit_coverage.py`` takes half an hour on one core (``--jobs 4``:
-on four) and writes ``drocox/auditing/coverage.csv``, which the chapter on one's own data shows;
-``--sets 5`` is a try, which writes nothing. A design has 2, 5 or 20 groups, the last of
+on four) and writes ``drocox/paper/results/beyond/coverage.csv``, which the chapter on one's own
+data shows; ``--sets 5`` is a try, which writes nothing. A design has 2, 5 or 20 groups, the last of
 which has other effects than the scores say, 30 or 80 % censored patients, and scores of one model,
 of one model with times that are rounded up to ten values, or of five models by cross-fitting. The
 truth is that of a large sample, scored by the same models; all groups but the last have the same.
@@ -24,21 +24,19 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from scipy import optimize
 
 import drocox
-import drocox.auditing
 from drocox.auditing.group_measures import Measured, measure_groups
 from drocox.auditing.groupings import EVERYBODY, groupings_of
 from drocox.auditing.measures import MEASURES, WORDED
 from drocox.auditing.predictions import predictions
+from drocox.beyond.audit_coverage import FILE
 from drocox.heldout import assign_folds, default_horizon
 
-COVERAGE = Path(drocox.auditing.__file__).with_name("coverage.csv")
 LARGE = 100_000  # patients, for the truth about one model
 LARGE_ENOUGH = 30_000  # for the truth about five models, which are new in each data set
 FOLDS = 5
@@ -356,7 +354,7 @@ def main() -> None:
     rows = [row for of_design in designs for row in of_design]
     if not args.sets:
         table = pd.DataFrame(rows, columns=COLUMNS)
-        table.to_csv(COVERAGE, index=False, float_format="%.4f")
+        table.to_csv(FILE, index=False, float_format="%.4f")
 
 
 if __name__ == "__main__":

@@ -116,7 +116,7 @@ def test_data_without_attributes_and_groups_have_a_c_index_only(monkeypatch):
     patients = invented_patients.draw(120, 2.0, seed=1)  # a half has fewer than 30 events
     patients = dataclasses.replace(patients, attributes={})
     rows = many_data_sets.study(patients, 0, networks=False, forms=[models.QUARTER])
-    assert not set(rows["model"]) & {models.HALF, models.DOSE, models.GENTLE, models.SPLIT}
+    assert not set(rows["model"]) & {models.HALF, models.DOSE, models.GENTLE, models.HALF_SPLIT}
     assert models.QUARTER in set(rows.loc[rows["against"] == "Cox", "model"])
     known = rows[rows["se"].notna()]
     assert set(known["measure"]) == {"c", "c_diff", "optimism", "brier", "brier_slope"}

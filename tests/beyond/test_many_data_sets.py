@@ -15,7 +15,7 @@ from scipy import stats
 from drocox import concordance, training
 from drocox.beyond import by_adam, datasets, halves, many_data_sets, models, outcomes, run
 from drocox.beyond.by_adam import BRIDGE, DRO, PENALISED, PLAIN_3, PLAIN_18, Arm, Judged, Quarters
-from drocox.beyond.models import AGAINST, ALONE, FORMS, GENTLE, HALF, PLAIN, SPLIT, Key
+from drocox.beyond.models import AGAINST, ALONE, FORMS, GENTLE, HALF, HALF_SPLIT, PLAIN, Key
 from drocox.beyond.outcomes import Average, Contrast
 from drocox.evaluation import scaled_features
 from drocox.heldout import assign_folds
@@ -345,7 +345,7 @@ def test_gentle_protects_half_of_the_patients_and_split_half_of_the_events(patie
     X = scaled_features(a.data)[0]
     share = a.data.event.mean()
     first = models.assign_folds(a.data.event, 2, 7) == 0
-    for name, alpha, halves_of_split in ((GENTLE, 0.5, None), (SPLIT, share / 2, first)):
+    for name, alpha, halves_of_split in ((GENTLE, 0.5, None), (HALF_SPLIT, share / 2, first)):
         found = FORMS[name].fit(X, a, seed=7)
         literal = minimise(X, a.risk, alpha, first=halves_of_split, penalty=1e-6)
         np.testing.assert_array_equal(found.coef, literal.coef)
@@ -436,7 +436,7 @@ def test_a_row_for_each_outcome_of_the_plan(rows):
     } <= found
     for prefix, objective, choice in product(("", "linear "), by_adam.CANDIDATES, outcomes.CHOICES):
         assert (prefix + objective, choice, "", "") in found
-    assert {HALF, GENTLE, SPLIT, models.QUARTER, models.DOSE, models.RIDGE_COX} <= set(
+    assert {HALF, GENTLE, HALF_SPLIT, models.QUARTER, models.DOSE, models.RIDGE_COX} <= set(
         rows["model"]
     )
     of_alone = known[known["model"] == ALONE]

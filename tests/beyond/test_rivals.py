@@ -118,7 +118,7 @@ def test_interactions_give_the_second_group_effects_of_its_own():
     X, time, event = patients(n=200)
     codes = np.arange(200) % 2
     part = part_of(X, time, event, codes)
-    wide = part.features(rival_methods.CROSSED, "g")
+    wide = part.features(rival_methods.INTERACTIONS, "g")
     np.testing.assert_array_equal(wide[:, 2:4], X * codes[:, None])
     np.testing.assert_array_equal(wide[:, 4], codes)
     assert part.features("Cox", "g") is part.X
@@ -129,7 +129,7 @@ def test_interactions_give_the_second_group_effects_of_its_own():
 
     best = optimize.minimize(penalised, np.zeros(5), method="BFGS").x
     np.testing.assert_allclose(
-        rival_methods.fit(part, rival_methods.CROSSED, 1.0, "g"), best, atol=1e-3
+        rival_methods.fit(part, rival_methods.INTERACTIONS, 1.0, "g"), best, atol=1e-3
     )
 
 
@@ -148,7 +148,7 @@ def test_attributes_share_only_fits_that_do_not_depend_on_them():
     X, time, event = patients()
     part = part_of(X, time, event, np.arange(40) % 2)
     part.data.groups["h"] = (np.arange(40) < 20).astype(int)
-    for method in ("DRO-COX", rival_methods.CROSSED):
+    for method in ("DRO-COX", rival_methods.INTERACTIONS):
         rival_methods.fit(part, method, 0.5, "g")
         rival_methods.fit(part, method, 0.5, "h")
     told = [key for key in part.fits if key[2] is not None]

@@ -94,6 +94,6 @@ def test_ridge_cox_trained_again_gives_the_stored_rows():
 
 
 def test_rows_of_a_study_without_stability_count_as_stable(tiny):
-    rows = run.run_job(run.Job("rivals", "invented"))
+    rows = run.run_job(run.StudyJob("rivals", "invented"))
     assert (rows["moved"] == 0).all() and list(rows)[:2] == ["study", "job"]
     assert "dataset" not in rows
