@@ -561,7 +561,7 @@ def test_nbval_compares_what_a_reader_sees(tmp_path):
 @pytest.mark.slow
 def test_another_kind_of_processor_shows_a_reader_the_same():
     """Imitated: OpenBLAS and NumPy without this processor's vector instructions sum in another
-    order. A picture, an explorable and a printed number of this chapter have other last digits."""
+    order. A picture and an explorable of this chapter have other last digits."""
     found = np.show_config(mode="dicts")["SIMD Extensions"].get("found", [])
     switches = {
         "NPY_DISABLE_CPU_FEATURES": " ".join(found),
