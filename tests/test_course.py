@@ -2,6 +2,7 @@
 
 import contextlib
 import copy
+import functools
 import html
 import inspect
 import io
@@ -44,6 +45,8 @@ DUAL = ROOT / "book" / "method" / "dual.md"
 COX_LOSS = ROOT / "book" / "foundations" / "cox-loss.md"
 BROWSER = pytest.mark.skipif(pages.CHROMIUM is None, reason="no Chromium here")
 SOURCES = [*TEACHING.glob("slides/*.md"), *TEACHING.glob("sheets/*.md")]
+deck_of = functools.cache(decks.deck)
+all_sheets = functools.cache(sheets.sheets)
 
 
 def written(name):
@@ -108,15 +111,16 @@ def says(text, number):
 @pytest.mark.parametrize("deck", decks.DECKS)
 def test_a_deck_says_no_number_before_it_asks_for_it(deck):
     """The handout is on the desks from the beginning, and a slide shows its question first."""
-    asked, before = 0, visible(sheets.sheets()["handout"])
+    asked, before = 0, visible(all_sheets()["handout"])
     for slide in decks.slides_of(deck):
         body = slide.partition("\nNote:\n")[0]
-        shown = visible(quotes.rendered(quotes.fetched(body)), steps=False)
+        made = quotes.rendered(quotes.fetched(body))
+        shown = visible(made, steps=False)
         for kind, what in quotes.REFERENCE.findall(body):
             for number in what.split() if kind == "asks" else []:
                 asked += 1
                 assert not says(before + shown, number), (number, shown)
-        before += visible(quotes.rendered(quotes.fetched(body)))
+        before += visible(made)
     assert asked >= 1
 
 
@@ -144,10 +148,10 @@ def answers_of(name):
 
 
 def test_no_deck_handout_or_notebook_has_a_number_that_a_quiz_asks_for():
-    said = visible(sheets.sheets()["handout"])
+    said = visible(all_sheets()["handout"])
     for session in notebooks.SESSIONS:
-        said += visible(decks.deck(session)) + written(f"notebooks/{session}.txt")
-    asked = re.findall(r"<b>([\d.]+)</b>", sheets.sheets()["quiz-solutions"])
+        said += visible(deck_of(session)) + written(f"notebooks/{session}.txt")
+    asked = re.findall(r"<b>([\d.]+)</b>", all_sheets()["quiz-solutions"])
     assert len(asked) == 3
     assert [number for number in asked if says(said, number)] == []
 
@@ -155,10 +159,10 @@ def test_no_deck_handout_or_notebook_has_a_number_that_a_quiz_asks_for():
 @pytest.mark.parametrize("number", [1, 2, 3])
 def test_no_deck_sheet_or_notebook_gives_an_answer_of_a_sheet_before_it_is_due(number):
     """Those of a session's sheet, in what students see up to the end of that session."""
-    made = sheets.sheets()
+    made = all_sheets()
     said = [visible(made["handout"])]
     for session in range(1, number + 1):
-        said += [visible(decks.deck(f"session-{session}")), visible(made[f"sheet-{session}"])]
+        said += [visible(deck_of(f"session-{session}")), visible(made[f"sheet-{session}"])]
         said += [written(f"notebooks/session-{session}.txt")]
     text = " ".join(said)
     # 5/6, the first step of any curve of six, is told in class; 2/3 is a weight there
@@ -170,7 +174,7 @@ def test_no_deck_sheet_or_notebook_gives_an_answer_of_a_sheet_before_it_is_due(n
 def test_live_slides_open_before_the_answers_of_later_slides():
     """The level of the dual stands below all levels that a later slide tabulates."""
     for deck in ("lecture", "session-2"):
-        (start,) = re.findall(r'"eta":(-?[\d.]+)', decks.deck(deck))
+        (start,) = re.findall(r'"eta":(-?[\d.]+)', deck_of(deck))
         assert float(start) < -0.5
     votes = re.findall(r"^- (the .*?|those .*?)[,?]", written("slides/session-3.md"), re.MULTILINE)
     script = (ROOT / "book/_static/explore/weights.js").read_text(encoding="utf8")
@@ -196,7 +200,7 @@ def test_decks_and_sheets_say_how_large_flc_is():
 
 @pytest.mark.parametrize("deck", decks.DECKS)
 def test_a_deck_is_complete_and_its_minutes_go_on(deck):
-    page = decks.deck(deck)
+    page = deck_of(deck)
     assert not quotes.REFERENCE.search(page)
     assert 'alt=""' not in page and 'aria-label=""' not in page
     minutes = [int(minute) for minute in re.findall(r"Minute (\d+)", written(f"slides/{deck}.md"))]
@@ -204,7 +208,7 @@ def test_a_deck_is_complete_and_its_minutes_go_on(deck):
 
 
 def test_the_speakers_formulas_need_no_style():
-    notes = re.findall(r'<aside class="notes">.*?</aside>', decks.deck("session-2"), re.DOTALL)
+    notes = re.findall(r'<aside class="notes">.*?</aside>', deck_of("session-2"), re.DOTALL)
     assert any("<math" in note for note in notes)
     assert not any("katex-html" in note for note in notes)
 
@@ -260,16 +264,19 @@ def test_letters_of_figures_that_come_in_steps_can_be_read_at_the_back(chromium,
 @BROWSER
 @pytest.mark.slow
 def test_a_clicker_turns_live_slides_after_their_controls_were_used(chromium, site):
+    """Each control of each explorable, on the first slide that has it."""
     page = chromium.new_page(viewport={"width": 1280, "height": 720})
-    tried = 0
+    tried = set()
     for deck, number in slides_of(page, site):
         page.evaluate("(number) => Reveal.slide(number)", number)
         controls = page.locator("section.present .explore :is(input, button)")
         for place in range(controls.count()):
             page.evaluate("(number) => Reveal.slide(number)", number)
             control = controls.nth(place)
-            if not control.is_visible():
+            which = control.evaluate("e => e.closest('.explore').dataset.explore"), place
+            if which in tried or not control.is_visible():
                 continue
+            tried.add(which)
             for key in ("PageDown", "ArrowRight"):
                 page.evaluate("(number) => Reveal.slide(number)", number)
                 if control.is_visible():  # a guess is made only once
@@ -277,14 +284,13 @@ def test_a_clicker_turns_live_slides_after_their_controls_were_used(chromium, si
                 page.wait_for_timeout(100)  # nobody is quicker, and a busy machine is slow
                 page.keyboard.press(key)
                 assert page.evaluate("Reveal.getIndices().h") == number + 1, (deck, number)
-                tried += 1
             page.evaluate("(number) => Reveal.slide(number)", number)
             if control.is_visible():  # reached by the keyboard
                 control.focus()
                 page.keyboard.press("PageDown")
                 assert page.evaluate("Reveal.getIndices().h") == number + 1
     page.close()
-    assert tried > 60, tried
+    assert len(tried) > 20, tried
 
 
 @BROWSER
@@ -344,12 +350,22 @@ def test_without_a_browser_no_page_speaks_of_printed_decks(monkeypatch):
 @BROWSER
 @pytest.mark.slow
 def test_axe_has_no_serious_finding_in_decks_and_sheets(chromium, site):
-    """With 7 to 1 as the least contrast."""
+    """With 7 to 1 as the least contrast.
+
+    Meanwhile other slides and the drawn signs of formulas and figures, which axe passes over, are
+    out of the page: walking through them takes ten times as long.
+    """
     script = Path(axe_playwright_python.__file__).parent / "axe.min.js"
-    run = """async (part) => (await axe.run({include: [[part]], exclude: [[".katex"]]}, {
-      resultTypes: ["violations"], rules: {"color-contrast-enhanced": {enabled: true}}})).violations
-      .filter((found) => ["serious", "critical"].includes(found.impact))
-      .map((found) => found.id + ": " + found.nodes[0].html)"""
+    run = """async (part) => {
+      const aside = ".slides > section:not(.present), .present figure.quoted svg > *, .katex-html";
+      const away = [...document.querySelectorAll(aside)].map((e) => [e, new Comment()]);
+      for (const [e, mark] of away) e.replaceWith(mark);
+      const {violations} = await axe.run({include: [[part]], exclude: [[".katex"]]}, {
+        resultTypes: ["violations"], rules: {"color-contrast-enhanced": {enabled: true}}});
+      for (const [e, mark] of away.reverse()) mark.replaceWith(e);
+      return violations.filter((found) => ["serious", "critical"].includes(found.impact))
+        .map((found) => found.id + ": " + found.nodes[0].html);
+    }"""
     page = chromium.new_page(viewport={"width": 1280, "height": 720})
     found = {}
     for deck, number in slides_of(page, site):
@@ -396,7 +412,7 @@ def test_a_panel_or_an_exercise_that_is_not_there_is_named():
 
 
 def test_sheets_ask_and_their_solutions_answer():
-    made = sheets.sheets()
+    made = all_sheets()
     for number in (1, 2, 3):
         problems, solutions = made[f"sheet-{number}"], made[f"sheet-{number}-solutions"]
         assert "Solution." not in problems and "check(" not in problems and "hint(" not in problems
@@ -415,7 +431,7 @@ def test_the_handout_tells_no_answer():
 
 
 def test_sheets_say_how_many_points_there_are():
-    made = sheets.sheets()
+    made = all_sheets()
     assert "of 60</p>" in made["exam"] and "of 12</p>" in made["quiz"]
     assert "of 2, and 2 for the bonus</p>" in made["sheet-1"]
     points = sum(sheets.exercise(name).points for name in ("dro-cox-valid", "who-effective-size"))
@@ -721,20 +737,25 @@ def test_what_is_missing_is_installed_in_view_and_else_named(
     assert all(line.startswith(f"install {w}") for line, w in zip(ran, commands, strict=True))
 
 
-@pytest.mark.parametrize("absent", [{"torch"}, {"lifelines"}, {"drocox"}, {"drocox", "torch"}])
-def test_an_empty_answer_gets_no_points_whatever_is_missing(absent, student, tmp_path):
-    """nbgrader gives the points of a graded cell unless it has an error; every cell is run."""
-    notebook = copy.deepcopy(student)
-    names_ = {name.partition(".")[0] for name in absent}
-    block = f"import sys\nsys.modules.update(dict.fromkeys({sorted(names_)}))"
-    notebook.cells.insert(0, nbformat.v4.new_code_cell(block))
-    install = notebook.cells[1]
+def executed(notebook, absent):
+    """The notebook as nbgrader runs it, every cell, where a package is missing."""
+    notebook = copy.deepcopy(notebook)
+    install = notebook.cells[0]
     install.source = re.sub(r"%pip.*", "pass", install.source).replace("find_spec(name)", "object")
+    block = f"import sys\nsys.modules[{absent!r}] = None"
+    notebook.cells.insert(0, nbformat.v4.new_code_cell(block))
     NotebookClient(notebook, allow_errors=True, timeout=120, kernel_name="python3").execute()
-    graded = [c for c in notebook.cells if "graded" in c.metadata.get("tags", [])]
-    assert len(graded) >= 3
-    for cell in graded:
-        assert any(output.output_type == "error" for output in cell.outputs), cell.source
+    return {
+        name: any(output.output_type == "error" for output in cell.outputs)
+        for name, (cell, _) in marks(notebook).items()
+        if name.startswith("check-")
+    }
+
+
+def test_an_empty_answer_gets_no_points_where_the_package_is_missing(student):
+    """nbgrader gives the points of a graded cell unless it has an error."""
+    failed = executed(student, "drocox")
+    assert len(failed) >= 3 and all(failed.values())
 
 
 def test_marks_without_torch_are_those_with_it(student):
@@ -745,16 +766,7 @@ def test_marks_without_torch_are_those_with_it(student):
     found = marks(notebook)
     found["stub-dual-weights"][0].source = right
     found["stub-dual-by-hand"][0].source = "answer = 0.5"
-    notebook.cells[0].source = re.sub(r"%pip.*", "pass", notebook.cells[0].source)
-    block = "import sys\nsys.modules['torch'] = None"
-    notebook.cells.insert(0, nbformat.v4.new_code_cell(block))
-    NotebookClient(notebook, allow_errors=True, timeout=120, kernel_name="python3").execute()
-    failed = {
-        name: any(output.output_type == "error" for output in cell.outputs)
-        for name, (cell, _) in marks(notebook).items()
-        if name.startswith("check-")
-    }
-    assert failed == {
+    assert executed(notebook, "torch") == {
         "check-dual-weights": False,
         "check-dual-by-hand": True,
         "check-dual-eta": True,
