@@ -243,18 +243,17 @@ class Audit:
         return rows.drop(columns=["model", "versus"])
 
     @property
-    def _many(self) -> list[str]:
-        """Attributes with so many groups that each is compared with everybody."""
-        crowded = [grouping for grouping in self._groupings if len(grouping.labels) > MOST_PAIRED]
-        return [grouping.attribute for grouping in crowded if grouping.compared]
+    def _many(self) -> list[Grouping]:
+        """Those of attributes with so many groups that each is compared with everybody."""
+        attributes = [grouping for grouping in self._groupings if grouping.compared]
+        return [grouping for grouping in attributes if len(grouping.labels) > MOST_PAIRED]
 
     def funnels(self) -> list[Funnel]:
         """For each attribute with many groups, their c-index by events and limits of chance."""
         funnels = []
-        for attribute in self._many:
-            grouping = next(one for one in self._groupings if one.attribute == attribute)
+        for grouping in self._many:
             if estimates := group_estimates(self._predictions, grouping, "c_index", self._hidden):
-                funnels.append(funnel(attribute, self.table, self.differences, estimates))
+                funnels.append(funnel(grouping.attribute, self.table, self.differences, estimates))
         return funnels
 
     @property
@@ -293,7 +292,7 @@ class Audit:
         if patients.risk is None or (self.smallest and self.threshold is not None):
             return curves[0]
         for grouping in self._groupings:
-            if not grouping.compared or grouping.attribute in self._many:
+            if not grouping.compared or len(grouping.labels) > MOST_PAIRED:
                 continue
             for group in grouping.groups(patients):
                 too_small = len(group.alone.time) < 2 * bins
@@ -791,7 +790,12 @@ def _audit(
             notes.append(OWN_KNOWS_NOTE.format(", ".join(map(str, features.columns))))
         slices = pd.DataFrame(columns=[*DIFFERENCE_COLUMNS, "patients", "events"])
         if own is not None and not own.knows:
-            secret = [one.codes == k for one in groupings for k in hidden.codes_of(one)]
+            secret = [
+                one.codes == code
+                for one in groupings
+                for code, label in enumerate(one.labels)
+                if (one.attribute, label) in groups
+            ]
             slices = find_slices(predicted.patients, features, secret)
         small = small_counts(slices["patients"], slices["events"], smallest).astype(bool)
         slices = slices[~small].reset_index(drop=True)

@@ -109,7 +109,9 @@ def _measured(
     What else it computes can be let go when they are compared: of a million patients it is much.
     """
     order = np.argsort(predictions.patients.time, kind="stable")  # times are sorted again and again
-    everybody = replace(predictions.patients.subset(order), row=order)
+    everybody = predictions.patients.subset(order)
+    if "own_model_gain" in predictions.more:
+        everybody = replace(everybody, row=order)
     groupings = [grouping._replace(codes=grouping.codes[order]) for grouping in groupings]
     rows: dict[tuple[str, str], dict] = {}
     measurable: list[list[Group]] = []

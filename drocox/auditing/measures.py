@@ -185,7 +185,7 @@ MEASURES = {
     ),
     "risk_predicted": Measure("Predicted risk", "risks", LOGIT, compared=False),
     "auc": Measure("AUC", "ranking", LOGIT, digits=3, at_horizon=True),
-    "brier": Measure("Brier score", "risks", LOG, digits=3, at_horizon=True),
+    "brier": Measure("Brier score", "risks", LOGIT, digits=3, at_horizon=True),
     "mean_risk": Measure(
         "Mean risk", "log-hazards", LOG, compared=False, on_page=False, whole_follow_up=True
     ),

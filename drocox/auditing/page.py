@@ -53,8 +53,8 @@ def page(
     )
     funnels = {name: one.funnels() for name, one in audits.items()}
     crowded = [one.attribute for one in next(iter(funnels.values()))]
-    crossed = _intersections(first)
-    elsewhere = [*crowded, crossed] if crossed else crowded  # in a funnel, or in the table alone
+    crossed = [one.attribute for one in first._groupings[1:] if not one.compared]
+    elsewhere = [*crowded, *crossed]  # in a funnel, or in the table alone
     in_forest = {}
     for name, one in audits.items():
         known = one.table["c_index"].notna() & ~one.table["attribute"].isin(elsewhere)
@@ -115,12 +115,6 @@ def _strong(text: str) -> Markup:
 def _minus(text: str) -> str:
     """Hyphens before numbers as minus signs."""
     return re.sub(r"(?<![\w-])-(?=\d)", "−", text)
-
-
-def _intersections(audit: "Audit") -> str:
-    """Name of the attribute of the intersections; empty where there are none."""
-    *attributes, last = audit.table["attribute"].unique()[1:]
-    return last if attributes and last == " × ".join(attributes) else ""
 
 
 def _rows(audit: "Audit", names: list[str], *same: str) -> list[dict]:
