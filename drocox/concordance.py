@@ -24,7 +24,7 @@ are whole and half numbers, equal to those of a loop over the pairs. With strata
 hazards need not be comparable, only pairs within a stratum are counted.
 """
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from itertools import pairwise
 
@@ -97,15 +97,20 @@ def count(
     strata: ArrayLike | None = None,
 ) -> Counts:
     """Count the pairs of one model, for the c-index and for CI; arguments as in :func:`scored`."""
-    scores, risk = scored(scores, time, event, strata=strata)
-    by_stratum = [_count_within(line) for _, line in _lines(scores, risk)]
-    place = np.argsort(risk.order[0])
-    columns = [field.name for field in fields(Counts)]
-    whole = {
-        name: np.concatenate([getattr(counts, name) for counts in by_stratum])[place]
-        for name in columns
-    }
-    return Counts(**whole)
+    in_lines = lines(scores, time, event, strata=strata)
+    return pairs_with(np.ones(sum(len(patients) for patients, _ in in_lines)), in_lines)
+
+
+def pairs_with(amounts: np.ndarray, in_lines: Sequence[tuple[np.ndarray, "Line"]]) -> Counts:
+    """Counts of each patient's pairs, each by the amount (n,) of the other patient.
+
+    Where members of a group have the amount 1 and others 0, these are the pairs with members.
+    """
+    counts = np.empty((len(fields(Counts)), len(amounts)))
+    for patients, line in in_lines:
+        rows = patients[line.patient]
+        counts[:, rows] = _count_within(line, amounts[rows])
+    return Counts(*counts)
 
 
 def weighted_index(
@@ -117,10 +122,10 @@ def weighted_index(
     strata: ArrayLike | None = None,
 ) -> float:
     """Harrell's c-index where weights are counts of patients: a pair has the product of its two."""
-    scores, risk = scored(scores, time, event, strata=strata)
-    weights = _checks.weights(weights, len(scores))
+    in_lines = lines(scores, time, event, strata=strata)
+    weights = _checks.weights(weights, len(np.asarray(scores)))
     points = pairs = 0.0
-    for patients, line in _lines(scores, risk):
+    for patients, line in in_lines:
         weight = weights[patients[line.patient]]
         of_event = weight * line.died
         (halves,) = sums_below(line, line.limits, weight, asks=line.died)
@@ -131,11 +136,21 @@ def weighted_index(
     return float(points / pairs)
 
 
-def _lines(scores: np.ndarray, risk: RiskSets) -> Iterator[tuple[np.ndarray, "Line"]]:
-    """The patients of each stratum, latest first, and their line."""
+def lines(
+    scores: ArrayLike,
+    time: ArrayLike | RiskSets,
+    event: ArrayLike | None = None,
+    *,
+    strata: ArrayLike | None = None,
+) -> list[tuple[np.ndarray, "Line"]]:
+    """The patients of each stratum, latest first, and their line; see :func:`scored`."""
+    scores, risk = scored(scores, time, event, strata=strata)
+    found = []
     for begin, end in pairwise(risk.bounds):
         patients = risk.order[0, begin:end]
-        yield patients, line_up(scores[patients], risk.stop[0, begin:end], risk.event[0, begin:end])
+        line = line_up(scores[patients], risk.stop[0, begin:end], risk.event[0, begin:end])
+        found.append((patients, line))
+    return found
 
 
 def weight_below(scores: np.ndarray, weight: np.ndarray) -> np.ndarray:
@@ -218,38 +233,40 @@ def line_up(scores: np.ndarray, stop: np.ndarray, event: np.ndarray) -> Line:
     )
 
 
-def _count_within(line: Line) -> Counts:
-    """Counts of one line, in the order in which its patients were given."""
-    halves, harrell_halves, harrell_pairs = _between_blocks(line)
-    more_halves, more_pairs = _at_one_time(line)
-    place = np.argsort(line.patient)
-    return Counts(
-        points=((halves + more_halves) / 2)[place],
-        pairs=(harrell_pairs + more_pairs)[place],
-        harrell_points=(harrell_halves / 2)[place],
-        harrell_pairs=harrell_pairs[place],
-    )
+def _count_within(line: Line, amounts: np.ndarray) -> tuple[np.ndarray, ...]:
+    """What :class:`Counts` holds, along a line; other patients count by their amounts."""
+    to_the_left = np.append(0.0, np.cumsum(amounts))  # of each position
+    halves, harrell_halves, pairs = _between_blocks(line, amounts, to_the_left)
+    more_halves, more_pairs = _at_one_time(line, amounts, to_the_left)
+    return (halves + more_halves) / 2, pairs + more_pairs, harrell_halves / 2, pairs
 
 
-def _between_blocks(line: Line) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _between_blocks(
+    line: Line, amounts: np.ndarray, to_the_left: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Half points (exact ties, ties within the tolerance) and pairs of different blocks.
 
     If an event meets L patients with a lower score and E with an equal one, it gets 2 L + E half
     points: the number of scores below its rank plus the number up to it. A patient with M events to
     the right gets 2 (higher) + (equal) half points, hence 2 M minus the same sum.
     """
-    limits = np.stack([line.rank, line.rank + 1, line.low, line.high])
-    events = np.append(0, np.cumsum(line.died))  # to the left of each position
+    limits = np.stack([line.rank, line.rank + 1])
+    if not np.array_equal(limits, line.limits):  # else equal scores are the only ties
+        limits = np.concatenate([limits, line.limits])
+    of_events = amounts * line.died
+    events = np.append(0.0, np.cumsum(of_events))
     events_right = events[-1] - events[line.end]
-    with_later = sums_below(line, limits, np.ones(len(line.rank)), asks=line.died)
-    below = sums_below(line, limits, line.died, back=True)
+    with_later = sums_below(line, limits, amounts, asks=line.died)
+    below = sums_below(line, limits, of_events, back=True)
     with_earlier = 2 * events_right - below
-    halves, harrell_halves = with_later + with_earlier
-    pairs = np.where(line.died, line.begin, 0) + events_right
+    halves, harrell_halves = np.broadcast_to(with_later + with_earlier, (2, len(line.rank)))
+    pairs = np.where(line.died, to_the_left[line.begin], 0.0) + events_right
     return halves, harrell_halves, pairs
 
 
-def _at_one_time(line: Line) -> tuple[np.ndarray, np.ndarray]:
+def _at_one_time(
+    line: Line, amounts: np.ndarray, to_the_left: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Half points and pairs that Algorithm B.1 adds for pairs at one time.
 
     An event and a patient censored at its time already have 0, 1 or 2 half points from different
@@ -260,11 +277,13 @@ def _at_one_time(line: Line) -> tuple[np.ndarray, np.ndarray]:
     # the same time's censored stand one block to the left of its events, so the number of a rank
     # there is smaller by the number of ranks
     first_higher_censored = np.searchsorted(place, place - line.ranks + 1)
-    higher_censored = line.begin - first_higher_censored
+    higher_censored = to_the_left[line.begin] - to_the_left[first_higher_censored]
     first_event_not_lower = np.searchsorted(place, place + line.ranks)
-    lower_events = first_event_not_lower - line.end
-    equal = np.searchsorted(place, place, "right") - np.searchsorted(place, place, "left") - 1
-    other_events = np.where(line.died, line.end - line.begin - 1, 0)
+    lower_events = to_the_left[first_event_not_lower] - to_the_left[line.end]
+    first, last = (np.searchsorted(place, place, side) for side in ("left", "right"))
+    equal = to_the_left[last] - to_the_left[first] - amounts
+    of_block = to_the_left[line.end] - to_the_left[line.begin] - amounts
+    other_events = np.where(line.died, of_block, 0.0)
     halves = np.where(line.died, higher_censored + other_events + equal, lower_events)
     return halves, other_events
 

@@ -24,7 +24,6 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike
 
 from drocox.auditing.measures import UNCHANGED, Measure, Scale, inside
 from drocox.heldout import Estimate
@@ -87,12 +86,12 @@ def _df(one: Contrast, otherwise: float) -> float:
 
 
 def contrast(
-    measure: Measure, contrasts: list[Contrast], critical: ArrayLike | None = None
+    measure: Measure, contrasts: list[Contrast], critical: np.ndarray | None = None
 ) -> list[dict]:
     """Rows of :func:`estimable` differences with intervals.
 
     Without critical values, intervals hold for all these differences at once. ``noise_floor`` is
-    that among these differences.
+    that among these differences; with critical values, only concordance imparity has it.
     """
     if not contrasts:
         return []
@@ -102,8 +101,10 @@ def contrast(
     second = np.array([one.second.value for one in contrasts])
     of_first = np.column_stack([one.first.without for one in contrasts])
     of_second = np.column_stack([one.second.without for one in contrasts])
-    for_these, floor = critical_values(contrasts)
-    critical = for_these if critical is None else np.asarray(critical)
+    floor = np.full(len(contrasts), np.nan)
+    if critical is None or measure.imparity:
+        of_these, floor = critical_values(contrasts)
+        critical = of_these if critical is None else critical
     error, error_of_second, correlation = _errors(of_first, of_second)
     down, up = _distances(scale, first, critical * error)
     down_of_second, up_of_second = _distances(scale, second, critical * error_of_second)

@@ -11,6 +11,7 @@ either side of it. What is a difference itself, such as the c-index minus the ex
 compared with 0.
 """
 
+from dataclasses import replace
 from itertools import combinations, product
 from typing import NamedTuple
 
@@ -83,7 +84,34 @@ def measure_groups(
     familywise: bool = True,
 ) -> Measured:
     """Measures of all groups, everybody first, and their differences within an attribute."""
-    everybody = predictions.patients
+    rows, comparisons, worded, hanging, tails = _measured(
+        predictions, groupings, hidden, familywise
+    )
+    described = predictions.described
+    comparisons += differences(worded, described, familywise)
+    attributes = [grouping.attribute for grouping in groupings]
+    names = list(described)
+    comparisons.sort(
+        key=lambda row: (attributes.index(row["attribute"]), names.index(row["measure"]))
+    )
+    columns = [name + end for name in described for end in ("", "_low", "_high")]
+    table = pd.DataFrame(rows).reindex(columns=TABLE_COLUMNS + columns)
+    compared = pd.DataFrame(comparisons, columns=COMPARISON_COLUMNS)
+    with_floor = compared["measure"].isin([name for name in names if described[name].imparity])
+    imparity = compared[with_floor].drop(columns="measure").reset_index(drop=True)
+    return Measured(table, compared, imparity, tuple(hanging), tuple(tails))
+
+
+def _measured(
+    predictions: Predictions, groupings: list[Grouping], hidden: Hidden, familywise: bool
+) -> tuple[list[dict], list[dict], dict[str, list[list[Contrast]]], list[str], list[str]]:
+    """Rows of all groups, of all differences but the worded ones, these themselves, and notes.
+
+    What else it computes can be let go when they are compared: of a million patients it is much.
+    """
+    order = np.argsort(predictions.patients.time, kind="stable")  # times are sorted again and again
+    everybody = replace(predictions.patients.subset(order), row=order)
+    groupings = [grouping._replace(codes=grouping.codes[order]) for grouping in groupings]
     rows: dict[tuple[str, str], dict] = {}
     measurable: list[list[Group]] = []
     for grouping in groupings:
@@ -133,19 +161,7 @@ def measure_groups(
             worded[name] = contrasts
         else:
             comparisons += differences({name: contrasts}, described, familywise)
-    measurable.clear()  # of a million patients they take much memory
-    slopes.clear()
-    comparisons += differences(worded, described, familywise)
-    attributes = [grouping.attribute for grouping in groupings]
-    names = list(described)
-    comparisons.sort(
-        key=lambda row: (attributes.index(row["attribute"]), names.index(row["measure"]))
-    )
-    columns = [name + end for name in described for end in ("", "_low", "_high")]
-    table = pd.DataFrame(rows.values()).reindex(columns=TABLE_COLUMNS + columns)
-    compared = pd.DataFrame(comparisons, columns=COMPARISON_COLUMNS)
-    imparity = compared[compared["measure"] == "concordance"].drop(columns="measure")
-    return Measured(table, compared, imparity.reset_index(drop=True), tuple(hanging), tuple(tails))
+    return list(rows.values()), comparisons, worded, hanging, tails
 
 
 def _tails_decide(label: str, slope: Estimate, central: Estimate) -> list[str]:
@@ -244,7 +260,7 @@ def _shown(
         return []
     many = len(grouping.labels) > MOST_PAIRED
     crossed = many and len(grouping.labels) * len(grouping.codes) > MOST_CROSSED
-    if name == "concordance" and crossed:
+    if measure.imparity and crossed:
         return []
     if measure.needs == "features" and (many or (grouping.attribute and not grouping.compared)):
         return []
@@ -279,7 +295,7 @@ def differences(
     rows = []
     for name, by_attribute in known.items():
         for pairs in by_attribute:
-            critical = [next(values) for _ in pairs] if familywise else None
+            critical = np.array([next(values) for _ in pairs]) if familywise else None
             for row in contrast(described[name], pairs, critical):
                 rows.append({"measure": name, **row})
     return rows

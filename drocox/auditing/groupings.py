@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from drocox.data import SurvivalData
 from drocox.heldout import HeldOut
@@ -58,7 +59,8 @@ def groupings_of(data: SurvivalData) -> tuple[list[Grouping], list[str]]:
     if len(data.groups) < 2:
         return out, notes
     matrix = np.column_stack(list(data.groups.values()))
-    cells, where = np.unique(matrix, axis=0, return_inverse=True)
+    where = pd.DataFrame(matrix).groupby(list(range(matrix.shape[1]))).ngroup().to_numpy()
+    cells = matrix[np.unique(where, return_index=True)[1]]
     if len(cells) > MOST_CELLS:
         words = f"The {len(cells)} intersections of {len(data.groups)} attributes are not judged"
         return out, [*notes, f"{words}; judge fewer attributes together."]
@@ -72,7 +74,7 @@ def groupings_of(data: SurvivalData) -> tuple[list[Grouping], list[str]]:
             f"group_labels: two intersections would be called {doubled[0]!r}; leave commas out of "
             "the labels"
         )
-    out.append(Grouping(" × ".join(data.groups), labels, where.ravel(), False, short))
+    out.append(Grouping(" × ".join(data.groups), labels, where, False, short))
     return out, notes
 
 

@@ -65,6 +65,7 @@ class Measure(NamedTuple):
     by_exact_times: bool = False  # unknown where many events have the same time
     slack: bool = False  # whether intervals of differences are wider where times are tied
     compared: bool = True  # between groups
+    imparity: bool = False  # members are compared with everybody; differences have a noise floor
     versus: str = ""  # instead of other groups, if the measure is a difference itself
     interval: bool = True  # whether it has one of its own
     on_page: bool = True  # in the table of groups
@@ -136,7 +137,13 @@ MEASURES = {
         whole_follow_up=True,
     ),
     "concordance": Measure(
-        "Concordance", "ranking", LOGIT, unit=100, on_page=False, whole_follow_up=True
+        "Concordance",
+        "ranking",
+        LOGIT,
+        unit=100,
+        imparity=True,
+        on_page=False,
+        whole_follow_up=True,
     ),
     "uno_c": Measure(
         "Uno's c", "ranking", LOGIT, by_exact_times=True, on_page=False, whole_follow_up=True

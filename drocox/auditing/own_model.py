@@ -75,8 +75,9 @@ class OwnModelGain:
             return nothing
         key = used.tobytes() + part.tobytes()
         if key not in self.scored:
+            row = used if patients.row is None else patients.row[used]
             self.scored[key] = own_scores(
-                self.X[used], patients.time[used], patients.event[used], part
+                self.X[row], patients.time[used], patients.event[used], part
             )
         # the folds of the audit within each part
         fold = np.unique(FOLDS * patients.fold[used] + part, return_inverse=True)[1]

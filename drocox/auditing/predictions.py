@@ -29,14 +29,7 @@ from drocox import _checks
 from drocox.auditing.disclosure import count_text
 from drocox.auditing.measures import MEASURES, RISK_RATIO, Measure, own_measure, with_margins
 from drocox.data import SurvivalData
-from drocox.heldout import (
-    FEWEST_EVENTS,
-    Estimate,
-    HeldOut,
-    default_horizon,
-    difference,
-    expected_events,
-)
+from drocox.heldout import FEWEST_EVENTS, Estimate, HeldOut, default_horizon, expected_events
 from drocox.heldout.intervals import half_width
 from drocox.heldout.ties import many_tied, tied_events
 
@@ -60,7 +53,6 @@ class Predictions(NamedTuple):
     more: Mapping[str, Callable[[HeldOut, np.ndarray], Estimate]] = {}  # other measures
     decisions_by_group: bool = True  # whether decisions of groups may be shown
     margin: Mapping[str, float] | None = None  # differences that do not matter
-    clipped: HeldOut | None = None  # with scores that are not as far from the others as some are
 
     @property
     def of_risks(self) -> bool:
@@ -98,12 +90,6 @@ class Predictions(NamedTuple):
         for name, measure in self.described.items():
             if answers[measure.needs]:
                 functions[name] = self.more.get(name) or getattr(HeldOut, measure.method or name)
-        if self.clipped is not None and "c_expected" in functions:
-            clipped = self.clipped
-            functions["c_expected"] = lambda _, members: clipped.c_expected(members)
-            functions["c_minus_expected"] = lambda patients, members: difference(
-                patients.c_index(members), clipped.c_expected(members)
-            )
         return functions
 
 
@@ -196,12 +182,13 @@ def predictions(
     if ranks:
         notes += _coarse_times(patients)
     notes += _repeated_rows(data, rank_by)
-    clipped, outliers = _clipped(patients, smallest) if scaled else (None, [])
-    notes += outliers
-    return Predictions(patients, ranks, scaled, bool(backwards), tuple(notes), clipped=clipped)
+    if scaled:
+        patients, outliers = _clipped(patients, smallest)
+        notes += outliers
+    return Predictions(patients, ranks, scaled, bool(backwards), tuple(notes))
 
 
-def _clipped(patients: HeldOut, smallest: int) -> tuple[HeldOut | None, list[str]]:
+def _clipped(patients: HeldOut, smallest: int) -> tuple[HeldOut, list[str]]:
     """The patients with less extreme scores where some are far from all others, and a note.
 
     One such score would decide by which factor everybody's scores are multiplied, and so which
@@ -211,9 +198,9 @@ def _clipped(patients: HeldOut, smallest: int) -> tuple[HeldOut | None, list[str
     reach = CLIPPED * (high - low) / 2
     apart = np.abs(patients.scores - middle)
     if not reach > 0 or not (apart > reach).any():
-        return None, []
+        return patients, []
     less_far = np.clip(patients.scores, middle - reach, middle + reach)
-    clipped = patients.with_others(scores=less_far)  # of whose pairs only the number is used
+    clipped = patients.with_others(less_far=less_far)
     outlying = int((apart > OUTLYING * reach).sum())
     if not outlying:
         return clipped, []

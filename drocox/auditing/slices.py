@@ -116,24 +116,10 @@ def _less_like_scores(patients: HeldOut, members: np.ndarray, tenth: np.ndarray)
 
     The weight of a tenth of the scores is the share of the members' pairs that it has.
     """
-    value, without = _concordance(patients, members)[:2]
+    value, without = patients.harrell_concordance(members)[:2]
     pairs = pd.Series(patients.harrell_pairs[members, 1]).groupby(tenth[members]).sum()
     for like, weight in (pairs / pairs.sum()).items():
-        other_value, other_without = _concordance(patients, ~members & (tenth == like))[:2]
+        other_value, other_without = patients.harrell_concordance(~members & (tenth == like))[:2]
         value -= weight * other_value
         without = without - weight * other_without
     return Estimate(value, without)
-
-
-def _concordance(patients: HeldOut, members: np.ndarray) -> Estimate:
-    """Share of the pairs of members and anybody else that are ordered rightly, by Harrell's rules.
-
-    A pair of two members counts twice.
-    """
-    of_each = patients.harrell_pairs
-    total = of_each[members].sum(axis=0)
-    left = total - of_each  # a patient leaves with the pairs of their own, and those of members
-    left[members] -= patients.subset(members).harrell_pairs
-    left[~members] += patients.subset(~members).harrell_pairs
-    with np.errstate(divide="ignore", invalid="ignore"):  # 0 / 0 is NaN: not defined
-        return Estimate(total[0] / total[1], left[:, 0] / left[:, 1])

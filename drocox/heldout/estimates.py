@@ -76,6 +76,8 @@ class HeldOut:
     risk: np.ndarray | None = None  # predicted risk of each patient up to the horizon
     log_hazards: np.ndarray | None = None  # where they differ from the scores that rank
     threshold: float | None = None  # of the predicted risk, from which patients are flagged
+    row: np.ndarray | None = None  # of each patient in the data, if they are in another order
+    less_far: np.ndarray | None = None  # scores of the expected c-index, if some are far apart
 
     def subset(self, rows: np.ndarray) -> "HeldOut":
         """The patients of a mask, with the same horizon."""
@@ -114,13 +116,25 @@ class HeldOut:
 
         Two columns for Algorithm B.1, then two for Harrell's rules; see :mod:`drocox.concordance`.
         """
-        out = np.zeros((len(self.time), 4))
-        for fold in np.unique(self.fold[self.event]):
-            rows = np.flatnonzero(self.fold == fold)
-            counts = concordance.count(self.scores[rows], self.time[rows], self.event[rows])
-            columns = (counts.points, counts.pairs, counts.harrell_points, counts.harrell_pairs)
-            out[rows] = np.column_stack(columns)
-        return out
+        if not self.event.any():
+            return np.zeros((len(self.time), 4))
+        outcomes = self.scores, self.time, self.event
+        return _columns(concordance.count(*outcomes, strata=self._strata))
+
+    @property
+    def _strata(self) -> np.ndarray | None:
+        return self.fold if self.fold.any() else None
+
+    @cached_property
+    def _lines(self) -> list[tuple[np.ndarray, concordance.Line]]:
+        """The patients in the order in which pairs are counted."""
+        return concordance.lines(self.scores, self.time, self.event, strata=self._strata)
+
+    def pairs_with(self, members: np.ndarray) -> np.ndarray:
+        """Points and pairs of each patient with the members, in the columns of ``counts``."""
+        if members.all():
+            return self.counts.copy()
+        return _columns(concordance.pairs_with(members.astype(float), self._lines))
 
     @property
     def all_pairs(self) -> np.ndarray:
@@ -167,6 +181,12 @@ class HeldOut:
         value, left = _ratio(2 * self.alone(members).harrell_pairs, losses_per_term=2)[:2]
         return self._of_all(members, value, left)
 
+    @property
+    def _of_pairs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """What the c-index that the scores imply is made of."""
+        scores = self.scores if self.less_far is None else self.less_far
+        return scores, self.time, self.event, self.fold
+
     @cached_property
     def _implied(self) -> dict[float, np.ndarray]:
         return {}
@@ -177,14 +197,13 @@ class HeldOut:
         The second column has the derivative; see :mod:`drocox.heldout.expected`.
         """
         if slope not in self._implied:
-            patients = self.scores, self.time, self.event, self.fold
-            self._implied[slope] = expected.pair_sums(*patients, slope)
+            self._implied[slope] = expected.pair_sums(*self._of_pairs, slope)
         return self._implied[slope]
 
     @cached_property
     def _pair_slope(self) -> tuple[float, np.ndarray]:
         """The slope of everybody's scores that fits their pairs best."""
-        return expected.pair_slope(self.scores, self.time, self.event, self.fold)
+        return expected.pair_slope(*self._of_pairs)
 
     def c_expected(self, members: np.ndarray) -> Estimate:
         """The members' c-index that the scores imply (:mod:`drocox.heldout.expected`).
@@ -194,7 +213,7 @@ class HeldOut:
         alone = self.alone(members)
         slope, without = self._pair_slope
         implied = alone.implied_pairs(slope)
-        lost = np.column_stack([implied[:, 0], alone.harrell_pairs[:, 1]])
+        lost = np.array([implied[:, 0], alone.harrell_pairs[:, 1]]).T
         shift = without - slope
         return Estimate(*expected.expected_ratio(lost, implied[:, 1], shift, members))
 
@@ -204,13 +223,17 @@ class HeldOut:
 
     def concordance(self, members: np.ndarray) -> Estimate:
         """Concordance fraction of Algorithm B.1: members compared with everybody."""
-        # The sum runs over pairs (member, anybody). Without patient i it loses i's own pairs, if i
-        # is a member, and the pairs of other members with i: for a member those inside the group,
-        # for anybody else all pairs less those with other non-members.
-        lost = 2 * self.all_pairs
-        lost[members] = self.all_pairs[members] + self.alone(members).all_pairs
-        if not members.all():
-            lost[~members] = self.all_pairs[~members] - self.alone(~members).all_pairs
+        return self._with_everybody(members, slice(0, 2))
+
+    def harrell_concordance(self, members: np.ndarray) -> Estimate:
+        """The same by Harrell's rules: share of the pairs of members and anybody ranked rightly."""
+        return self._with_everybody(members, slice(2, 4))
+
+    def _with_everybody(self, members: np.ndarray, columns: slice) -> Estimate:
+        # The sum runs over pairs (member, anybody), so that a pair of two members counts twice.
+        # Without a patient it loses their pairs with members and, of a member, their own.
+        lost = self.pairs_with(members)[:, columns]
+        lost[members] += self.counts[members, columns]
         return _ratio(lost, losses_per_term=2)
 
     def uno_c(self, members: np.ndarray) -> Estimate:
@@ -251,7 +274,7 @@ class HeldOut:
         """Ratio of observed to expected events among the members; needs ``expected``."""
         if self.expected is None:
             raise ValueError("expected is missing; pass expected_events(train, ...) as expected=")
-        return _ratio(np.column_stack([members & self.event, members * self.expected]))
+        return _ratio(np.array([members & self.event, members * self.expected]).T)
 
     def risk_observed(self, members: np.ndarray) -> Estimate:
         """Observed risk of the members up to the horizon, by Kaplan and Meier."""
@@ -260,7 +283,7 @@ class HeldOut:
 
     def risk_predicted(self, members: np.ndarray) -> Estimate:
         """Mean predicted risk of the members; needs ``risk``."""
-        return _ratio(np.column_stack([members * self.risk, members]))
+        return _ratio(np.array([members * self.risk, members]).T)
 
     def risk_ratio(self, members: np.ndarray) -> Estimate:
         """Ratio of observed to predicted risk of the members at the horizon."""
@@ -287,7 +310,7 @@ class HeldOut:
 
     def flagged(self, members: np.ndarray) -> Estimate:
         """Share of the members who are flagged; needs ``risk`` and ``threshold``."""
-        share = _ratio(np.column_stack([members & self.flags, members]))
+        share = _ratio(np.array([members & self.flags, members], float).T)
         return _wilson(share, float(members.sum()))
 
     def sensitivity(self, members: np.ndarray) -> Estimate:
@@ -383,13 +406,19 @@ class HeldOut:
         patients = np.bincount(self.fold)
         mean = np.bincount(self.fold, self.linear) / patients
         score = self.linear - mean[self.fold]
-        log_risk, without = _ratio(np.column_stack([members * score, members]))[:2]
+        log_risk, without = _ratio(np.array([members * score, members]).T)[:2]
         # Without a patient the fold's mean falls by score / (n - 1), so the centred score of every
         # remaining patient of that fold rises by as much.
         of_fold = np.bincount(self.fold, members)[self.fold] - members
         share = of_fold / (members.sum() - members)
         others = np.maximum(patients[self.fold] - 1, 1)
         return Estimate(np.exp(log_risk), np.exp(without + share * score / others))
+
+
+def _columns(counts: concordance.Counts) -> np.ndarray:
+    """Points and pairs by either rules as four columns."""
+    by_rule = counts.points, counts.pairs, counts.harrell_points, counts.harrell_pairs
+    return np.array(by_rule).T
 
 
 def _wilson(share: Estimate, size: float) -> Estimate:

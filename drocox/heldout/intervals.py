@@ -53,13 +53,12 @@ def jackknife(without: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     degree of freedom.
     """
     apart = without - without.mean(axis=0)
-    powers = apart**2
-    total = powers.sum(axis=0)
-    of_squares = np.square(powers, out=powers).sum(axis=0)  # in place: it may be a large array
-    del powers
+    covariance = (1 - 1 / len(apart)) * (apart.T @ apart)
+    squares = np.square(apart, out=apart)  # in place: it may be a large array
+    total = squares.sum(axis=0)
+    of_squares = np.square(squares, out=squares).sum(axis=0)
     equal = np.full(len(total), 2.0)  # effective number of squares
     np.divide(total**2, of_squares, out=equal, where=total > 0)
-    covariance = (1 - 1 / len(apart)) * apart.T @ apart
     return covariance, np.maximum(1.0, equal - 1)
 
 

@@ -69,8 +69,8 @@ class _Fold:
         of the mean squares.
         """
         sums = self.sums(slope)
-        score = (self.event * self.scores).sum() - sums.deaths @ sums.mean
-        return score, sums.deaths @ sums.variance, sums.deaths @ sums.square
+        score = (self.event * self.scores).sum() - (sums.deaths * sums.mean).sum()
+        return score, (sums.deaths * sums.variance).sum(), (sums.deaths * sums.square).sum()
 
     def left_out(self, slope: float) -> tuple[np.ndarray, np.ndarray]:
         """Score function without each patient, and the information lost with them."""
