@@ -124,7 +124,8 @@ class Audit:
         Of the data.
     table : DataFrame
         A row for everybody, each group and each intersection of groups: ``attribute``, ``group``,
-        ``patients``, ``events``, and the measures that :func:`audit` explains, each with an
+        ``patients``, ``events`` and those up to the horizon (``events_by_horizon``), the share
+        ``censored``, the median ``follow_up``, and the measures that :func:`audit` explains, each with an
         interval (``..._low``, ``..._high``).
     differences : DataFrame
         A row for each pair of groups of an attribute and each ``measure``: the signed
