@@ -125,8 +125,8 @@ class Audit:
     table : DataFrame
         A row for everybody, each group and each intersection of groups: ``attribute``, ``group``,
         ``patients``, ``events`` and those up to the horizon (``events_by_horizon``), the share
-        ``censored``, the median ``follow_up``, and the measures that :func:`audit` explains, each with an
-        interval (``..._low``, ``..._high``).
+        ``censored``, the median ``follow_up``, and the measures that :func:`audit` explains,
+        each with an interval (``..._low``, ``..._high``).
     differences : DataFrame
         A row for each pair of groups of an attribute and each ``measure``: the signed
         ``difference``, ``group`` minus ``versus``, with an interval that holds for all attributes
