@@ -33,7 +33,7 @@ from drocox.auditing.disclosure import (
     small_decisions,
 )
 from drocox.auditing.findings import (
-    decision_sentence,
+    decision_sentences,
     model_sentences,
     number_text,
     paragraphs,
@@ -77,7 +77,7 @@ CURVE_COLUMNS += ["observed", "low", "high"]
 PAIRED_COLUMNS = ["model", "versus", "attribute", "group", "measure"]
 PAIRED_COLUMNS += ["difference", "low", "high", "says"]
 MOST_IN_CAUTION = 12  # groups in a sentence of the page
-FEW_EVENTS_NOTE = "Few events, so that intervals are wide and rough: {}."
+FEW_EVENTS_NOTE = "Few events{until}, so that intervals are wide and rough: {}."
 HANGING_NOTE = (
     "Decided by one or two patients, so that intervals are very wide: {}. Their data are worth a "
     "look."
@@ -124,8 +124,9 @@ class Audit:
         Of the data.
     table : DataFrame
         A row for everybody, each group and each intersection of groups: ``attribute``, ``group``,
-        ``patients``, ``events``, and the measures that :func:`audit` explains, each with an
-        interval (``..._low``, ``..._high``).
+        ``patients``, ``events`` and those up to the horizon (``events_by_horizon``), the share
+        ``censored``, the median ``follow_up``, and the measures that :func:`audit` explains,
+        each with an interval (``..._low``, ``..._high``).
     differences : DataFrame
         A row for each pair of groups of an attribute and each ``measure``: the signed
         ``difference``, ``group`` minus ``versus``, with an interval that holds for all attributes
@@ -182,7 +183,7 @@ class Audit:
             lines.append(SEARCHED_SHYLY)
         if self.threshold is not None:
             decided = (self.table, self.differences, self.threshold, self.horizon)
-            lines.append(decision_sentence(*decided))
+            lines += decision_sentences(*decided)
         return paragraphs(lines)
 
     @property
@@ -309,12 +310,15 @@ class Audit:
         """Warnings of the page: groups with few events, and intervals that tell little."""
         known = self.table[self.table["attribute"].isin([f.attribute for f in self._groupings[1:]])]
         lines = []
-        few = known[(known["events"] >= FEWEST_EVENTS) & (known["events"] < FEW_EVENTS)]
-        names = [f"{row.group} ({row.events:.0f})" for row in few.itertuples()]
+        counted, until = "events", ""
+        if self.table["risk_predicted"].notna().any():
+            counted, until = "events_by_horizon", f" up to time {self.horizon:.4g}"
+        few = known[(known["events"] >= FEWEST_EVENTS) & (known[counted] < FEW_EVENTS)]
+        names = [f"{group} ({n:.0f})" for group, n in zip(few["group"], few[counted], strict=True)]
         hanging, tails = self._measured.hanging, self._measured.tails
         for note, named in ((FEW_EVENTS_NOTE, names), (HANGING_NOTE, hanging), (TAILS_NOTE, tails)):
             if named:
-                lines.append(note.format(listed(named, MOST_IN_CAUTION, ", ")))
+                lines.append(note.format(listed(named, MOST_IN_CAUTION, ", "), until=until))
         return lines
 
     def plot(self) -> "Figure":

@@ -21,8 +21,8 @@ from drocox.auditing.plots import as_svg, draw_calibration, draw_funnels, draw_g
 from drocox.heldout.intervals import DIFFER
 
 WORDS = re.compile(  # but none of a question
-    r"whether [^.]*?(?:differs?|expect)"
-    r"|(are alike|differ(?=[:;.])|cannot tell|cannot be told|ranked (?:worse than|as well as))"
+    r"whether [^.]*?(?:differs?|expect)\b"
+    r"|(are alike|differs?(?=[:;.])|cannot tell|cannot be told|ranked (?:worse than|as well as))"
 )
 
 if TYPE_CHECKING:
@@ -64,10 +64,7 @@ def page(
         in_forest = {name: table.assign(calibration=np.nan) for name, table in in_forest.items()}
     drawable = all(len(table) > 1 for table in in_forest.values())
     measures = first.measures
-    if first.table["c_expected"].notna().any():  # one measure of ranking is enough
-        measures["auc"] = measures["auc"]._replace(on_page=False)
     tables = {name: one.table for name, one in audits.items()}
-    patients = first._predictions.patients
     numbers = count()
 
     def drawn(draw: Callable, content: object) -> str:
@@ -79,7 +76,6 @@ def page(
         facts=about | dict(facts or {}),
         answered={name for name in measures if _known(tables, name)},
         judges_risks=_known(tables, "calibration"),
-        by_horizon=(patients.event & (patients.time <= patients.until)).sum(),
         several=audits if len(audits) > 1 else None,
         in_forest=in_forest if drawable else None,
         funnels=funnels,

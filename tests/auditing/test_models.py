@@ -76,16 +76,17 @@ def test_models_that_cannot_be_compared_are_refused(given):
         drocox.audit(data, {"scores": bad, "curves": curves})
 
 
+@pytest.mark.slow
 def test_intervals_hold_for_all_groups_and_models():
     """Models without any difference: one audit in twenty may say that one differs."""
     alarms = 0
-    for seed in range(20):
+    for seed in range(8):
         data, scores = simulated(seed, n=200, effects=(0.8, 0.5, 0))
         rng = np.random.default_rng(seed)
         models = {name: scores + rng.normal(size=200) for name in "abc"}
         rows = drocox.audit(data, models).paired
         alarms += (rows.loc[rows["measure"] == "c_index", "says"] == "differ").any()
-    assert alarms <= 4
+    assert alarms <= 1
 
 
 def test_intervals_of_models_may_hold_for_one_attribute_only(given):

@@ -14,7 +14,8 @@ def draw(patients: int, censoring: float, seed: int) -> Patients:
 
     .. math:: \log h = 0.5\, x_1 + 0.5\, x_2 + 0.4\, x_3 + 0.4\, s\, x_3 + 0.3\, s\, x_4 .
 
-    ``censoring`` is the hazard of censoring; the baseline hazard of events is 1.
+    ``censoring`` is the hazard of censoring; the baseline hazard of events is 1. Sex and the first
+    three features describe groups.
     """
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(patients, 8))
@@ -24,9 +25,7 @@ def draw(patients: int, censoring: float, seed: int) -> Patients:
     event_time = rng.exponential(size=patients) / np.exp(log_hazard)
     censored = rng.exponential(size=patients) / censoring
     columns = ["age", *(f"x{j}" for j in range(2, 9))]
-    covariates = pd.DataFrame(x, columns=columns).assign(sex=women.astype(float))
-    data = SurvivalData(
-        "invented", covariates, np.minimum(event_time, censored), event_time <= censored
-    )
+    X = pd.DataFrame(x, columns=columns).assign(sex=women.astype(float))
+    data = SurvivalData("invented", X, np.minimum(event_time, censored), event_time <= censored)
     attributes = {"sex": women.astype(float), "age": x[:, 0]}
-    return Patients(data, covariates, attributes).in_order()
+    return Patients(data, X[["age", "x2", "x3", "sex"]], attributes).in_order()

@@ -23,7 +23,7 @@ BY_C = Contrast(SPLIT, "c-index", PLAIN_18, "c-index")
 
 @pytest.fixture(scope="module")
 def runs():
-    return invented_store.mixed(invented_store.parts())
+    return invented_store.whole()
 
 
 @pytest.fixture(scope="module")

@@ -38,7 +38,7 @@ def _literal_loss(drawn, rows, theta):
 def _without_derivatives(function, d):
     """Minimum by the simplex method, started again where it stops."""
     point = np.zeros(d)
-    for _ in range(6):
+    for _ in range(2):
         how = {"xatol": 1e-10, "fatol": 1e-13, "maxiter": 4000}
         point = optimize.minimize(function, point, method="Nelder-Mead", options=how).x
     return point, function(point)

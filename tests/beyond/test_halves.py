@@ -1,12 +1,14 @@
 """Data sets, halves and outcomes of the study on many data sets: against literal loops."""
 
 import dataclasses
+from functools import partial
 
 import invented_patients
 import numpy as np
 import pandas as pd
 import pytest
 
+from drocox import training
 from drocox.beyond import datasets, fresh, halves, many_data_sets, models, outcomes, run
 from drocox.data import SurvivalData
 from drocox.evaluation import scaled_features
@@ -109,7 +111,8 @@ def test_errors_leave_out_each_patient_in_turn():
         assert outcomes.standard_error(found[name]) == pytest.approx(errors[k], rel=1e-6)
 
 
-def test_data_without_attributes_and_groups_have_a_c_index_only():
+def test_data_without_attributes_and_groups_have_a_c_index_only(monkeypatch):
+    monkeypatch.setattr(training, "fit_stack", partial(training.fit_stack, n_iter=20))
     patients = invented_patients.draw(120, 2.0, seed=1)  # a half has fewer than 30 events
     patients = dataclasses.replace(patients, attributes={})
     rows = many_data_sets.study(patients, 0, networks=False, forms=[models.QUARTER])
