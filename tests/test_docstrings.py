@@ -44,6 +44,27 @@ def test_parameters_and_returns_are_described(name):
             assert "Returns\n-------" in text
 
 
+def untyped(function):
+    """Parameters without a type, and "return" if that of the result is missing."""
+    signature = inspect.signature(function)
+    given = {name: one.annotation for name, one in signature.parameters.items()}
+    given["return"] = signature.return_annotation
+    missing = {name for name, type_ in given.items() if type_ is inspect.Signature.empty}
+    return sorted(missing - {"self", "cls"})
+
+
+@pytest.mark.parametrize("name", LISTED)
+def test_parameters_and_results_have_types(name):
+    thing = resolve_name(name)
+    home = thing.__name__ if inspect.ismodule(thing) else thing.__module__
+    members = {name: thing} if inspect.isfunction(thing) else vars(thing)
+    for member, function in members.items():
+        function = getattr(function, "__func__", function)  # of a classmethod
+        own = inspect.isfunction(function) and function.__module__ == home
+        if own and not member.startswith("_"):
+            assert untyped(function) == [], member
+
+
 def entries(text):
     """Names that have an entry of their own in the section of parameters."""
     section = re.search(r"Parameters\n-+\n(.*?)(?=\n\w+\n---|\Z)", text, re.DOTALL)[1]

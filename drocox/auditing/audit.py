@@ -33,7 +33,7 @@ from drocox.auditing.disclosure import (
     small_decisions,
 )
 from drocox.auditing.findings import (
-    decision_sentence,
+    decision_sentences,
     model_sentences,
     number_text,
     paragraphs,
@@ -77,7 +77,7 @@ CURVE_COLUMNS += ["observed", "low", "high"]
 PAIRED_COLUMNS = ["model", "versus", "attribute", "group", "measure"]
 PAIRED_COLUMNS += ["difference", "low", "high", "says"]
 MOST_IN_CAUTION = 12  # groups in a sentence of the page
-FEW_EVENTS_NOTE = "Few events, so that intervals are wide and rough: {}."
+FEW_EVENTS_NOTE = "Few events{until}, so that intervals are wide and rough: {}."
 HANGING_NOTE = (
     "Decided by one or two patients, so that intervals are very wide: {}. Their data are worth a "
     "look."
@@ -124,8 +124,9 @@ class Audit:
         Of the data.
     table : DataFrame
         A row for everybody, each group and each intersection of groups: ``attribute``, ``group``,
-        ``patients``, ``events``, and the measures that :func:`audit` explains, each with an
-        interval (``..._low``, ``..._high``).
+        ``patients``, ``events`` and those up to the horizon (``events_by_horizon``), the share
+        ``censored``, the median ``follow_up``, and the measures that :func:`audit` explains,
+        each with an interval (``..._low``, ``..._high``).
     differences : DataFrame
         A row for each pair of groups of an attribute and each ``measure``: the signed
         ``difference``, ``group`` minus ``versus``, with an interval that holds for all attributes
@@ -182,7 +183,7 @@ class Audit:
             lines.append(SEARCHED_SHYLY)
         if self.threshold is not None:
             decided = (self.table, self.differences, self.threshold, self.horizon)
-            lines.append(decision_sentence(*decided))
+            lines += decision_sentences(*decided)
         return paragraphs(lines)
 
     @property
@@ -243,18 +244,17 @@ class Audit:
         return rows.drop(columns=["model", "versus"])
 
     @property
-    def _many(self) -> list[str]:
-        """Attributes with so many groups that each is compared with everybody."""
-        crowded = [grouping for grouping in self._groupings if len(grouping.labels) > MOST_PAIRED]
-        return [grouping.attribute for grouping in crowded if grouping.compared]
+    def _many(self) -> list[Grouping]:
+        """Those of attributes with so many groups that each is compared with everybody."""
+        attributes = [grouping for grouping in self._groupings if grouping.compared]
+        return [grouping for grouping in attributes if len(grouping.labels) > MOST_PAIRED]
 
     def funnels(self) -> list[Funnel]:
         """For each attribute with many groups, their c-index by events and limits of chance."""
         funnels = []
-        for attribute in self._many:
-            grouping = next(one for one in self._groupings if one.attribute == attribute)
+        for grouping in self._many:
             if estimates := group_estimates(self._predictions, grouping, "c_index", self._hidden):
-                funnels.append(funnel(attribute, self.table, self.differences, estimates))
+                funnels.append(funnel(grouping.attribute, self.table, self.differences, estimates))
         return funnels
 
     @property
@@ -293,7 +293,7 @@ class Audit:
         if patients.risk is None or (self.smallest and self.threshold is not None):
             return curves[0]
         for grouping in self._groupings:
-            if not grouping.compared or grouping.attribute in self._many:
+            if not grouping.compared or len(grouping.labels) > MOST_PAIRED:
                 continue
             for group in grouping.groups(patients):
                 too_small = len(group.alone.time) < 2 * bins
@@ -310,12 +310,15 @@ class Audit:
         """Warnings of the page: groups with few events, and intervals that tell little."""
         known = self.table[self.table["attribute"].isin([f.attribute for f in self._groupings[1:]])]
         lines = []
-        few = known[(known["events"] >= FEWEST_EVENTS) & (known["events"] < FEW_EVENTS)]
-        names = [f"{row.group} ({row.events:.0f})" for row in few.itertuples()]
+        counted, until = "events", ""
+        if self.table["risk_predicted"].notna().any():
+            counted, until = "events_by_horizon", f" up to time {self.horizon:.4g}"
+        few = known[(known["events"] >= FEWEST_EVENTS) & (known[counted] < FEW_EVENTS)]
+        names = [f"{group} ({n:.0f})" for group, n in zip(few["group"], few[counted], strict=True)]
         hanging, tails = self._measured.hanging, self._measured.tails
         for note, named in ((FEW_EVENTS_NOTE, names), (HANGING_NOTE, hanging), (TAILS_NOTE, tails)):
             if named:
-                lines.append(note.format(listed(named, MOST_IN_CAUTION, ", ")))
+                lines.append(note.format(listed(named, MOST_IN_CAUTION, ", "), until=until))
         return lines
 
     def plot(self) -> "Figure":
@@ -791,7 +794,12 @@ def _audit(
             notes.append(OWN_KNOWS_NOTE.format(", ".join(map(str, features.columns))))
         slices = pd.DataFrame(columns=[*DIFFERENCE_COLUMNS, "patients", "events"])
         if own is not None and not own.knows:
-            secret = [one.codes == k for one in groupings for k in hidden.codes_of(one)]
+            secret = [
+                one.codes == code
+                for one in groupings
+                for code, label in enumerate(one.labels)
+                if (one.attribute, label) in groups
+            ]
             slices = find_slices(predicted.patients, features, secret)
         small = small_counts(slices["patients"], slices["events"], smallest).astype(bool)
         slices = slices[~small].reset_index(drop=True)

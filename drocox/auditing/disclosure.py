@@ -37,11 +37,6 @@ class Hidden(NamedTuple):
         """
         return self.groups if whole_follow_up else self.at_horizon
 
-    def codes_of(self, grouping: Grouping) -> list[int]:
-        """The codes of the groups of a grouping that are not shown."""
-        names = [(grouping.attribute, label) for label in grouping.labels]
-        return [code for code, name in enumerate(names) if name in self.groups]
-
 
 NOTHING_HIDDEN = Hidden()
 

@@ -19,6 +19,7 @@ from drocox.auditing.measures import DECISIONS, MEASURES, Measure, inside
 from drocox.heldout.intervals import ALIKE, CANNOT_TELL, DIFFER
 from drocox.terminal import listed
 
+MOST_TIMES = 100  # as many events that are still worth a number
 MOST_NAMED = 6  # groups in a sentence
 NOT_ASKED = (
     "Whether another model would rank a group better was not asked, since no columns were named "
@@ -61,7 +62,10 @@ def sentences(
         size = interval_text(-row.difference, -row.high, -row.low, 3)
         lines.append(f"Found by search: {row.group}, ranked worse than {row.versus} by {size}.")
     if len(slices) and worse.empty:
-        lines.append("Found by search: no group that is ranked worse, by an interval without 0.")
+        lines.append(
+            "Found by search: no group that is ranked worse, by an interval without 0, of patients "
+            "who took no part in the search."
+        )
     return lines
 
 
@@ -74,10 +78,16 @@ def _attribute(
     few = ~hidden & values[["c_index", "calibration"]].isna().all(axis=1)
     few[EVERYBODY] = False
     compared: dict[str, _Compared] = {}
+    not_by = ""
+    short = values.index.map(lambda group: _short(group, name))
     for one in (one for one in measures if measures[one].worded):
         mine = rows[rows["measure"] == one]
+        lacks = values[one].isna() & ~few & ~hidden
+        if lacks.any() and values[one].notna().any():
+            title = _in_a_sentence(measures[one].title)
+            not_by += f" Not judged by {title}: {listed(list(short[lacks]), MOST_NAMED)}."
         if len(mine):
-            compared[one] = _Compared(measures[one], mine, values, not (few | hidden).any())
+            compared[one] = _Compared(measures[one], mine, values, not (few | hidden | lacks).any())
     sure = [found.verdict() for found in compared.values() if found.word != CANNOT_TELL]
     open_ = [found.verdict() for found in compared.values() if found.word == CANNOT_TELL]
     if open_:
@@ -90,14 +100,13 @@ def _attribute(
             text += _case_mix(found)
         text += "."
         first &= found.word != CANNOT_TELL
-    short = values.index.map(lambda group: _short(group, name))
     not_judged = [
         f"{short[at]} ({_events(values['events'].iloc[at])})" for at in np.flatnonzero(few)
     ]
     for groups, why in ((not_judged, "judged"), (list(short[hidden]), "shown")):
         if groups:
             text += f" Not {why}: {listed(groups, MOST_NAMED)}."
-    return text
+    return text + not_by
 
 
 class _Compared:
@@ -157,7 +166,8 @@ class _Compared:
         measure, row = self.measure, self.row
         if measure.versus:
             expected = number_text(self.values.loc[row["group"], "c_expected"], measure.digits)
-            values = f"{self.text_of('c_index', row['group'])}, where {expected} is expected"
+            values = f"{self.text_of('c_index', row['group'])}, where {expected} is expected on "
+            values += "everybody's scale"
         else:
             both = [self.text_of(row["measure"], group) for group in (row["group"], row["versus"])]
             values = self._how_many() + " and ".join(both)
@@ -169,7 +179,24 @@ class _Compared:
         elif self.word == ALIKE:
             small = row["low"] > self.none or row["high"] < self.none
             text += f"{f', small but not {self.none},' if small else ','} within {self._margin()}"
-        return text + self._open(first) if self.word == CANNOT_TELL else text
+        if self.word == CANNOT_TELL:
+            text += self._open(first)
+        return text + self._off()
+
+    def _off(self) -> str:
+        """The groups in which the ratio itself is not 1, by intervals that hold alone."""
+        if not self.measure.ratio:
+            return ""
+        name = self.row["measure"]
+        groups = self.values.drop(EVERYBODY)
+        off = groups[(groups[f"{name}_low"] > 1) | (groups[f"{name}_high"] < 1)]
+        named = []
+        for group, row in off.iterrows():
+            ends = (row[name], row[f"{name}_low"], row[f"{name}_high"])
+            text = interval_text(*ends, self.measure.digits, self.none)
+            named.append(f"{text} for {_short(str(group), self.row['attribute'])}")
+        alone = ". By intervals that hold alone it is not 1: "
+        return f"{alone}{listed(named, MOST_NAMED)}" if named else ""
 
     def _margin(self) -> str:
         """The values that do not matter."""
@@ -180,11 +207,11 @@ class _Compared:
         """Of several groups, how many differ from everybody, before what is said of one of them."""
         if self.word != DIFFER or len(self.rows) == 1 or self.row["versus"] != EVERYBODY:
             return ""
-        verb = "differs" if len(self.differ) == 1 else "differ"
+        verb = _differ(self.differ)
         return f"{len(self.differ)} of {len(self.rows)} groups {verb} from everybody; "
 
     def _open(self, first: bool) -> str:
-        """What the difference may be, and how many events would narrow its interval."""
+        """What the difference may be, and how many events would decide whatever it is."""
         if self.all_alike:
             return ", but not every group is judged"
         low, high = self.margins
@@ -200,14 +227,14 @@ class _Compared:
         half = (sizes["high"] - sizes["low"]) / 2
         if self.measure.versus:
             half = sizes["difference"] - sizes["low"]
-        times = (half / (np.log(high) if self.measure.ratio else -low)) ** 2
-        if 1 < times < np.inf:  # else it is narrow, and on the edge of the margin
-            events = self.values.loc[EVERYBODY, "events"]
-            instead = f" instead of {events:,.0f}" if first else ""
-            narrow = f"a factor of {high:.2f}" if self.measure.ratio else f"±{number_text(-low)}"
-            text += (
-                f"; about {_rounded(events * times)} events{instead} would narrow it to {narrow}"
-            )
+        margin = np.log(high) if self.measure.ratio else -low
+        times = (2 * half / margin) ** 2  # until the interval is as long as the margin
+        if 1 < times < MOST_TIMES:
+            whole = self.measure.whole_follow_up
+            events = self.values.loc[EVERYBODY, "events" if whole else "events_by_horizon"]
+            instead = f" instead of {events:,.0f}" if first or not whole else ""
+            by_then = "" if whole else " by the horizon"
+            text += f"; about {_rounded(events * times)} events{by_then}{instead} would decide"
         return text
 
 
@@ -276,8 +303,8 @@ def _own_models(rows: pd.DataFrame, table: pd.DataFrame, features: Sequence[str]
     elif not text:
         row = rows.loc[rows["high"].idxmax()]
         text = (
-            f"{what}, fitted to one group alone, is not seen to rank any group better; in "
-            f"{row['group']}, which leaves most room, its gain is {_size(row, 3)}."
+            f"{what}, fitted to one group alone, is not seen to rank any group better: its gain is "
+            f"{_size(row, 3)} in {row['group']}, and no group leaves more room for one."
         )
     single = table["attribute"].ne("") & ~table["attribute"].str.contains(" × ")
     untried = table["group"][single & table["events"].notna() & ~table["group"].isin(rows["group"])]
@@ -380,7 +407,7 @@ def _groups_of_models(rows: pd.DataFrame, title: str) -> str:
     if loud.empty:
         return f" In {title}, the interval contains 0 in each of {len(rows)} groups."
     named = [f"{row.group} ({row.difference:+.3f})" for row in loud.itertuples()]
-    verb = "differs" if len(loud) == 1 else "differ"
+    verb = _differ(named)
     return (
         f" In {title}, {len(loud)} of {len(rows)} groups {verb}: {listed(named, MOST_NAMED, ', ')}."
     )
@@ -391,39 +418,44 @@ def _in_a_sentence(title: str) -> str:
     return title if named else title[:1].lower() + title[1:]
 
 
-def decision_sentence(
+def decision_sentences(
     table: pd.DataFrame, differences: pd.DataFrame, threshold: float, horizon: float
-) -> str:
-    """What the threshold does to everybody, and where groups differ."""
+) -> list[str]:
+    """What the threshold does to everybody, and for each attribute where groups differ."""
     everybody = table[table["group"] == EVERYBODY].iloc[0]
     values = []
-    for name in DECISIONS[1:]:
-        short, digits = _in_a_sentence(MEASURES[name].title), MEASURES[name].digits
-        values.append(f"{short} {number_text(everybody[name], digits).replace('nan', 'unknown')}")
-    text = (
-        f"At a threshold of {threshold:.3g} for the risk up to time {horizon:.4g}, "
-        f"{100 * everybody['flagged']:.0f} % of the patients are flagged: {', '.join(values)}."
-    )
+    for name in DECISIONS:
+        title, digits = _in_a_sentence(MEASURES[name].title), MEASURES[name].digits
+        values.append(f"{title} {number_text(everybody[name], digits).replace('nan', 'unknown')}")
+    lines = [
+        f"At a threshold of {threshold:.3g} for the risk up to time {horizon:.4g}: "
+        f"{', '.join(values)}."
+    ]
     rows = differences[differences["measure"].isin(DECISIONS)]
     for attribute in rows["attribute"].unique():
         mine = rows[rows["attribute"] == attribute]
-        told, open_ = [], []
+        differ, open_, evidence = [], [], ""
         for name in (name for name in DECISIONS if (mine["measure"] == name).any()):
-            title = _in_a_sentence(MEASURES[name].title)
+            title = MEASURES[name].title
             loud = mine[(mine["measure"] == name) & (mine["says"] == DIFFER)]
             if loud.empty:
-                open_.append(title)
+                open_.append(_in_a_sentence(title))
                 continue
+            differ.append(_in_a_sentence(title))
             row = loud.loc[loud["difference"].abs().idxmax()]
-            told.append(f"{title} is {_two_values(row, table, attribute)}")
+            evidence += f" {title}: {_two_values(row, table, attribute)}."
+        told = [f"{listed(differ, MOST_NAMED)} {_differ(differ)}"] if differ else []
         if open_:
-            verb = "differs" if len(open_) == 1 else "differ"
-            told.append(f"whether {listed(open_, MOST_NAMED)} {verb} cannot be told")
-        text += f" By {attribute}, {'; '.join(told)}."
+            told.append(f"whether {listed(open_, MOST_NAMED)} {_differ(open_)} cannot be told")
+        lines.append(f"At this threshold, by {attribute}, {'; '.join(told)}.{evidence}")
     if (rows["says"] == DIFFER).any():
-        text += " Where risks differ between groups, so do these shares, even if all risks are "
-        text += "right."
-    return text
+        lines[-1] += " Where risks differ between groups, so do these shares, even if all risks are"
+        lines[-1] += " right."
+    return lines
+
+
+def _differ(named: Sequence[str]) -> str:
+    return "differs" if len(named) == 1 else "differ"
 
 
 def _two_values(row: pd.Series, table: pd.DataFrame, within: str = "") -> str:

@@ -35,7 +35,8 @@ MOST_CROSSED = 20_000_000  # groups times patients, up to which members are comp
 FEW_EVENTS = 30  # below which a group's intervals are rough
 FEWEST_AT_HORIZON = 5  # of either kind, that a group needs for a measure at the horizon
 
-TABLE_COLUMNS = ["attribute", "group", "patients", "events", "censored", "follow_up"]
+TABLE_COLUMNS = ["attribute", "group", "patients", "events"]
+TABLE_COLUMNS += ["events_by_horizon", "censored", "follow_up"]
 COMPARISON_COLUMNS = [*DIFFERENCE_COLUMNS[:3], "measure", *DIFFERENCE_COLUMNS[3:]]
 
 
@@ -109,7 +110,9 @@ def _measured(
     What else it computes can be let go when they are compared: of a million patients it is much.
     """
     order = np.argsort(predictions.patients.time, kind="stable")  # times are sorted again and again
-    everybody = replace(predictions.patients.subset(order), row=order)
+    everybody = predictions.patients.subset(order)
+    if "own_model_gain" in predictions.more:
+        everybody = replace(everybody, row=order)
     groupings = [grouping._replace(codes=grouping.codes[order]) for grouping in groupings]
     rows: dict[tuple[str, str], dict] = {}
     measurable: list[list[Group]] = []
@@ -121,6 +124,8 @@ def _measured(
             rows[key] = {"attribute": grouping.attribute, "group": group.label}
             if key not in hidden.groups:
                 rows[key] |= _described(group.alone)
+            if key in hidden.at_horizon:
+                rows[key]["events_by_horizon"] = np.nan
     comparisons: list[dict] = []
     worded: dict[str, list[list[Contrast]]] = {}
     slopes: dict[str, dict[str, Estimate]] = {}
@@ -177,6 +182,7 @@ def _described(patients: HeldOut) -> dict[str, float]:
     return {
         "patients": len(patients.time),
         "events": patients.event.sum(),
+        "events_by_horizon": (patients.event & (patients.time <= patients.until)).sum(),
         "censored": (~patients.event).mean(),
         "follow_up": times[half[0]] if len(half) else np.nan,
     }
@@ -264,18 +270,15 @@ def _shown(
     for group in measurable:
         if (grouping.attribute, group.label) in hidden.of(measure.whole_follow_up):
             continue
-        if measure.at_horizon and not _enough_at_horizon(group.alone):
+        early = group.alone.time <= group.alone.until
+        if measure.at_horizon and (group.alone.event & early).sum() < FEWEST_AT_HORIZON:
+            continue
+        if measure.beyond_horizon and (~early).sum() < FEWEST_AT_HORIZON:
             continue
         if measure.by_exact_times and ties.many_tied(group.alone):
             continue
         shown.append(group)
     return shown
-
-
-def _enough_at_horizon(group: HeldOut) -> bool:
-    """Whether some patients have an event up to the horizon, and some are observed longer."""
-    early = group.time <= group.until
-    return min((group.event & early).sum(), (~early).sum()) >= FEWEST_AT_HORIZON
 
 
 def differences(

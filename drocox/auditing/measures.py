@@ -59,7 +59,8 @@ class Measure(NamedTuple):
     worded: bool = False  # in the first paragraph; intervals of all such differences hold together
     digits: int = 2  # after the point
     between_models: bool = True  # whether two models are compared in it
-    at_horizon: bool = False  # needs patients with an event by the horizon, and others after it
+    at_horizon: bool = False  # needs patients with an event by the horizon
+    beyond_horizon: bool = False  # needs patients who are observed longer
     whole_follow_up: bool = False  # tells nothing of the events up to the horizon alone
     by_exact_times: bool = False  # unknown where many events have the same time
     slack: bool = False  # whether intervals of differences are wider where times are tied
@@ -74,7 +75,8 @@ class Measure(NamedTuple):
 
 def _at_threshold(title: str) -> Measure:
     """A measure of decisions."""
-    return Measure(title, "threshold", LOGIT, digits=3, at_horizon=True, on_page=False)
+    measure = Measure(title, "threshold", LOGIT, digits=3, on_page=False)
+    return measure._replace(at_horizon=True, beyond_horizon=True)
 
 
 MEASURES = {
@@ -89,7 +91,8 @@ MEASURES = {
         slack=True,
         pairs_on_page=True,
         explained="Of the pairs of a group's own patients whose order of events is known, the "
-        "share that the model orders rightly (ties count half); 0.5 is chance.",
+        "share that the model orders rightly (ties count half); 0.5 is chance. Where several "
+        "models scored the patients, only pairs of one fold count.",
         whole_follow_up=True,
     ),
     "c_expected": Measure(
@@ -181,11 +184,11 @@ MEASURES = {
         whole_follow_up=True,
     ),
     "risk_observed": Measure(
-        "Observed risk", "nothing", LOGIT, between_models=False, compared=False
+        "Observed risk", "nothing", LOGIT, between_models=False, compared=False, at_horizon=True
     ),
     "risk_predicted": Measure("Predicted risk", "risks", LOGIT, compared=False),
-    "auc": Measure("AUC", "ranking", LOGIT, digits=3, at_horizon=True),
-    "brier": Measure("Brier score", "risks", LOG, digits=3, at_horizon=True),
+    "auc": Measure("AUC", "ranking", LOGIT, digits=3, at_horizon=True, beyond_horizon=True),
+    "brier": Measure("Brier score", "risks", LOGIT, digits=3, at_horizon=True, beyond_horizon=True),
     "mean_risk": Measure(
         "Mean risk", "log-hazards", LOG, compared=False, on_page=False, whole_follow_up=True
     ),
@@ -205,6 +208,7 @@ RISK_RATIO = MEASURES["calibration"]._replace(  # in its place, without expected
     method="risk_ratio",
     said="observed over predicted risks",
     whole_follow_up=False,
+    at_horizon=True,
     explained="Kaplan and Meier's risk up to the time given above by the mean of the predicted "
     "risks; above 1 these are too low.",
 )

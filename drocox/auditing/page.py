@@ -21,8 +21,8 @@ from drocox.auditing.plots import as_svg, draw_calibration, draw_funnels, draw_g
 from drocox.heldout.intervals import DIFFER
 
 WORDS = re.compile(  # but none of a question
-    r"whether [^.]*?(?:differs?|expect)"
-    r"|(are alike|differ(?=[:;.])|cannot tell|cannot be told|ranked (?:worse than|as well as))"
+    r"whether [^.]*?(?:differs?|expect)\b"
+    r"|(are alike|differs?(?=[:;.])|cannot tell|cannot be told|ranked (?:worse than|as well as))"
 )
 
 if TYPE_CHECKING:
@@ -53,8 +53,8 @@ def page(
     )
     funnels = {name: one.funnels() for name, one in audits.items()}
     crowded = [one.attribute for one in next(iter(funnels.values()))]
-    crossed = _intersections(first)
-    elsewhere = [*crowded, crossed] if crossed else crowded  # in a funnel, or in the table alone
+    crossed = [one.attribute for one in first._groupings[1:] if not one.compared]
+    elsewhere = [*crowded, *crossed]  # in a funnel, or in the table alone
     in_forest = {}
     for name, one in audits.items():
         known = one.table["c_index"].notna() & ~one.table["attribute"].isin(elsewhere)
@@ -64,10 +64,7 @@ def page(
         in_forest = {name: table.assign(calibration=np.nan) for name, table in in_forest.items()}
     drawable = all(len(table) > 1 for table in in_forest.values())
     measures = first.measures
-    if first.table["c_expected"].notna().any():  # one measure of ranking is enough
-        measures["auc"] = measures["auc"]._replace(on_page=False)
     tables = {name: one.table for name, one in audits.items()}
-    patients = first._predictions.patients
     numbers = count()
 
     def drawn(draw: Callable, content: object) -> str:
@@ -79,7 +76,6 @@ def page(
         facts=about | dict(facts or {}),
         answered={name for name in measures if _known(tables, name)},
         judges_risks=_known(tables, "calibration"),
-        by_horizon=(patients.event & (patients.time <= patients.until)).sum(),
         several=audits if len(audits) > 1 else None,
         in_forest=in_forest if drawable else None,
         funnels=funnels,
@@ -115,12 +111,6 @@ def _strong(text: str) -> Markup:
 def _minus(text: str) -> str:
     """Hyphens before numbers as minus signs."""
     return re.sub(r"(?<![\w-])-(?=\d)", "−", text)
-
-
-def _intersections(audit: "Audit") -> str:
-    """Name of the attribute of the intersections; empty where there are none."""
-    *attributes, last = audit.table["attribute"].unique()[1:]
-    return last if attributes and last == " × ".join(attributes) else ""
 
 
 def _rows(audit: "Audit", names: list[str], *same: str) -> list[dict]:

@@ -55,16 +55,11 @@ class Predictions(NamedTuple):
     margin: Mapping[str, float] | None = None  # differences that do not matter
 
     @property
-    def of_risks(self) -> bool:
-        """Whether calibration is observed / predicted risk, for want of expected events."""
-        return self.patients.risk is not None and self.patients.expected is None
-
-    @property
     def described(self) -> dict[str, Measure]:
         """All measures of the audit, known or not, and how they are shown."""
-        measures = MEASURES | {
-            "calibration": RISK_RATIO if self.of_risks else MEASURES["calibration"]
-        }
+        measures = dict(MEASURES)
+        if self.patients.risk is not None and self.patients.expected is None:
+            measures["calibration"] = RISK_RATIO
         measures |= {name: own_measure(name) for name in self.more if name not in MEASURES}
         measures = with_margins(measures, self.margin)
         if self.patients.threshold is None:  # decisions are there if they are asked for
@@ -118,7 +113,6 @@ def predictions(
     smallest: int = 0,
 ) -> Predictions:
     """Check what was predicted, given as to :func:`drocox.audit`, and add what happened."""
-    check_data(data)
     given = {"scores": scores, "risk": risk, "survival": survival}
     for name, values in (given | {"expected": expected, "folds": folds}).items():
         _refuse_other_index(values, data, name)
@@ -149,21 +143,15 @@ def predictions(
         events = None
     if expected is not None:
         events = _checked_expected(expected, data)
+    ranks = scores is not None or survival is not None
+    rank_by = np.zeros(n)  # expected events alone say nothing about who is next
     if scores is not None:
         scores = _checks.array(scores)
         _refuse_gaps(scores, "scores")
-        scores = _checks.numbers(scores, "scores", 1)
-        _checks.same_length(scores=scores, data=data.time)
-        if log_hazards is None:
-            log_hazards = scores
-
-    ranks = scores is not None or survival is not None
-    if scores is not None:
-        rank_by = scores
+        rank_by = _checks.numbers(scores, "scores", 1)
+        _checks.same_length(scores=rank_by, data=data.time)
     elif log_hazards is not None:
         rank_by = np.clip(log_hazards, -BEYOND, BEYOND)
-    else:
-        rank_by = np.zeros(n)  # expected events alone say nothing about who is next
     patients = HeldOut(rank_by, data.time, data.event, fold, events, until, risk, log_hazards)
     if ranks and not patients.all_pairs.any():
         raise ValueError("folds leaves nobody to be compared with; use fewer, larger folds")

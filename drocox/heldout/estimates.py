@@ -119,22 +119,14 @@ class HeldOut:
         if not self.event.any():
             return np.zeros((len(self.time), 4))
         outcomes = self.scores, self.time, self.event
-        return _columns(concordance.count(*outcomes, strata=self._strata))
-
-    @property
-    def _strata(self) -> np.ndarray | None:
-        return self.fold if self.fold.any() else None
-
-    @cached_property
-    def _lines(self) -> list[tuple[np.ndarray, concordance.Line]]:
-        """The patients in the order in which pairs are counted."""
-        return concordance.lines(self.scores, self.time, self.event, strata=self._strata)
+        return _columns(concordance.count(*outcomes, strata=self.fold))
 
     def pairs_with(self, members: np.ndarray) -> np.ndarray:
         """Points and pairs of each patient with the members, in the columns of ``counts``."""
         if members.all():
             return self.counts.copy()
-        return _columns(concordance.pairs_with(members.astype(float), self._lines))
+        lines = concordance.lines(self.scores, self.time, self.event, strata=self.fold)
+        return _columns(concordance.pairs_with(members.astype(float), lines))
 
     @property
     def all_pairs(self) -> np.ndarray:
@@ -342,17 +334,15 @@ class HeldOut:
         if ppv.limits is None or flagged.limits is None:  # too few patients are flagged
             return Estimate(float(values[0]), np.full(len(members), np.nan))
         gain = ppv.value / (1 - self.threshold) - odds  # of each patient who is flagged
-        parts = [(ppv, flagged.value / (1 - self.threshold)), (flagged, gain)]
+        of_ppv, of_flagged = ppv.limits, flagged.limits
+        share = flagged.value / (1 - self.threshold)
 
         def limits(critical: float) -> tuple[float, float]:
             """The distances of PPV and share flagged, which are independent, put together."""
-            down, up = np.zeros(2), np.zeros(2)
-            for k, (one, slope) in enumerate(parts):
-                assert one.limits is not None
-                ends = slope * (np.array(one.limits(critical)) - one.value)
-                down[k], up[k] = -ends.min(), ends.max()
-            value = float(values[0])
-            return value - np.hypot(*down), value + np.hypot(*up)
+            by_ppv = share * (np.array(of_ppv(critical)) - ppv.value)
+            by_share = gain * (np.array(of_flagged(critical)) - flagged.value)
+            down, up = np.hypot(min(by_ppv), min(by_share)), np.hypot(max(by_ppv), max(by_share))
+            return values[0] - down, values[0] + up
 
         return self._of_all(members, float(values[0]), values[1:])._replace(limits=limits)
 

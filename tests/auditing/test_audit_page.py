@@ -91,9 +91,8 @@ def test_the_page_has_the_columns_of_its_measures(pages):
     """The measures of the list that are for the page, among them one c-index."""
     soup = BeautifulSoup((pages / "models.html").read_text(encoding="utf-8"), "html.parser")
     heads = [cell.get_text() for cell in soup.select_one("table.groups thead").select("th")]
-    shown = [name for name, one in MEASURES.items() if one.on_page and name != "auc"]
-    titles = [MEASURES[name].title for name in shown]
-    sizes = ["Group", "Patients", "Events", "Censored", "Follow-up"]
+    titles = [one.title for one in MEASURES.values() if one.on_page]
+    sizes = ["Group", "Patients", "Events", "Events by 1.635", "Censored", "Follow-up"]
     assert heads == [*sizes, *titles] and "c-index" in heads
     assert "Uno" not in soup.get_text() and "Concordance" not in heads
 
@@ -229,7 +228,7 @@ def test_tables_are_written_as_json_csv_and_markdown(model, tmp_path):
     assert (
         found.to_csv()
         .splitlines()[0]
-        .startswith("attribute,group,patients,events,censored,follow_up,c_")
+        .startswith("attribute,group,patients,events,events_by_horizon,censored,follow_up,c_")
     )
     assert "| everybody | 500 |" in found.to_markdown() and "nan" not in found.to_markdown()
     labels = {"sex": ("<b>", "c")}
@@ -355,7 +354,7 @@ def test_every_number_stands_in_its_row_and_column(model):
         for group, cells in [*rows_of(of_groups[k]), *rows_of(decided[k])]:
             group, _, versus = group.partition(" against ")
             for title, numbers in cells.items():
-                if title in ("Patients", "Events", "Censored", "Follow-up"):
+                if title in ("Patients", "Events", "Events by 1.472", "Censored", "Follow-up"):
                     continue
                 measure = names[title]
                 columns = [measure + end for end in ("", "_low", "_high")]
@@ -387,7 +386,8 @@ def test_minus_signs_are_those_of_numbers(model):
 
 def test_a_search_that_found_nothing_takes_one_line(model):
     data, scores = model
-    nothing = "Found by search: no group that is ranked worse, by an interval without 0."
+    nothing = "Found by search: no group that is ranked worse, by an interval without 0, of "
+    nothing += "patients who took no part in the search."
     found = drocox.audit(data, scores, features=["a", "b"])
     assert len(found.slices) and found.sentence.splitlines()[-1] == nothing
     assert page_of({"": found}).count("ound by search") == 2  # and how to read it

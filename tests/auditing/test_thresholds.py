@@ -56,16 +56,17 @@ def test_a_line_and_a_table_say_what_a_threshold_does():
     survival["survival"] **= np.where(data.groups["group"] == 1, 1 / 3, 1.0)
     found = drocox.audit(data, **survival, threshold=0.4)
     everybody = found.table.iloc[0]
-    line = found.sentence.splitlines()[-1]
-    said = f"At a threshold of 0.4 for the risk up to time 0.5, {100 * everybody['flagged']:.0f} %"
-    assert line.startswith(said) and f"PPV {everybody['ppv']:.3f}, net benefit" in line
-    assert re.search(
-        r"By group, flagged is 0\.\d\d for group = 1 and 0\.\d\d for group = 0, a", line
+    all_of_them, by_group, by_sex = found.sentence.splitlines()[-3:]
+    said = "At a threshold of 0.4 for the risk up to time 0.5: flagged "
+    assert all_of_them.startswith(f"{said}{everybody['flagged']:.3f}, sensitivity ")
+    assert f"PPV {everybody['ppv']:.3f}, net benefit" in all_of_them
+    assert by_group.startswith("At this threshold, by group, flagged")
+    assert re.search(r" Flagged: 0\.\d\d for group = 1 and 0\.\d\d for group = 0, a", by_group)
+    assert by_sex.startswith(
+        "At this threshold, by sex, whether flagged, sensitivity, specificity and PPV differ "
+        "cannot be told."
     )
-    assert (
-        "By sex, whether flagged, sensitivity, specificity and PPV differ cannot be told." in line
-    )
-    assert line.endswith("so do these shares, even if all risks are right.")
+    assert by_sex.endswith("so do these shares, even if all risks are right.")
     assert max(map(len, str(found).splitlines())) <= 80 and "At a threshold of 0.4" in str(found)
     table = BeautifulSoup(page({"": found}), "html.parser").select_one("table.decisions")
     rows = [[cell.get_text(" ") for cell in row.select("td")] for row in table.select("tr")[1:]]
@@ -138,7 +139,7 @@ def test_the_command_judges_decisions(capsys, tmp_path, monkeypatch):
             assert stop.code == status
         return " ".join("".join(capsys.readouterr()).split())
 
-    assert "At a threshold of 0.4 for the risk up to time 0.5, " in said(
+    assert "At a threshold of 0.4 for the risk up to time 0.5: " in said(
         "--risk", "risk", "--threshold", "0.4"
     )
     assert "Decisions: flagged from a risk of 0.4" in (tmp_path / "p-audit.html").read_text("utf-8")

@@ -67,7 +67,7 @@ def paragraph(*rows, c_index=(0.7, 0.7), events=(90, 40), expected=None):
     table = pd.DataFrame({"attribute": ["", "x", "x"], "group": ["everybody", *names]})
     table["c_index"] = [0.7, *c_index]
     table["c_expected"] = np.nan if expected is None else [0.7, *expected]
-    table["calibration"] = [1.0, 1.0, 1.0]
+    table[["calibration", "c_minus_expected"]] = 1.0
     table["events"] = [sum(events), *events]
     ends = [
         f"{name}_{end}" for name in ("c_index", "calibration", "slope") for end in ("low", "high")
@@ -107,20 +107,22 @@ def test_alike_differ_and_cannot_tell():
 
 
 def test_what_cannot_be_told_names_the_events_that_would_be_needed():
-    """Of 130 events, a half-width of 0.15 where 0.05 is asked for: nine times as many."""
+    """Of 130 events, an interval of 0.30 where 0.05 is asked for: 36 times as many."""
     said = paragraph(("c_index", "b", 0.02, -0.13, 0.17))
     assert said == (
         "By x, these data cannot tell whether the c-indices differ. C-index: 0.700 for b and 0.700 "
         "for a, a difference of 0.020 (95 % interval -0.130 to 0.170), compatible with none and "
-        "with more than 0.05; about 1,200 events instead of 130 would narrow it to ±0.05."
+        "with more than 0.05; about 4,700 events instead of 130 would decide."
     )
     said = paragraph(("c_index", "b", -0.02, -0.06, 0.01))  # narrow, across 0 and the margin
+    assert said.endswith("about 260 events instead of 130 would decide.")
+    said = paragraph(("c_index", "b", 0.0, -0.3, 0.3))  # 144 times as many
     assert said.endswith("with none and with more than 0.05.")
     half = 3 * np.log(1.25)
     said = paragraph(("calibration", "b", 1.0, np.exp(-half), np.exp(half)))
     assert said.endswith(
-        "compatible with 1 and with values beyond 0.80 to 1.25; about 1,200 events instead of 130 "
-        "would narrow it to a factor of 1.25."
+        "compatible with 1 and with values beyond 0.80 to 1.25; about 4,700 events instead of 130 "
+        "would decide."
     )
 
 
@@ -140,23 +142,23 @@ def test_only_a_lower_c_index_than_expected_counts():
     fine = ("c_minus_expected", "a", 0.0, -0.03, 0.03)
     said = paragraph(better, fine, expected=(0.7, 0.6))
     assert "every group is ranked as well as the model's own predictions lead one to exp" in said
-    assert "expected: 0.700 for a, where 0.700 is expected, a difference of 0.000" in said
+    assert "expected: 0.700 for a, where 0.700 is expected on everybody's scale, a" in said
     assert said.endswith("which excludes a shortfall of more than 0.05.")
     little = ("c_minus_expected", "b", -0.02, -0.03, -0.01)
     said = paragraph(little, fine, expected=(0.7, 0.72))
-    assert "expected: 0.700 for b, where 0.720 is expected, a difference of -0.020 (" in said
+    assert "where 0.720 is expected on everybody's scale, a difference of -0.020 (" in said
     worse = ("c_minus_expected", "b", -0.09, -0.12, -0.06)
     said = paragraph(worse, fine, expected=(0.7, 0.79))
     assert (
         "b is ranked worse than the model's own predictions lead one to expect. C-index minus "
-        "expected: 0.700 for b, where 0.790 is expected, a difference of -0.090 (95 % interval "
-        "-0.120 to -0.060)."
+        "expected: 0.700 for b, where 0.790 is expected on everybody's scale, a difference of "
+        "-0.090 (95 % interval -0.120 to -0.060)."
     ) in said
     unclear = ("c_minus_expected", "b", -0.02, -0.12, 0.5)  # the lower limit decides
     said = paragraph(unclear, fine, expected=(0.7, 0.72))
     assert "cannot tell whether every group is ranked as well as the model's own pre" in said
     assert (
-        "none and with a shortfall of more than 0.05; about 520 events instead of 130 would narrow"
+        "none and with a shortfall of more than 0.05; about 2,100 events instead of 130 would dec"
         in said
     )
 
@@ -277,7 +279,7 @@ def test_what_other_models_gain_is_told_beside_everybody(wrong):
     data, scores = simulated(1, n=500, effects=(0.8, 0.5, 0))
     names = list(data.X)
     said = drocox.audit(data, scores, features=names).sentence
-    assert "fitted to one group alone, is not seen to rank any group better; in " in said
+    assert "fitted to one group alone, is not seen to rank any group better: its" in said
     assert NOT_ASKED in drocox.audit(data, scores).sentence.splitlines()
     assert "not tried" not in said
     site = np.isin(np.arange(500), np.flatnonzero(data.event)[:19]).astype(int)
