@@ -272,6 +272,7 @@ def test_bad_columns_are_refused_with_column_line_and_remedy(capsys, change, arg
     assert not [name for name in os.listdir() if name.endswith(".html")]
 
 
+@pytest.mark.slow
 def test_scores_in_a_file_are_judged_without_torch():
     frame(120).to_csv("p.csv", index=False)
     program = "import sys; from drocox import cli; cli.main(); sys.exit('torch' in sys.modules)"

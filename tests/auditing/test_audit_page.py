@@ -64,6 +64,7 @@ def test_what_differs_comes_first(pages):
     assert all(table.find_parent(class_="long") for table in soup.select(".differences, .groups"))
 
 
+@pytest.mark.slow
 def test_every_group_is_shown_or_its_absence_explained():
     """Thirty groups in the forest, forty of a crowded attribute in a funnel, those with few events
     in a warning, and intersections in the table."""

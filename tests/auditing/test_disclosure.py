@@ -230,6 +230,7 @@ def test_two_models_are_compared_in_groups_that_both_audits_show():
     assert "site = 3" in set(open_.compare(open_)["group"])
 
 
+@pytest.mark.slow
 def test_groups_found_by_search_are_not_counted():
     """All who die at once: "32 patients, 32 events" says that nobody was censored."""
     data, scores = simulated(n=2000, minority=0.25, effects=(-0.8, -0.5, 0))

@@ -161,6 +161,7 @@ def test_slopes_of_other_patients_are_not_compared():
     assert {"everybody", "group = 1"} <= set(again.loc[again["measure"] == "slope", "group"])
 
 
+@pytest.mark.slow
 def test_rounding_is_no_difference():
     """Two models that agree to ten digits, and any two in the mean risk of everybody: it is 1."""
     for seed in range(3):

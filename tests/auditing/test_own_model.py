@@ -28,6 +28,7 @@ def test_a_model_that_is_wrong_for_one_group_is_gained_on_there():
     assert rows.loc["group = 0", "high"] < 0.03
 
 
+@pytest.mark.slow
 def test_a_perfect_model_leaves_none():
     above = 0
     for seed in range(6):

@@ -94,6 +94,7 @@ def test_a_planted_group_is_found_and_judged_on_others():
     assert (found["noise_floor"] > 0).all()
 
 
+@pytest.mark.slow
 def test_nothing_is_found_where_the_scores_say_all():
     alarms = 0
     for seed in range(5):
@@ -104,6 +105,7 @@ def test_nothing_is_found_where_the_scores_say_all():
     assert alarms <= 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["constant", "noise"])
 def test_nothing_is_found_in_scores_that_say_nothing_where_times_are_coarse(kind):
     """Ties in time alone make no group badly served."""
