@@ -14,6 +14,7 @@ from collections import Counter
 from pathlib import Path
 
 import axe_playwright_python
+import matplotlib.pyplot as plt
 import nbformat
 import numpy as np
 import pages
@@ -792,6 +793,7 @@ def test_the_second_session_runs_for_every_share(alpha):
     assert code.count("\nalpha = ") == 2
     with contextlib.redirect_stdout(io.StringIO()) as printed:
         exec(re.sub(r"(?m)^alpha = .*$", f"alpha = {alpha}", code), {})
+    plt.close("all")
     assert "nan" not in printed.getvalue() and "inf" not in printed.getvalue()
 
 
