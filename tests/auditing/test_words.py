@@ -198,6 +198,26 @@ def test_a_group_that_is_not_judged_forbids_the_word_alike():
     assert re.search(r"Not judged: site = 2 \(\d events?\)\.$", said) and "are alike" not in said
 
 
+def test_a_group_whose_own_ratio_is_not_1_is_named(perfect):
+    data, truth = perfect
+    twice = np.where(data.groups["group"] == 1, 2.0, 1.0)  # as many events as there will be
+    found = drocox.audit(data, truth, expected=data.time * np.exp(truth) * twice)
+    said = found.sentence.splitlines()[0]
+    assert re.search(r"By intervals that hold alone it is not 1: 0\.[45]\d \(0\.", said)
+    assert said.endswith(" for group = 1.")
+
+
+def test_a_group_without_five_events_up_to_the_horizon_is_not_judged_by_risks(perfect):
+    data, truth = perfect
+    late = (data.groups["group"] == 1) & (data.time < 0.2) & data.event
+    data = data.subset(~late)
+    truth = truth[~late]
+    found = drocox.audit(data, risk=-np.expm1(-0.2 * np.exp(truth)), horizon=0.2)
+    early = found.table.set_index("group").loc["group = 1"]
+    assert early["events_by_horizon"] == 0 < early["events"] and np.isnan(early["calibration"])
+    assert "Not judged by observed / predicted risk: group = 1." in found.sentence
+
+
 def test_of_many_groups_it_is_told_how_many_differ():
     rng = np.random.default_rng(0)
     data, scores = simulated(0, n=3000)
