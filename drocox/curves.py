@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from drocox import _checks
+from drocox.kernels import SAFE_SPREAD
 from drocox.risksets import RiskSets
 
 
@@ -94,6 +95,14 @@ def squared_errors(survival: np.ndarray, cases: np.ndarray, controls: np.ndarray
     return survival**2 * cases + (1 - survival) ** 2 * controls
 
 
+def _log_running_sums(x: np.ndarray) -> np.ndarray:
+    """Logarithms of the running sums of exp(x), with one common shift where no term underflows."""
+    top = x.max(initial=-np.inf)
+    if x.min(initial=top) > top - SAFE_SPREAD:
+        return np.log(np.cumsum(np.exp(x - top))) + top
+    return np.logaddexp.accumulate(x)
+
+
 def log_risk_sums(scores: np.ndarray, risk: RiskSets, weights: np.ndarray | None = None):
     """Logarithm of the sum of the hazards in each patient's risk set, (n,)."""
     order = risk.order[0]
@@ -101,7 +110,7 @@ def log_risk_sums(scores: np.ndarray, risk: RiskSets, weights: np.ndarray | None
     if weights is not None:
         with np.errstate(divide="ignore"):  # a weight of 0 adds nothing
             x = x + np.log(weights[order])
-    sums = [np.logaddexp.accumulate(x[low:high]) for low, high in pairwise(risk.bounds)]
+    sums = [_log_running_sums(x[low:high]) for low, high in pairwise(risk.bounds)]
     out = np.empty(len(x))
     out[order] = np.concatenate(sums)[risk.stop[0] - 1]
     return out
@@ -119,7 +128,7 @@ def log_baseline(log_sums, risk: RiskSets, times, weights: np.ndarray | None = N
         if weights is not None:
             steps += np.log(weights[died])
         happened = np.searchsorted(risk.time[0][at], times, side="right")
-        baselines.append(np.append(-np.inf, np.logaddexp.accumulate(steps))[happened])
+        baselines.append(np.append(-np.inf, _log_running_sums(steps))[happened])
     return np.array(baselines)
 
 

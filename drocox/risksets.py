@@ -92,11 +92,14 @@ def in_time_order(time, event, stratum, order) -> tuple[np.ndarray, ...]:
     time = np.take_along_axis(time, order, axis=1)
     event = np.take_along_axis(event, order, axis=1)
     position = np.arange(order.shape[1])
-    of_stratum = _first(stratum[order])  # whether a stratum begins here,
-    of_time = of_stratum | _first(time)  # or a time
-    begin = np.maximum.accumulate(np.where(of_stratum, position, 0), axis=1)
+    first = _first(time)  # whether a time begins here,
+    begin = np.zeros(order.shape, int)
+    if stratum.any():
+        of_stratum = _first(stratum[order])  # or a stratum
+        first |= of_stratum
+        begin = np.maximum.accumulate(np.where(of_stratum, position, 0), axis=1)
     stop = np.full(order.shape, len(position))
-    np.copyto(stop[:, :-1], position[1:], where=of_time[:, 1:])
+    np.copyto(stop[:, :-1], position[1:], where=first[:, 1:])
     stop = np.minimum.accumulate(stop[:, ::-1], axis=1)[:, ::-1].copy()
     return time, event, stop, begin
 
