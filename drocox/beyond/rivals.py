@@ -24,7 +24,6 @@ from drocox.beyond.rival_methods import IN_YEARS, RIVALS, Fold, fit_tuned, prepa
 from drocox.beyond.weighted_gap import weighted_gap
 from drocox.evaluation import Judge
 from drocox.heldout import Estimate, HeldOut, expected_events
-from drocox.heldout.intervals import jackknife
 from drocox.paper.datasets import load_dataset
 from drocox.paper.protocol import ATTRIBUTES
 
@@ -162,18 +161,12 @@ def contrasts(ours: dict[str, Estimate], theirs: dict[str, Estimate]) -> dict[st
     for name, own in ours.items():
         other = theirs[name]
         out[name] = own.value
-        out[f"{name}_se"] = _error(own.without)
-        out[f"{name}_diff"] = own.value - other.value
-        out[f"{name}_diff_se"] = _error(own.without - other.without)
-    out["ci_sum"] = ours["ci"].value + theirs["ci"].value
-    out["ci_sum_se"] = _error(ours["ci"].without + theirs["ci"].without)
-    return out
-
-
-def _error(without: np.ndarray) -> float:
-    """Jackknife standard error of a metric, from its values without each patient."""
-    covariance, _ = jackknife(without[:, None])
-    return float(np.sqrt(covariance[0, 0]))
+        out[f"{name}_se"] = own.error
+        apart = Estimate(own.value - other.value, own.without - other.without)
+        out |= {f"{name}_diff": apart.value, f"{name}_diff_se": apart.error}
+    one, two = ours["ci"], theirs["ci"]
+    total = Estimate(one.value + two.value, one.without + two.without)
+    return out | {"ci_sum": total.value, "ci_sum_se": total.error}
 
 
 def jobs() -> list[dict]:
