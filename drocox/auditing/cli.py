@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from drocox.auditing import columns, files
+from drocox.auditing import files
 from drocox.terminal import fill, listed
 
 if TYPE_CHECKING:
@@ -114,6 +114,8 @@ def _audit(args) -> None:
     except ValueError as error:
         args.usage(str(error))
     args.kind, args.predicted = _predicted(args)
+    from drocox.auditing import columns
+
     whole = files.read_table(source)
     args.groups = columns.names_in(args.groups, whole.columns)
     args.features = columns.names_in(args.features, whole.columns)
@@ -189,6 +191,7 @@ def _predicted(args) -> tuple[str, list[str]]:
 
 def _complete(df, args):
     """The patients who have all that is needed, and how many were read and used."""
+    from drocox.auditing import columns
     from drocox.auditing.disclosure import count_text
     from drocox.data import column
 
@@ -222,6 +225,7 @@ def _complete(df, args):
 
 def _patients(df, args, name: str) -> tuple["SurvivalData", dict[str, str]]:
     """The table as data, and what a page says about it."""
+    from drocox.auditing import columns
     from drocox.auditing.disclosure import count_text
     from drocox.data import SurvivalData
 
@@ -277,6 +281,7 @@ def _audit_options(args) -> dict[str, Any]:
 
 def _audit_given(df, data: "SurvivalData", args) -> Mapping[str, "Audit"]:
     """The audits of scores, survival probabilities or risks that are columns of the file."""
+    from drocox.auditing import columns
     from drocox.auditing.audit import audit
 
     outcomes = (args.time, columns.event_name(df, args.event))

@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 STEPS = 60  # maximum number of Newton steps
-SMALL = 1e-9  # converged: step relative to the slope, or to one unit if that is more
+SMALL = 1e-10  # converged: step relative to the slope, or to one unit if that is more
 LEAST = 1e-12  # information below this share of the mean squares is rounding
 
 
