@@ -16,7 +16,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -243,18 +242,14 @@ class Audit:
         rows = _paired({"other": other, "self": self})
         return rows.drop(columns=["model", "versus"])
 
-    @property
-    def _many(self) -> list[Grouping]:
-        """Those of attributes with so many groups that each is compared with everybody."""
-        attributes = [grouping for grouping in self._groupings if grouping.compared]
-        return [grouping for grouping in attributes if len(grouping.labels) > MOST_PAIRED]
-
     def funnels(self) -> list[Funnel]:
         """For each attribute with many groups, their c-index by events and limits of chance."""
         funnels = []
-        for grouping in self._many:
-            if estimates := group_estimates(self._predictions, grouping, "c_index", self._hidden):
-                funnels.append(funnel(grouping.attribute, self.table, self.differences, estimates))
+        for one in self._groupings:
+            if one.compared and len(one.labels) > MOST_PAIRED:
+                estimates = group_estimates(self._predictions, one, "c_index", self._hidden)
+                if estimates:
+                    funnels.append(funnel(one.attribute, self.table, self.differences, estimates))
         return funnels
 
     @property
@@ -501,11 +496,11 @@ def _paired(audits: Mapping[str, Audit]) -> pd.DataFrame:
     for name, measure in first.measures.items():
         if not measure.between_models:
             continue
-        parts: list[tuple] = []  # names of the rows, and their differences
+        families: dict[str, tuple] = {}  # rows and differences whose intervals hold together
         for grouping in first._groupings:
             theirs = group_estimates(first._predictions, grouping, name, first._hidden)
-            names: list[dict] = []
-            differences: list[Estimate] = []
+            family = "groups" if grouping.attribute and first.familywise else grouping.attribute
+            names, differences = families.setdefault(family, ([], []))
             for model, other in others:
                 if first._predictions.backwards or other._predictions.backwards:
                     continue
@@ -516,12 +511,7 @@ def _paired(audits: Mapping[str, Audit]) -> pd.DataFrame:
                         row = {"model": model, "attribute": grouping.attribute, "group": label}
                         names.append(row)
                         differences.append(difference(mine[label], theirs[label]))
-            parts.append((names, differences))
-        if first.familywise:
-            everybody, *groups = parts
-            together = (list(chain.from_iterable(one)) for one in zip(*groups, strict=True))
-            parts = [everybody, tuple(together)]
-        for names, differences in parts:
+        for names, differences in families.values():
             for row in compare(names, differences, measure.unit):
                 rows.append({"versus": base, "measure": name, **row})
     models = list(audits)
@@ -729,17 +719,16 @@ def audit(
     options: dict[str, Any] = {"times": times, "horizon": horizon, "folds": folds, "train": train}
     options |= {"smallest": smallest, "familywise": familywise, "threshold": threshold}
     options["more"] = own_measures(measures)
-    models = _by_model(scores, risk, survival, expected)
+    models = _by_model({"scores": scores, "risk": risk, "survival": survival, "expected": expected})
     check_data(data)
     used = named_features(data.X, features)
     if knowing := knows_outcome(used, data.time, data.event):
         used = used.iloc[:, :0]
     own = OwnModelGain(used) if used.shape[1] else None
     options |= {"features": used, "knowing": knowing, "own": own, "margin": margin}
-    if not models:
-        of_one: dict[str, Any] = {"risk": risk, "survival": survival, "expected": expected}
-        return _audit(data, scores, **of_one, **options)
     found = Audits({name: _audit(data, **(options | one)) for name, one in models.items()})
+    if len(found) == 1:
+        return found.popitem()[1]
     _ = found.paired  # which refuses models that cannot be compared
     return found
 
@@ -824,16 +813,15 @@ def _audit(
     )
 
 
-def _by_model(scores, risk, survival, expected) -> dict[str, dict]:
-    """Arguments of each model, where those of several are given; else nothing."""
-    given = {"scores": scores, "risk": risk, "survival": survival, "expected": expected}
+def _by_model(given: dict[str, Any]) -> dict[str, dict]:
+    """Predictions of each model by its name; those of a single one have none."""
     for argument in ("scores", "risk"):
         if isinstance(given[argument], pd.DataFrame):
             given[argument] = dict(given[argument].items())
     given = {argument: value for argument, value in given.items() if value is not None}
     several = {argument: one for argument, one in given.items() if isinstance(one, Mapping)}
     if not several:
-        return {}
+        return {"": given}
     names = [list(one) for one in several.values()]
     if len(several) < len(given) or any(one != names[0] for one in names):
         raise ValueError(f"{', '.join(given)}: name the same models in each")

@@ -17,7 +17,12 @@ if TYPE_CHECKING:
     from drocox.auditing.audit import Audit
     from drocox.data import SurvivalData
 
-PREDICTIONS = ("score", "survival", "risk")  # kinds of predictions, one at a time
+PREDICTIONS = {  # kinds of predictions, one at a time
+    "score": "held-out scores to be judged; of two models: --score A --score B (default: a ridge Cox "
+    "model of --features, fitted here by cross-fitting)",
+    "survival": "probabilities of surviving until --horizon, instead of scores",
+    "risk": "risks of an event up to --horizon (1 minus survival), instead of scores",
+}
 MOST_COLUMNS = 6  # columns in a sentence
 PENALTIES = (0.0001, 0.001, 0.01, 0.1, 1.0)  # of the ridge Cox model that is fitted here
 MODEL = "ridge Cox"
@@ -42,29 +47,12 @@ def add_audit(command: Callable) -> None:
         metavar="A,B",
         help="columns, or cuts like age>65 or age:50,65,75",
     )
-    add(
-        "--score",
-        action="append",
-        metavar="COLUMN",
-        help="held-out scores to be judged; of two models: --score A --score B (default: a ridge "
-        "Cox model of --features, fitted here by cross-fitting)",
-    )
+    for kind, words in PREDICTIONS.items():
+        add(f"--{kind}", action="append", metavar="COLUMN", help=words)
     add(
         "--later",
         action="store_true",
         help="higher scores mean later events, as with predicted times",
-    )
-    add(
-        "--survival",
-        action="append",
-        metavar="COLUMN",
-        help="probabilities of surviving until --horizon, instead of scores",
-    )
-    add(
-        "--risk",
-        action="append",
-        metavar="COLUMN",
-        help="risks of an event up to --horizon (1 minus survival), instead of scores",
     )
     add("--unit", metavar="WORD", help="the unit of time, such as days, for the page")
     add("--horizon", type=float, metavar="TIME", help="time up to which risks are judged")
@@ -142,10 +130,9 @@ def _audit(args) -> None:
     }
     out.write_text(page(audits, facts, warned), encoding="utf-8")
 
+    paragraphs = [f"{name}\n{result}" for name, result in audits.items()]
     if len(audits) > 1:
         paragraphs = [str(audits)]
-    else:
-        paragraphs = [f"{name}\n{result}" for name, result in audits.items()]
     paragraphs += [fill(f"Warning. {line}") for line in warned]
     notable = ("Times", "Missing values")
     said = [f"{name}: {facts[name]}." for name in notable if name in facts]

@@ -201,7 +201,6 @@ MEASURES = {
     "ppv": _at_threshold("PPV"),
     "net_benefit": _at_threshold("Net benefit")._replace(scale=UNCHANGED, compared=False),
 }
-WORDED = [name for name, measure in MEASURES.items() if measure.worded]
 DECISIONS = [name for name, measure in MEASURES.items() if measure.needs == "threshold"]
 RISK_RATIO = MEASURES["calibration"]._replace(  # in its place, without expected events
     title="Observed / predicted risk",

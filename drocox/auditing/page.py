@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date
-from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -67,8 +66,8 @@ def page(
     tables = {name: one.table for name, one in audits.items()}
     numbers = count()
 
-    def drawn(draw: Callable, content: object) -> str:
-        return as_svg(draw, content, salt=f"drocox {next(numbers)}")
+    def drawn(draw: Callable, *content: object) -> str:
+        return as_svg(draw, *content, salt=f"drocox {next(numbers)}")
 
     return environment.from_string(layout).render(
         audits=audits,
@@ -94,8 +93,7 @@ def page(
         warnings=warnings,
         known=_known,
         drawn=drawn,
-        draw_groups=partial(draw_groups, titles=first.titles),
-        draw_wide=partial(draw_groups, titles=first.titles, wide=True),
+        draw_groups=draw_groups,
         draw_funnels=draw_funnels,
         draw_calibration=draw_calibration,
     )
