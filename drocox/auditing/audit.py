@@ -61,7 +61,7 @@ from drocox.auditing.predictions import (
 )
 from drocox.auditing.slices import find_slices
 from drocox.data import SurvivalData
-from drocox.heldout import DIFFERENCE_COLUMNS, FEWEST_EVENTS, Estimate, HeldOut, compare, difference
+from drocox.heldout import DIFFERENCE_COLUMNS, FEWEST_EVENTS, HeldOut, compare, difference
 from drocox.terminal import listed, short_labels
 
 if TYPE_CHECKING:

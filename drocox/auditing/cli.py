@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from drocox.data import SurvivalData
 
 PREDICTIONS = {  # kinds of predictions, one at a time
-    "score": "held-out scores to be judged; of two models: --score A --score B (default: a ridge Cox "
-    "model of --features, fitted here by cross-fitting)",
+    "score": "held-out scores to be judged; of two models: --score A --score B (default: a ridge "
+    "Cox model of --features, fitted here by cross-fitting)",
     "survival": "probabilities of surviving until --horizon, instead of scores",
     "risk": "risks of an event up to --horizon (1 minus survival), instead of scores",
 }

@@ -44,8 +44,8 @@ PAGE_STYLE = {
 def as_svg(draw: Callable, *content: object, salt: str) -> str:
     """A drawing as SVG for a page of HTML, the same whatever style and backend are in use.
 
-    ``draw`` is one of the functions below, ``content`` what it takes besides the figure. A different ``salt`` for each drawing makes identifiers
-    unique on the page.
+    ``draw`` is one of the functions below, ``content`` what it takes besides the figure. A
+    different ``salt`` for each drawing makes identifiers unique on the page.
     """
     in_style = style.context(["default", {**PAGE_STYLE, "svg.hashsalt": salt}])
     with in_style, warnings.catch_warnings():

@@ -50,6 +50,7 @@ from drocox.heldout.slope import calibration_slope, newton
 
 EXACT = 1000  # patients up to which all pairs are summed one by one
 NODES = 128  # of the grid of scores, for more patients
+SMALL = 1e-9  # relative step that ends the search; of standardised scores, if the slope is below 1
 
 
 class HarrellPairs:
@@ -199,7 +200,8 @@ def pair_slope(
         return pair_sums(scores, time, event, fold, slope, of_slope=True) / 2  # each pair is in two
 
     start = calibration_slope(scores, time, event, fold)[0]  # near it, and found faster
-    slope, parts = newton(terms, start if np.isfinite(start) else 0.0, 1 / scores.std())
+    start = start if np.isfinite(start) else 0.0
+    slope, parts = newton(terms, start, 1 / scores.std(), SMALL)
     lost = 2 * parts
     left = parts[:, 1].sum() - lost[:, 1]
     return slope, slope - lost[:, 0] / np.where(left > 0, left, np.nan)

@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 STEPS = 60  # maximum number of Newton steps
-SMALL = 1e-10  # converged: step relative to the slope, or to one unit if that is more
+SMALL = 1e-10  # converged: step for standardised scores, relative to the slope if that is over 1
 LEAST = 1e-12  # information below this share of the mean squares is rounding
 
 
@@ -98,12 +98,13 @@ class _Fold:
 
 
 def newton(
-    terms: Callable[[float], np.ndarray], slope: float, unit: float
+    terms: Callable[[float], np.ndarray], slope: float, unit: float, small: float
 ) -> tuple[float, np.ndarray]:
     """Where a decreasing score function is 0, by steps within a bracket; NaN if not found.
 
     At a slope, ``terms`` has those of the score function and of the information as two columns; the
-    last of them are returned, too. A step is no longer than the slope or a ``unit``.
+    last of them are returned, too. A step is no longer than the slope or a ``unit``, of which a
+    ``small`` part ends the search.
     """
     low, high = -np.inf, np.inf
     for _ in range(STEPS):
@@ -117,7 +118,7 @@ def newton(
         if not low <= slope + step <= high:
             step = (low + high) / 2 - slope
         slope += step
-        if abs(step) <= SMALL * limit:
+        if abs(step) <= small * limit:
             return slope, parts
     return np.nan, parts
 
@@ -149,7 +150,7 @@ def calibration_slope(
         score, information, squares = parts.sum(axis=0)
         return np.array([[score, information if information > LEAST * squares else 0.0]])
 
-    slope = newton(terms, 0.0, 1.0)[0]
+    slope = newton(terms, 0.0, 1.0, SMALL)[0]
     if np.isnan(slope):
         return nothing
     information = terms(slope)[0, 1]

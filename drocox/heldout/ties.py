@@ -21,7 +21,7 @@ import numpy as np
 
 from drocox.heldout.estimates import HeldOut
 
-MANY_TIED = 0.01  # share of pairs with tied events, of these and those of the c-index, that puts a slope off by some hundredths
+MANY_TIED = 0.01  # share of pairs with tied events that puts a slope off by some hundredths
 
 
 def tied_events(patients: HeldOut) -> float:

@@ -9,7 +9,8 @@ from cohort import simulated
 
 import drocox
 from drocox.auditing import group_measures
-from drocox.auditing.contrasts import Contrast
+from drocox.auditing.groupings import Grouping
+from drocox.auditing.measures import MEASURES
 from drocox.heldout import Estimate
 
 
@@ -83,9 +84,12 @@ def test_coarse_times_are_mentioned():
 
 def test_a_difference_may_fall_by_what_lowers_one_group_or_raises_the_other():
     nothing = Estimate(0.0, np.zeros(2))
-    pair = Contrast({"group": "a", "versus": "b"}, nothing, nothing)
+    both = Grouping("x", ["b", "a"], np.array([0, 1]), True, ["b", "a"])
     slack = {"a": (0.01, 0.02), "b": (0.04, 0.08)}  # by which exact times could lower and raise it
-    assert group_measures._with_slack(pair, slack).slack == pytest.approx((0.09, 0.06))
+    of_groups = {"b": nothing, "a": nothing}
+    (pair,) = group_measures._contrasts(of_groups, {}, both, MEASURES["c_index"], slack)
+    assert (pair.names["group"], pair.names["versus"]) == ("a", "b")
+    assert pair.slack == pytest.approx((0.09, 0.06))
 
 
 def test_what_is_expected_of_a_group_allows_for_coarse_times_too(monkeypatch):
