@@ -146,7 +146,7 @@ def _compared(
         text = f"It is {' and '.join(both)}"
         if word == DIFFER and len(rows) > 1 and row["versus"] == EVERYBODY:
             count = f"{len(differ)} of {len(rows)} groups {_differ(differ)} from everybody"
-            text = f"{count}. For one, it{text[2:]}"
+            text = f"{count}. {text}"
     text += f", a {'ratio' if measure.ratio else 'difference'} of {size}"
     if word == ALIKE:
         text += _within(measure, row)
@@ -200,10 +200,9 @@ def _would_decide(measure: Measure, half: float, values: pd.DataFrame) -> str:
     if not measure.whole_follow_up:
         name, by_then = "events_by_horizon", " up to the horizon"
     events = values.loc[EVERYBODY, name]
-    return (
-        f". About {times:.{0 if times > 10 else 1}f} times as many events{by_then}, {_rounded(events * times)} instead of "
-        f"{events:,.0f}, would decide"
-    )
+    needed = f"{_rounded(events * times)} instead of {events:,.0f}"
+    digits = 0 if times > 10 else 1
+    return f". About {times:.{digits}f} times as many events{by_then}, {needed}, would decide"
 
 
 def _case_mix(expected: pd.Series, row: pd.Series, group: str) -> str:
