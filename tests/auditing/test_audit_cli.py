@@ -19,6 +19,7 @@ from drocox.auditing import audit, files
 
 ARGUMENTS = ["--time", "days", "--event", "died", "--groups", "sex"]
 SCORED = [*ARGUMENTS, "--score", "risk"]
+pytestmark = pytest.mark.usefixtures("undrawn")
 
 
 @pytest.fixture(autouse=True)

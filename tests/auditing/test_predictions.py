@@ -170,6 +170,7 @@ def kaplan_meier_ratio(data, members, risk, at):
 
 
 @pytest.mark.parametrize("kind", ["one time", "one late time", "too short"])
+@pytest.mark.usefixtures("undrawn")
 def test_without_expected_events_risks_are_compared(kind):
     """One time, or curves that end before the last event: a ratio of risks, which is said."""
     data, scores = patients()
@@ -268,6 +269,7 @@ def test_scores_rank_and_survival_has_the_slope():
 # Backwards ----------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("kind", ["scores", "survival"])
 def test_no_verdict_on_a_score_that_is_backwards(kind):
     """The group that is ranked worst would be called the best."""
@@ -287,6 +289,7 @@ def test_no_verdict_on_a_score_that_is_backwards(kind):
     assert (found.table["c_index"] < 0.5)[[0, 1]].all()
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_no_verdict_on_two_models_one_of_which_is_backwards():
     data, scores = simulated(n=400)
     found = drocox.audit(data, {"old": scores, "new": -scores})
@@ -326,6 +329,12 @@ def test_one_model_passed_in_several_ways_has_the_same_table(model):
     assert expected.slices.empty
 
 
+@pytest.fixture(scope="module")
+def right(model):
+    """The audit of the right scores."""
+    return drocox.audit(*model)
+
+
 def _with_outlier(log_hazards):
     """Hazards of which one is so high that they have no slope."""
     hazards = np.exp(log_hazards)
@@ -346,12 +355,12 @@ def _with_outlier(log_hazards):
         (lambda f: np.exp(-np.exp(f)), "look like survival: pass them as survival, with a horizon"),
     ],
 )
-def test_scores_on_another_scale_are_noticed(model, change, words):
+@pytest.mark.usefixtures("undrawn")
+def test_scores_on_another_scale_are_noticed(model, right, change, words):
     data, scores = model
     found = drocox.audit(data, change(scores), train=(data, change(scores)))
     assert words in found.sentence and words in page({"": found}).replace("&#39;", "'")
     assert found.table[["slope", "mean_risk", "calibration"]].isna().all(axis=None)
-    right = drocox.audit(data, scores)
     assert right.notes == ()
     if change in (_with_outlier,) or "points" in words:
         assert found.table["c_index"].iloc[0] == pytest.approx(
@@ -528,8 +537,9 @@ def test_risks_are_one_minus_survival():
         drocox.audit(data, risk=100 * risk, horizon=1.0)
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_an_audit_is_saved_and_read_again():
-    data, scores = patients()
+    data, scores = patients(n=200)
     found = drocox.audit(data, {"one": scores, "two": scores / 2}, threshold=None)
     again = pickle.loads(pickle.dumps(found))
     assert again.sentence == found.sentence and page(again) == page(found)
