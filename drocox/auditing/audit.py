@@ -213,7 +213,7 @@ class Audit:
 
         text = table.to_string(float_format=short, na_rep="")
         cautions = [textwrap.fill(line, 80) for line in self.cautions]
-        return "\n".join([*lines, "", text, *cautions])
+        return "\n".join([*lines, *cautions, "", text])
 
     def _counts(self) -> pd.DataFrame:
         """Patients and events of each group, by its short name, as a terminal shows them."""
