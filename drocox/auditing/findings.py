@@ -141,7 +141,7 @@ def _compared(
         text = f"For {named(row['group'])}, the c-index is {known} where {expected} is expected"
     else:
         if word == DIFFER and measure.needs == "threshold":
-            verdict += ", as it may even if all risks are right"
+            verdict += ", which by itself is no fault"
         both = [f"{text_of(row['measure'], g)} for {named(g)}" for g in row[["group", "versus"]]]
         text = f"It is {' and '.join(both)}"
         if word == DIFFER and len(rows) > 1 and row["versus"] == EVERYBODY:
