@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from drocox.auditing.groupings import EVERYBODY
-from drocox.auditing.measures import DECISIONS, MEASURES, Measure, inside
+from drocox.auditing.measures import DECISIONS, MEASURES, Measure
 from drocox.heldout.intervals import ALIKE, CANNOT_TELL, DIFFER
 from drocox.terminal import listed
 
@@ -84,8 +84,8 @@ def _attribute(
         if measure.worded:
             lacks = values[one].isna() & ~few & ~hidden
             if lacks.any() and values[one].notna().any():
-                groups = listed(list(short[lacks]), MOST_NAMED)
-                not_by.append(f"- Not judged by {_in_a_sentence(measure.title)}: {groups}.")
+                lacking = listed(list(short[lacks]), MOST_NAMED)
+                not_by.append(f"- Not judged by {_in_a_sentence(measure.title)}: {lacking}.")
             if len(mine):
                 lines.append(_compared(measure, mine, values, not (few | hidden | lacks).any()))
         elif one in DECISIONS or (one == "slope" and (mine["says"] == DIFFER).any()):
@@ -110,6 +110,7 @@ def _compared(
 
     ``values`` is the table of these groups and of everybody; ``whole`` says that all are judged.
     """
+    margin = measure.margin or np.inf
     says = rows["says"]
     differ = rows["group"][says == DIFFER]
     word = CANNOT_TELL
@@ -149,10 +150,12 @@ def _compared(
             text = f"{count}. {text}"
     text += f", a {'ratio' if measure.ratio else 'difference'} of {size}"
     if word == ALIKE:
-        text += _within(measure, row)
+        text += _within(measure, margin, row)
     elif word == CANNOT_TELL and measure.worded:
-        text += ", but not every group is judged" if (says == ALIKE).all() else _open(measure)
-        text += _would_decide(measure, half[says == word].max(), values)
+        text += (
+            ", but not every group is judged" if (says == ALIKE).all() else _open(measure, margin)
+        )
+        text += _would_decide(measure, margin, half[says == word].max(), values)
     if word == DIFFER and row["measure"] == "c_index":
         text += _case_mix(values["c_expected"], row, named(row["group"]))
     if word == DIFFER and row["measure"] == "slope":
@@ -162,38 +165,32 @@ def _compared(
     return f"- {measure.said or measure.title}: {verdict}. {text}."
 
 
-def _within(measure: Measure, row: pd.Series) -> str:
+def _within(measure: Measure, margin: float, row: pd.Series) -> str:
     """The margin in which all differences are."""
     if measure.versus:
-        return f"; no group is worse by more than {number_text(measure.margin)}"
+        return f"; no group is worse by more than {number_text(margin)}"
     none = 1 if measure.ratio else 0
     small = row["low"] > none or row["high"] < none
-    return f"{f', small but not {none},' if small else ','} within {_margin(measure)}"
+    inside = f"{1 / margin:.2f} to {margin:.2f}" if measure.ratio else f"±{number_text(margin)}"
+    return f"{f', small but not {none},' if small else ','} within {inside}"
 
 
-def _margin(measure: Measure) -> str:
-    """The values that do not matter."""
-    low, high = inside(measure)
-    return f"{low:.2f} to {high:.2f}" if measure.ratio else f"±{number_text(high)}"
-
-
-def _open(measure: Measure) -> str:
+def _open(measure: Measure, margin: float) -> str:
     """What the difference may be."""
     if measure.ratio:
-        return f": 1 is possible, and so are values beyond {_margin(measure)}"
-    more = f"more than {number_text(measure.margin)}"
+        return f": 1 is possible, and so are values beyond {1 / margin:.2f} to {margin:.2f}"
+    more = f"more than {number_text(margin)}"
     if measure.versus:
         return f": as expected is possible, and so is worse by {more}"
     return f": none is possible, and so is {more}"
 
 
-def _would_decide(measure: Measure, half: float, values: pd.DataFrame) -> str:
+def _would_decide(measure: Measure, margin: float, half: float, values: pd.DataFrame) -> str:
     """How many events would decide, whatever the differences are.
 
     Then the widest interval, of this ``half`` width, is as long as the margin.
     """
-    margin = np.log(measure.margin) if measure.ratio else measure.margin
-    times = (2 * half / margin) ** 2
+    times = (2 * half / (np.log(margin) if measure.ratio else margin)) ** 2
     if not 1 < times < MOST_TIMES:
         return ""
     name, by_then = "events", ""
