@@ -56,7 +56,7 @@ def test_patients_at_an_edge_belong_to_the_part_above(said):
 def test_the_search_uses_the_columns_that_are_named(said):
     """Patients of one arm with high scores are badly served; only the arm may be named."""
     rng = np.random.default_rng(0)
-    n = 4000
+    n = 2000
     scores, arm = rng.normal(size=n), rng.integers(0, 2, n)
     hazard = np.exp(np.where((arm == 1) & (scores > 0), -2 * scores, 1.5 * scores))
     death, leaves = rng.exponential(1 / hazard), rng.exponential(2, n)

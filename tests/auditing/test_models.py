@@ -126,9 +126,9 @@ def test_two_models_are_compared_on_the_same_patients(model):
 def test_models_are_compared_in_one_measure():
     """Events for one model and risks for the other: the same model twice is no better calibrated.
 
-    Survival of one of 600 patients falls to 0 late, so that expected events are unknown.
+    Survival of one of 300 patients falls to 0 late, so that expected events are unknown.
     """
-    data, scores = simulated(n=600, effects=(0.8, 0.5, 0))
+    data, scores = simulated(n=300, effects=(0.8, 0.5, 0))
     times = np.linspace(0.1, data.time.max(), 40)
     curves = np.exp(-1.2 * np.outer(np.exp(scores), times))
     late = curves.copy()

@@ -481,16 +481,12 @@ def test_eight_patients_are_enough():
 
 def test_huge_scores_leave_text_and_page_readable():
     data, scores = simulated(n=200)
-    for factor in (1e3, 1e300):
-        train = (data, scores)
-        for found in (
-            drocox.audit(data, factor * scores),
-            drocox.audit(data, factor * scores, train=train),
-        ):
-            text = str(found) + page({"": found})
-            assert max(map(len, str(found).splitlines())) <= 80
-            assert "inf" not in text and "nan" not in text
-            assert max(map(len, re.findall(r"\d+", text))) < 15
+    for options in ({}, {"train": (data, scores)}):
+        found = drocox.audit(data, 1e300 * scores, **options)
+        text = str(found) + page({"": found})
+        assert max(map(len, str(found).splitlines())) <= 80
+        assert "inf" not in text and "nan" not in text
+        assert max(map(len, re.findall(r"\d+", text))) < 15
 
 
 # Labels of rows, and other doors ---------------------------------------------------------------
