@@ -56,9 +56,7 @@ def concordance_index(
     -------
     float
     """
-    if weights is not None:
-        return concordance.weighted_index(scores, time, event, weights, strata=strata)
-    return concordance.count(scores, time, event, strata=strata).index()
+    return concordance.count(scores, time, event, strata=strata, weights=weights).index()
 
 
 class CumulativeAUC:

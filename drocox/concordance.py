@@ -50,7 +50,7 @@ class Counts:
     def index(self) -> float:
         """Harrell's c-index: points of all comparable pairs divided by their number."""
         if not self.harrell_pairs.any():
-            raise ValueError("time and event hold no comparable pair; pass more patients")
+            raise ValueError("time, event, weights hold no comparable pair; pass more patients")
         return float(self.harrell_points.sum() / self.harrell_pairs.sum())
 
     def fractions(self, codes: ArrayLike, name: str = "codes") -> np.ndarray:
@@ -95,10 +95,17 @@ def count(
     event: ArrayLike | None = None,
     *,
     strata: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
 ) -> Counts:
-    """Count the pairs of one model, for the c-index and for CI; arguments as in :func:`scored`."""
+    """Count the pairs of one model, for the c-index and for CI; arguments as in :func:`scored`.
+
+    With ``weights``, counts of patients, a pair counts as often as the product of its two.
+    """
     in_lines = lines(scores, time, event, strata=strata)
-    return pairs_with(np.ones(sum(len(patients) for patients, _ in in_lines)), in_lines)
+    n = sum(len(patients) for patients, _ in in_lines)
+    weights = np.ones(n) if weights is None else _checks.weights(weights, n)
+    of_one = vars(pairs_with(weights, in_lines))
+    return Counts(**{name: weights * counted for name, counted in of_one.items()})
 
 
 def pairs_with(amounts: np.ndarray, in_lines: Sequence[tuple[np.ndarray, "Line"]]) -> Counts:
@@ -111,29 +118,6 @@ def pairs_with(amounts: np.ndarray, in_lines: Sequence[tuple[np.ndarray, "Line"]
         rows = patients[line.patient]
         counts[:, rows] = _count_within(line, amounts[rows])
     return Counts(*counts)
-
-
-def weighted_index(
-    scores: ArrayLike,
-    time: ArrayLike,
-    event: ArrayLike,
-    weights: ArrayLike,
-    *,
-    strata: ArrayLike | None = None,
-) -> float:
-    """Harrell's c-index where weights are counts of patients: a pair has the product of its two."""
-    in_lines = lines(scores, time, event, strata=strata)
-    weights = _checks.weights(weights, len(np.asarray(scores)))
-    points = pairs = 0.0
-    for patients, line in in_lines:
-        weight = weights[patients[line.patient]]
-        of_event = weight * line.died
-        (halves,) = sums_below(line, line.limits, weight, asks=line.died)
-        points += of_event @ halves / 2
-        pairs += of_event @ np.append(0.0, np.cumsum(weight))[line.begin]
-    if not pairs > 0:
-        raise ValueError("time, event and weights hold no comparable pair; pass more patients")
-    return float(points / pairs)
 
 
 def lines(

@@ -7,6 +7,7 @@ import drocox
 from drocox.heldout import HeldOut
 
 SEEDS = range(16)
+EACH_KIND = range(6)  # one to three folds, two or three sites, with and without a baseline
 
 
 def drawn(seed):

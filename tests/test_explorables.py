@@ -488,7 +488,7 @@ def test_results_are_ranked_by_their_means(browser_of_results):
             "model": ("both", "linear", "nonlinear")[i // 3],
         }
         summary = browser_of_results.shown(state)["summary"]
-        digits = results.DIGITS[metric]
+        digits = tables.DIGITS[metric]
         expected = []
         for method, mean, std in ordered(**state):
             numbers = f"{mean:z.{digits}f} ± {std:.{digits}f}".replace("-", "\N{MINUS SIGN}")

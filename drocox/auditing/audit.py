@@ -32,7 +32,7 @@ from drocox.auditing.disclosure import (
     small_decisions,
 )
 from drocox.auditing.findings import (
-    decision_sentences,
+    decisions_sentence,
     model_sentences,
     number_text,
     paragraphs,
@@ -181,8 +181,7 @@ class Audit:
         if self.smallest and self.features:
             lines.append(SEARCHED_SHYLY)
         if self.threshold is not None:
-            decided = (self.table, self.differences, self.threshold, self.horizon)
-            lines += decision_sentences(*decided)
+            lines.append(decisions_sentence(self.table.iloc[0], self.threshold, self.horizon))
         return paragraphs(lines)
 
     @property
@@ -196,7 +195,7 @@ class Audit:
         return f"Audit({self.name!r}: {patients:,} patients, {events:,} events, by {by})"
 
     def __str__(self) -> str:
-        lines = [textwrap.fill(line, 80) for line in self.sentence.splitlines()]
+        lines = _wrapped(self.sentence)
         second = "calibration" if self.table["calibration"].notna().any() else "slope"
         heads = {"c_index": "c-index", "calibration": "o/e", "slope": "slope"}
         table = self._counts()
@@ -213,7 +212,7 @@ class Audit:
 
         text = table.to_string(float_format=short, na_rep="")
         cautions = [textwrap.fill(line, 80) for line in self.cautions]
-        return "\n".join([*lines, "", text, *cautions])
+        return "\n".join([*lines, *cautions, "", text])
 
     def _counts(self) -> pd.DataFrame:
         """Patients and events of each group, by its short name, as a terminal shows them."""
@@ -380,8 +379,11 @@ class Audit:
     def to_markdown(self) -> str:
         """The sentence and the table in Markdown."""
         known = self.table.dropna(axis=1, how="all").drop(columns="attribute")
-        lines = [*(f"- {escape(line, False)}" for line in self.sentence.splitlines()), ""]
-        lines.append("| " + " | ".join(known.columns) + " |")
+        lines = [
+            f"{'  ' if line.startswith('- ') else '- '}{escape(line, False)}"
+            for line in self.sentence.splitlines()
+        ]
+        lines += ["", "| " + " | ".join(known.columns) + " |"]
         lines.append("|" + "---|" * len(known.columns))
         for row in known.itertuples(index=False):
             cells = [
@@ -447,13 +449,12 @@ class Audits(dict[str, Audit]):
         return paragraphs(model_sentences(self.table, self.paired, titles, backwards))
 
     def __str__(self) -> str:
-        parts = [textwrap.fill(line, 80) for line in self.sentence.splitlines()]
+        parts = _wrapped(self.sentence)
         first, *others = self
         for name in others:
             parts += ["", self._side_by_side(name, first)]
         for name, one in self.items():
-            lines = [f"{name}: {line}" for line in one.sentence.splitlines()]
-            parts += ["", *(textwrap.fill(line, 80) for line in lines)]
+            parts += ["", f"{name}:", *_wrapped(one.sentence)]
         cautions = dict.fromkeys(line for one in self.values() for line in one.cautions)
         return "\n".join([*parts, *(textwrap.fill(line, 80) for line in cautions)])
 
@@ -533,6 +534,14 @@ def _check_same_patients(one: Audit, other: Audit) -> None:
         raise ValueError(
             f"the models are judged up to {one.horizon:g} and {other.horizon:g}; pass one horizon="
         )
+
+
+def _wrapped(text: str) -> list[str]:
+    """The lines in 80 columns, those of an attribute's measures indented."""
+    return [
+        textwrap.fill(line, 80, subsequent_indent="  " if line.startswith("- ") else "")
+        for line in text.splitlines()
+    ]
 
 
 def _records(frame: pd.DataFrame) -> list[dict]:

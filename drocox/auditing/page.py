@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import jinja2
 import numpy as np
 import pandas as pd
-from markupsafe import Markup, escape
 
 from drocox import __version__
 from drocox.auditing.findings import digits_for, number_text
@@ -18,11 +17,6 @@ from drocox.auditing.group_measures import FEWEST_AT_HORIZON
 from drocox.auditing.measures import DECISIONS, MEASURES
 from drocox.auditing.plots import as_svg, draw_calibration, draw_funnels, draw_groups
 from drocox.heldout.intervals import DIFFER
-
-WORDS = re.compile(  # but none of a question
-    r"whether [^.]*?(?:differs?|expect)\b"
-    r"|(are alike|differs?(?=[:;.])|cannot tell|cannot be told|ranked (?:worse than|as well as))"
-)
 
 if TYPE_CHECKING:
     from drocox.auditing.audit import Audit, Audits
@@ -41,7 +35,7 @@ def page(
     """
     layout = Path(__file__).with_name("page.html").read_text(encoding="utf-8")
     environment = jinja2.Environment(autoescape=True)
-    environment.filters |= {"number_text": number_text, "minus": _minus, "strong": _strong}
+    environment.filters |= {"number_text": number_text, "minus": _minus}
     about = {"Made on": date.today().isoformat(), "With": f"drocox {__version__}"}
     first = next(iter(audits.values()))
     folds = len(np.unique(first._predictions.patients.fold))
@@ -96,13 +90,6 @@ def page(
         draw_groups=draw_groups,
         draw_funnels=draw_funnels,
         draw_calibration=draw_calibration,
-    )
-
-
-def _strong(text: str) -> Markup:
-    """The words of the findings in bold."""
-    return Markup(
-        WORDS.sub(lambda found: f"<b>{found[1]}</b>" if found[1] else found[0], str(escape(text)))
     )
 
 

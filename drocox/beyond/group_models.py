@@ -122,14 +122,20 @@ def own_effects(X: np.ndarray, time, event, members: np.ndarray) -> np.ndarray:
     risk = risk_sets(time, event)
     events = float(np.sum(event))
 
-    def value(point: np.ndarray) -> tuple[float, np.ndarray]:
-        theta = torch.tensor(point, requires_grad=True)
+    def value(theta: torch.Tensor) -> torch.Tensor:
         prior = 2 * (theta[X.shape[1] :] ** 2).sum()
-        out = (cox_losses(wide @ theta, risk).sum() + prior) / events
+        return (cox_losses(wide @ theta, risk).sum() + prior) / events
+
+    return smallest(value, wide.shape[1], maxiter=5_000, maxfun=10_000, ftol=0.0)
+
+
+def smallest(value: Callable[[torch.Tensor], torch.Tensor], d: int, **options) -> np.ndarray:
+    """The coefficients (d,) of the smallest value of a smooth function, by L-BFGS from 0."""
+
+    def with_slope(point: np.ndarray) -> tuple[float, np.ndarray]:
+        theta = torch.tensor(point, requires_grad=True)
+        out = value(theta)
         return out.item(), torch.autograd.grad(out, theta)[0].numpy()
 
-    how = {"maxiter": 5_000, "maxfun": 10_000, "ftol": 0.0, "gtol": 1e-9}
-    found = optimize.minimize(
-        value, np.zeros(wide.shape[1]), jac=True, method="L-BFGS-B", options=how
-    )
-    return found.x
+    how = {"gtol": 1e-9} | options
+    return optimize.minimize(with_slope, np.zeros(d), jac=True, method="L-BFGS-B", options=how).x

@@ -33,7 +33,7 @@ of splits.
 
 from collections.abc import Iterator, Sequence
 from itertools import product
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -66,6 +66,7 @@ AT_START_0 = ", start 0"
 THREE = "the three objectives"  # the mean over plain-18, DRO-COX and SPLIT
 CONTRASTED = ("c", "worst", "gap")
 
+Name = TypeVar("Name")
 Estimates = dict[tuple[str, str], Estimate]  # by measure, and attribute or ""
 
 
@@ -201,7 +202,9 @@ def joint(models: Sequence[Estimates], attributes: Sequence[str]) -> Estimates:
     return {name: combined(*((1 / len(some), one) for one in some)) for name, some in means.items()}
 
 
-def mean(several: Sequence[Estimates], signs: Sequence[float] | None = None) -> Estimates:
+def mean(
+    several: Sequence[dict[Name, Estimate]], signs: Sequence[float] | None = None
+) -> dict[Name, Estimate]:
     """Means of what all of them have; with ``signs`` the sum with these factors."""
     factors = signs or [1 / len(several)] * len(several)
     return {

@@ -24,13 +24,11 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import stats
+from scipy import optimize, stats
 
 from drocox.heldout.intervals import LEVEL
 
 FEWEST = 3  # data sets that can be pooled
-MOST_STEPS = 200  # of Fisher's scoring
-SETTLED = 1e-10  # relative change of tau^2 at which it stops
 
 
 @dataclass(frozen=True)
@@ -98,36 +96,16 @@ def restricted_likelihood(effect: np.ndarray, se: np.ndarray, tau2: float) -> fl
 
 
 def between_variance(effect: np.ndarray, se: np.ndarray) -> float:
-    r"""The :math:`\tau^2` that maximises the restricted likelihood, by Fisher scoring.
+    r"""The :math:`\tau^2` that maximises the restricted likelihood, by Brent's search over tau."""
 
-    Steps below 0 are cut off there, and steps that lose likelihood are halved.
-    """
-    # from the variance of the residuals, and from 0: the better of both ends
-    starts = (max(0.0, np.var(effect, ddof=1) - np.mean(se**2)), 0.0)
-    ends = [_scored(effect, se, start) for start in starts]
-    return max(ends, key=lambda tau2: restricted_likelihood(effect, se, tau2))
+    def lost(tau: float) -> float:
+        return -restricted_likelihood(effect, se, tau**2)
 
-
-def _scored(effect: np.ndarray, se: np.ndarray, tau2: float) -> float:
-    unit = np.median(se) ** 2
-    value = restricted_likelihood(effect, se, tau2)
-    for _ in range(MOST_STEPS):
-        mean, w = _mean(effect, se, tau2)
-        share = (w**2).sum() / w.sum()
-        slope = (w**2) @ (effect - mean) ** 2 - (w.sum() - share)
-        information = (w**2).sum() - 2 * (w**3).sum() / w.sum() + share**2
-        step = slope / information
-        while True:
-            new = max(0.0, tau2 + step)
-            new_value = restricted_likelihood(effect, se, new)
-            if new_value >= value or abs(new - tau2) <= SETTLED * (tau2 + unit):
-                break
-            step /= 2
-        change = abs(new - tau2)
-        tau2, value = new, new_value
-        if change <= SETTLED * (tau2 + unit):
-            break
-    return tau2
+    # tau is at most the distance between the farthest effects
+    found = optimize.minimize_scalar(
+        lost, bounds=(0, np.ptp(effect)), method="bounded", options={"xatol": 1e-12}
+    )
+    return min(0.0, found.x**2, key=lambda tau2: lost(tau2**0.5))
 
 
 def holm(p: ArrayLike) -> np.ndarray:

@@ -14,11 +14,10 @@ from functools import cached_property, lru_cache, partial
 
 import numpy as np
 import torch
-from scipy import optimize
 
 from drocox import concordance, training
 from drocox.beyond.free_baseline import free_baseline
-from drocox.beyond.group_models import by_group, group_dro
+from drocox.beyond.group_models import by_group, group_dro, smallest
 from drocox.cox import RiskSets, cox_losses, risk_sets
 from drocox.data import SurvivalData
 from drocox.dro import dual_constant
@@ -130,16 +129,9 @@ def weighted_cox(X, risk: RiskSets, weights) -> np.ndarray:
     r"""Minimise :math:`\sum_i w_i \ell_i(\theta)`; the risk sets contain everybody, unweighted."""
     features = torch.from_numpy(X)
     w = torch.from_numpy(weights)
-
-    def value(point: np.ndarray) -> tuple[float, np.ndarray]:
-        theta = torch.tensor(point, requires_grad=True)
-        total = w @ cox_losses(features @ theta, risk)
-        total.backward()
-        return total.item(), theta.grad.numpy()
-
-    tight = {"ftol": 1e-15, "gtol": 1e-9, "maxiter": 1000}
-    start = np.zeros(X.shape[1])
-    return optimize.minimize(value, start, jac=True, method="L-BFGS-B", options=tight).x
+    return smallest(
+        lambda theta: w @ cox_losses(features @ theta, risk), X.shape[1], ftol=1e-15, maxiter=1000
+    )
 
 
 def _exact(

@@ -20,6 +20,7 @@ import numpy as np
 import pandas as pd
 
 from drocox.beyond.group_search import found_groups
+from drocox.beyond.outcomes import combined, mean
 from drocox.beyond.rival_methods import IN_YEARS, RIVALS, Fold, fit_tuned, prepared_folds
 from drocox.beyond.weighted_gap import weighted_gap
 from drocox.evaluation import Judge
@@ -127,7 +128,7 @@ def estimates_of(held_out: HeldOut, codes: np.ndarray, worst: np.ndarray) -> dic
         "uno": held_out.uno_c(everybody),
         "cf_0": first,
         "cf_1": second,
-        "ci": Estimate(second.value - first.value, second.without - first.without),
+        "ci": combined((1, second), (-1, first)),
         "ci_weighted": weighted_gap(held_out, codes),
         "worst": held_out.concordance(worst),
     }
@@ -138,17 +139,7 @@ def estimates_of(held_out: HeldOut, codes: np.ndarray, worst: np.ndarray) -> dic
         shares[f"uno_{group}"] = held_out.uno_c(members)
         ratios[f"oe_{group}"] = held_out.calibration(members)
         ratios[f"slope_{group}"] = held_out.slope(members)
-    percent = {name: Estimate(100 * one.value, 100 * one.without) for name, one in shares.items()}
-    return percent | ratios
-
-
-def mean_estimates(repeats: list[dict[str, Estimate]]) -> dict[str, Estimate]:
-    """Metrics averaged over the repeats, with their values without each patient."""
-    out = {}
-    for name in repeats[0]:
-        value = float(np.mean([one[name].value for one in repeats]))
-        out[name] = Estimate(value, np.mean([one[name].without for one in repeats], axis=0))
-    return out
+    return {name: combined((100, one)) for name, one in shares.items()} | ratios
 
 
 def contrasts(ours: dict[str, Estimate], theirs: dict[str, Estimate]) -> dict[str, float]:
@@ -159,14 +150,14 @@ def contrasts(ours: dict[str, Estimate], theirs: dict[str, Estimate]) -> dict[st
     """
     out = {}
     for name, own in ours.items():
-        other = theirs[name]
-        out[name] = own.value
-        out[f"{name}_se"] = own.error
-        apart = Estimate(own.value - other.value, own.without - other.without)
-        out |= {f"{name}_diff": apart.value, f"{name}_diff_se": apart.error}
-    one, two = ours["ci"], theirs["ci"]
-    total = Estimate(one.value + two.value, one.without + two.without)
-    return out | {"ci_sum": total.value, "ci_sum_se": total.error}
+        difference = combined((1, own), (-1, theirs[name]))
+        for ending, one in (("", own), ("_diff", difference)):
+            out[f"{name}{ending}"] = one.value
+            out[f"{name}{ending}_se"] = one.error
+    both = combined((1, ours["ci"]), (1, theirs["ci"]))
+    out["ci_sum"] = both.value
+    out["ci_sum_se"] = both.error
+    return out
 
 
 def jobs() -> list[dict]:
@@ -192,7 +183,7 @@ def results_of(dataset: str, method: str) -> dict[str, tuple[Tested, dict[str, E
         by_repeat = []
         for held_out, members in zip(tested.repeats, worst, strict=True):
             by_repeat.append(estimates_of(held_out, groups[attribute], members))
-        out[attribute] = tested, mean_estimates(by_repeat)
+        out[attribute] = tested, mean(by_repeat)
     return out
 
 

@@ -8,9 +8,10 @@ modules beside this one hold the graders, each module for some chapters, registe
 import importlib
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
+from typing import Any
 
 import numpy as np
 
@@ -24,6 +25,7 @@ from drocox.exercises._answers import (
     RIGHT,
     UNKNOWN,
     Question,
+    numbers_question,
 )
 
 # in this order: an exercise of the first two is found without torch
@@ -153,51 +155,15 @@ def _failed(error: Exception, case: tuple) -> str:
     return f"your function raised {type(error).__name__}: {error}"
 
 
-def graded_function(
-    answer, cases: Sequence[tuple], right, mistakes, *, atol=1e-6, near=0.0
-) -> str | None:
-    """An explanation of what is wrong with a function, found by calling it on each case.
-
-    If a function agrees with one of the ``mistakes`` on all cases, the explanation is that
-    mistake's; if its values are as ``near`` as those of a search, that they are not exact.
-    """
-    if not callable(answer):
-        return f"expected a function, got {type(answer).__name__}; pass it without calling it"
-    given = []
-    for case in cases:
-        arguments = [np.array(a) if isinstance(a, np.ndarray) else a for a in case]
-        try:
-            value = answer(*arguments)
-        except Exception as error:  # whatever a reader's code raises is an answer to tell about
-            return _failed(error, case)
-        if value is None or value is ...:
-            return NO_VALUE
-        given.append(value)
-
-    def differences(function, atol=atol):
-        """The cases in which the answer differs from this function, and how."""
-        told = [
-            (case, difference(value, function(*case), atol))
-            for case, value in zip(cases, given, strict=True)
-        ]
-        return [(case, wrong) for case, wrong in told if wrong]
-
-    off = differences(right)
-    if not off:
-        return None
-    for text, mistake in mistakes.items():
-        if not differences(mistake):
-            return text
-    if near and not differences(right, near):
-        return f"close, but not exact: within {near:g}, as by a search, and {atol:g} is asked"
-    case, wrong = off[0]
-    return f"for the input {_shown(case)}: {wrong}"
-
-
 def asks(name: str, question: Question) -> None:
     """Register an exercise whose answer is data."""
     exercise(name)(question.grade)
     _questions[name] = question
+
+
+def asks_numbers(name: str, right: object, mistakes: Mapping[str, object], **how: Any) -> None:
+    """Register an exercise whose answer is one or several numbers, see :func:`numbers_question`."""
+    asks(name, numbers_question(right, mistakes, **how))
 
 
 def question(name: str) -> Question | None:
@@ -215,30 +181,21 @@ def hints(name: str) -> list[str]:
     return [] if name.startswith(QUIZ) else _hints()[name]
 
 
+@dataclass(frozen=True)
 class FunctionExercise:
     """An exercise whose answer is a function: the right one, and known mistakes.
 
     Calling the exercise calls the right function.
     """
 
-    def __init__(
-        self, name: str, cases: Sequence[tuple], right: Callable, atol: float, near: float
-    ):
-        self.cases = cases
-        self.right = right
-        self.atol = atol
-        self.near = near
-        self.mistakes: dict[str, Callable] = {}
-        exercise(name)(self.grade)
+    right: Callable
+    cases: Sequence[tuple]  # arguments with which an answer is called
+    atol: float
+    near: float  # a function whose values are as near as this is told that it is not exact
+    mistakes: dict[str, Callable] = field(default_factory=dict)
 
     def __call__(self, *arguments, **options):
         return self.right(*arguments, **options)
-
-    def grade(self, answer: object) -> str | None:
-        """An explanation of what is wrong with an answer; None if nothing is."""
-        return graded_function(
-            answer, self.cases, self.right, self.mistakes, atol=self.atol, near=self.near
-        )
 
     def mistake(self, text: str) -> Callable[[Callable], Callable]:
         """Register a wrong function that a reader may have written, with its explanation."""
@@ -248,6 +205,44 @@ class FunctionExercise:
             return function
 
         return register
+
+    def grade(self, answer: object) -> str | None:
+        """An explanation of what is wrong with an answer, found by calling it on each case.
+
+        That of a mistake if the answer agrees with it on all cases; None if nothing is wrong.
+        """
+        if not callable(answer):
+            return f"expected a function, got {type(answer).__name__}; pass it without calling it"
+        given = []
+        for case in self.cases:
+            arguments = [np.array(a) if isinstance(a, np.ndarray) else a for a in case]
+            try:
+                value = answer(*arguments)
+            except Exception as error:  # whatever a reader's code raises is an answer to tell about
+                return _failed(error, case)
+            if value is None or value is ...:
+                return NO_VALUE
+            given.append(value)
+
+        def differences(function, atol=self.atol):
+            """The cases in which the answer differs from this function, and how."""
+            told = [
+                (case, difference(value, function(*case), atol))
+                for case, value in zip(self.cases, given, strict=True)
+            ]
+            return [(case, wrong) for case, wrong in told if wrong]
+
+        off = differences(self.right)
+        if not off:
+            return None
+        for text, mistake in self.mistakes.items():
+            if not differences(mistake):
+                return text
+        if self.near and not differences(self.right, self.near):
+            by = f"within {self.near:g}, as by a search"
+            return f"close, but not exact: {by}, and {self.atol:g} is asked"
+        case, wrong = off[0]
+        return f"for the input {_shown(case)}: {wrong}"
 
 
 def asks_function(
@@ -259,6 +254,8 @@ def asks_function(
     """
 
     def register(right: Callable) -> FunctionExercise:
-        return FunctionExercise(name, cases, right, atol, near)
+        asked = FunctionExercise(right, cases, atol, near)
+        exercise(name)(asked.grade)
+        return asked
 
     return register

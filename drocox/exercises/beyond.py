@@ -4,23 +4,21 @@ import numpy as np
 from scipy.stats import norm, t
 
 import drocox
-from drocox.exercises._answers import letters_question, numbers_question
-from drocox.exercises._core import asks, asks_function
+from drocox.exercises._answers import letters_question
+from drocox.exercises._core import asks, asks_function, asks_numbers
 from drocox.exercises.survival import EVENT, IN_A, TIME
 from drocox.exercises.training import equal_losses
 
 _q = np.linalg.solve([[1.0, 1.0], [-1.0, 2.0]], [1.0, 0.0])  # on features -1 and 2, with mean 0
-asks(
+asks_numbers(
     "optimum-kappa",
-    numbers_question(
-        6 * _q @ _q,
-        {
-            "this is the sum of squares alone; κ is n times it": _q @ _q,
-            "equal weights do not give the mean of everybody": 6 * 2 * 0.5**2,
-            "n counts all patients, not only those who die first": 2 * _q @ _q,
-            "κ is compared with c², not with c: no root": np.sqrt(6 * _q @ _q),
-        },
-    ),
+    6 * _q @ _q,
+    {
+        "this is the sum of squares alone; κ is n times it": _q @ _q,
+        "equal weights do not give the mean of everybody": 6 * 2 * 0.5**2,
+        "n counts all patients, not only those who die first": 2 * _q @ _q,
+        "κ is compared with c², not with c: no root": np.sqrt(6 * _q @ _q),
+    },
 )
 
 
@@ -53,44 +51,37 @@ def _bound_from_anywhere(F, decrement, M):
     return lower_bound(F, min(decrement, (1 - 1e-12) / M), M)
 
 
-asks(
+asks_numbers(
     "optimum-cvar",
-    numbers_question(
-        EVENT.mean(),
-        {
-            "this is the share of the censored": 1 - EVENT.mean(),
-            "1/(αn) is the largest weight of one patient, not the share of all deaths": 1
-            / EVENT.sum(),
-            "at α = 1 it is Cox's for certain, but a smaller α does as well": 1.0,
-        },
-    ),
+    EVENT.mean(),
+    {
+        "this is the share of the censored": 1 - EVENT.mean(),
+        "1/(αn) is the largest weight of one patient, not the share of all deaths": 1 / EVENT.sum(),
+        "at α = 1 it is Cox's for certain, but a smaller α does as well": 1.0,
+    },
 )
 
 _radius = drocox.dual_constant(0.25, rule="paper") ** 2 - 1
-asks(
+asks_numbers(
     "alpha-labels",
-    numbers_question(
-        1 / (1 + np.sqrt(_radius)),
-        {
-            "equal labels are not equal balls": 0.25,
-            "this is the share, which is the label of the sharp constant": 1 / (1 + _radius),
-            "other way round: the paper's label of the definition's": 1 / (1 + np.sqrt(4.5)),
-            "this is 1/α - 1": np.sqrt(_radius),
-        },
-    ),
+    1 / (1 + np.sqrt(_radius)),
+    {
+        "equal labels are not equal balls": 0.25,
+        "this is the share, which is the label of the sharp constant": 1 / (1 + _radius),
+        "other way round: the paper's label of the definition's": 1 / (1 + np.sqrt(4.5)),
+        "this is 1/α - 1": np.sqrt(_radius),
+    },
 )
 
 _six = equal_losses(TIME, EVENT)
-asks(
+asks_numbers(
     "alpha-cvar",
-    numbers_question(
-        _six.sum() / 4.5,
-        {
-            "this is the mean: what is the largest weight of a patient?": _six.mean(),
-            "the tail is more than the deaths; the rest of it has loss 0": _six[EVENT].mean(),
-            "a tail of αn patients, not of α": _six.sum() / 0.75,
-        },
-    ),
+    _six.sum() / 4.5,
+    {
+        "this is the mean: what is the largest weight of a patient?": _six.mean(),
+        "the tail is more than the deaths; the rest of it has loss 0": _six[EVENT].mean(),
+        "a tail of αn patients, not of α": _six.sum() / 0.75,
+    },
 )
 
 
@@ -129,34 +120,28 @@ def _edge_with_a_unit(losses, event):
 
 _halves = (IN_A, ~IN_A)
 _means = np.array([_six[half].mean() for half in _halves])
-asks(
+asks_numbers(
     "groups-when",
-    numbers_question(
-        _means,
-        {
-            "the censored are patients as well": [_six[half & EVENT].mean() for half in _halves],
-            "a risk set holds both groups": [
-                equal_losses(TIME[h], EVENT[h]).mean() for h in _halves
-            ],
-            "these are sums over the groups, not means": 3 * _means,
-            "first a, then b": _means[::-1],
-        },
-        labels=["group a", "group b"],
-    ),
+    _means,
+    {
+        "the censored are patients as well": [_six[half & EVENT].mean() for half in _halves],
+        "a risk set holds both groups": [equal_losses(TIME[h], EVENT[h]).mean() for h in _halves],
+        "these are sums over the groups, not means": 3 * _means,
+        "first a, then b": _means[::-1],
+    },
+    labels=["group a", "group b"],
 )
 
 _rho = np.log(1000 / 100) / 2
-asks(
+asks_numbers(
     "groups-range",
-    numbers_question(
-        _rho,
-        {
-            "both losses may move, towards each other": 2 * _rho,
-            "this is the factor between hazards; the range is of scores": np.exp(_rho),
-            "losses are logs of risk sets, not their sizes": 10.0,
-            "it is the ratio of the two risk sets that counts": np.log(1000) / 2,
-        },
-    ),
+    _rho,
+    {
+        "both losses may move, towards each other": 2 * _rho,
+        "this is the factor between hazards; the range is of scores": np.exp(_rho),
+        "losses are logs of risk sets, not their sizes": 10.0,
+        "it is the ratio of the two risk sets that counts": np.log(1000) / 2,
+    },
 )
 
 
@@ -243,47 +228,41 @@ def _across_folds(scores, time, event, fold):
 
 
 _seen, _often = norm.ppf([0.975, 0.8])
-asks(
+asks_numbers(
     "rivals-detectable",
-    numbers_question(
-        0.4 * (_seen + _often),
-        {
-            "a true difference of that size is seen only half of the time": 0.4 * _seen,
-            "a test of both sides has 2.5 % on each": 0.4 * (norm.ppf(0.95) + _often),
-            "the estimate may fall short: the two distances add": 0.4 * (_seen - _often),
-            "this is in units of σ": _seen + _often,
-        },
-    ),
+    0.4 * (_seen + _often),
+    {
+        "a true difference of that size is seen only half of the time": 0.4 * _seen,
+        "a test of both sides has 2.5 % on each": 0.4 * (norm.ppf(0.95) + _often),
+        "the estimate may fall short: the two distances add": 0.4 * (_seen - _often),
+        "this is in units of σ": _seen + _often,
+    },
 )
 
-asks(
+asks_numbers(
     "many-closing",
-    numbers_question(
-        [3.0, 1.0],
-        {
-            "Δ of DRO-COX enters with its sign, and closing is made of the difference": [1.0, 3.0],
-            "s turns both round: Cox's gap is negative": [-3.0, -1.0],
-            "neither is a mean of the two gaps: nothing is halved": [1.5, 0.5],
-        },
-        labels=["closing", "guard"],
-        digits=None,
-    ),
+    [3.0, 1.0],
+    {
+        "Δ of DRO-COX enters with its sign, and closing is made of the difference": [1.0, 3.0],
+        "s turns both round: Cox's gap is negative": [-3.0, -1.0],
+        "neither is a mean of the two gaps: nothing is halved": [1.5, 0.5],
+    },
+    labels=["closing", "guard"],
+    digits=None,
 )
 
 _gaps = np.array([0.1, 1.0, 4.0])
 _closings = np.array([0.3, 0.2, 0.5])
-asks(
+asks_numbers(
     "many-share",
-    numbers_question(
-        _closings.sum() / _gaps.sum(),
-        {
-            "this is the mean of three ratios, and the smallest gap decides it": (
-                _closings / _gaps
-            ).mean(),
-            "this is the mean closing in points; divide by the mean gap": _closings.mean(),
-            "closings go above, gaps below": _gaps.sum() / _closings.sum(),
-        },
-    ),
+    _closings.sum() / _gaps.sum(),
+    {
+        "this is the mean of three ratios, and the smallest gap decides it": (
+            _closings / _gaps
+        ).mean(),
+        "this is the mean closing in points; divide by the mean gap": _closings.mean(),
+        "closings go above, gaps below": _gaps.sum() / _closings.sum(),
+    },
 )
 
 _mean = 1.5
@@ -291,30 +270,28 @@ _se = 0.6
 _tau = 0.8
 _data_sets = 22
 _half = t.ppf(0.975, _data_sets - 2) * np.hypot(_tau, _se)
-asks(
+asks_numbers(
     "many-next",
-    numbers_question(
-        [_mean - _half, _mean + _half],
-        {
-            "this is where the mean lies; the next true effect also varies by τ": [
-                _mean - t.ppf(0.975, _data_sets - 1) * _se,
-                _mean + t.ppf(0.975, _data_sets - 1) * _se,
-            ],
-            "variances add up, standard deviations do not": [
-                _mean - t.ppf(0.975, _data_sets - 2) * (_tau + _se),
-                _mean + t.ppf(0.975, _data_sets - 2) * (_tau + _se),
-            ],
-            "the error of the mean is missing": [
-                _mean - t.ppf(0.975, _data_sets - 2) * _tau,
-                _mean + t.ppf(0.975, _data_sets - 2) * _tau,
-            ],
-            "with τ² for τ": [
-                _mean - t.ppf(0.975, _data_sets - 2) * np.hypot(_tau**2, _se),
-                _mean + t.ppf(0.975, _data_sets - 2) * np.hypot(_tau**2, _se),
-            ],
-        },
-        labels=["low", "high"],
-    ),
+    [_mean - _half, _mean + _half],
+    {
+        "this is where the mean lies; the next true effect also varies by τ": [
+            _mean - t.ppf(0.975, _data_sets - 1) * _se,
+            _mean + t.ppf(0.975, _data_sets - 1) * _se,
+        ],
+        "variances add up, standard deviations do not": [
+            _mean - t.ppf(0.975, _data_sets - 2) * (_tau + _se),
+            _mean + t.ppf(0.975, _data_sets - 2) * (_tau + _se),
+        ],
+        "the error of the mean is missing": [
+            _mean - t.ppf(0.975, _data_sets - 2) * _tau,
+            _mean + t.ppf(0.975, _data_sets - 2) * _tau,
+        ],
+        "with τ² for τ": [
+            _mean - t.ppf(0.975, _data_sets - 2) * np.hypot(_tau**2, _se),
+            _mean + t.ppf(0.975, _data_sets - 2) * np.hypot(_tau**2, _se),
+        ],
+    },
+    labels=["low", "high"],
 )
 
 
@@ -370,14 +347,12 @@ def _jackknife_variance(without):
     return (len(without) - 1) * np.var(without)
 
 
-asks(
+asks_numbers(
     "own-data-many",
-    numbers_question(
-        1 - 0.95**20,
-        {
-            "this is the probability that none stands out": 0.95**20,
-            "this is how many stand out on average; a probability is smaller": 1.0,
-            "so often a single one stands out; the hospital looks at twenty": 0.05,
-        },
-    ),
+    1 - 0.95**20,
+    {
+        "this is the probability that none stands out": 0.95**20,
+        "this is how many stand out on average; a probability is smaller": 1.0,
+        "so often a single one stands out; the hospital looks at twenty": 0.05,
+    },
 )

@@ -4,8 +4,8 @@ import numpy as np
 from scipy.stats import binom
 
 from drocox import fairness
-from drocox.exercises._answers import numbers_question, parts_question
-from drocox.exercises._core import asks
+from drocox.exercises._answers import parts_question
+from drocox.exercises._core import asks, asks_numbers
 
 # Four cells of equal size: young women, young men, old women, old men.
 _HAZARDS = np.array([1.0, 2.0, 2.0, 1.0])
@@ -67,18 +67,16 @@ asks(
 )
 
 _FEW = (6 + 0.5) / (6 + 1)
-asks(
+asks_numbers(
     "smoothing-floor",
-    numbers_question(
-        -np.log(_FEW),
-        {
-            "this is the smoothed mean of the small cell; F_∩ compares it with another": _FEW,
-            "this is a ratio of means; its log is asked for": 1 / _FEW,
-            "F_∩ is an absolute value": np.log(_FEW),
-            "without smoothing; what does the imaginary patient do to six?": 0.0,
-            "your log is to base 10; the book's is the natural one": -np.log10(_FEW),
-        },
-    ),
+    -np.log(_FEW),
+    {
+        "this is the smoothed mean of the small cell; F_∩ compares it with another": _FEW,
+        "this is a ratio of means; its log is asked for": 1 / _FEW,
+        "F_∩ is an absolute value": np.log(_FEW),
+        "without smoothing; what does the imaginary patient do to six?": 0.0,
+        "your log is to base 10; the book's is the natural one": -np.log10(_FEW),
+    },
 )
 
 _NOT_ALLOWED = "this one has lost more c-index than the rule allows"
@@ -122,51 +120,41 @@ def _at_least(count: int, chance: float) -> float:
     return binom.sf(count - 1, 8, chance)
 
 
-asks(
+asks_numbers(
     "claims-chance",
-    numbers_question(
-        [_at_least(7, 1 / 4), _at_least(5, 1 / 4)],
-        {
-            "two of the eight methods are DRO": [_at_least(7, 1 / 8), _at_least(5, 1 / 8)],
-            "at least so many: add the larger counts": [
-                binom.pmf(7, 8, 1 / 4),
-                binom.pmf(5, 8, 1 / 4),
-            ],
-            "more than 7 is not at least 7": [_at_least(8, 1 / 4), _at_least(6, 1 / 4)],
-            "a coin is not the null hypothesis: which share of the methods is DRO?": [
-                _at_least(7, 1 / 2),
-                _at_least(5, 1 / 2),
-            ],
-        },
-        labels=["at least 7", "at least 5"],
-    ),
+    [_at_least(7, 1 / 4), _at_least(5, 1 / 4)],
+    {
+        "two of the eight methods are DRO": [_at_least(7, 1 / 8), _at_least(5, 1 / 8)],
+        "at least so many: add the larger counts": [binom.pmf(7, 8, 1 / 4), binom.pmf(5, 8, 1 / 4)],
+        "more than 7 is not at least 7": [_at_least(8, 1 / 4), _at_least(6, 1 / 4)],
+        "a coin is not the null hypothesis: which share of the methods is DRO?": [
+            _at_least(7, 1 / 2),
+            _at_least(5, 1 / 2),
+        ],
+    },
+    labels=["at least 7", "at least 5"],
 )
 
 _SHARE = 0.2 / (1 - 0.2)  # what the shared patients add to 1/J
 _TEN = 1 / 10 + _SHARE
 _THOUSAND = 1 / 1000 + _SHARE
-asks(
+asks_numbers(
     "repeats-length",
-    numbers_question(
-        [np.sqrt(_TEN * 10), np.sqrt(_THOUSAND / _TEN)],
-        {
-            "these are ratios of variances; lengths go with the root": [
-                _TEN * 10,
-                _THOUSAND / _TEN,
-            ],
-            "ρ/(1 − ρ) is added, not ρ": [
-                np.sqrt((1 / 10 + 0.2) * 10),
-                np.sqrt((1 / 1000 + 0.2) / (1 / 10 + 0.2)),
-            ],
-            "repeats do not bring new patients: the second part does not shrink with J": [
-                np.sqrt(_TEN * 10),
-                0.1,
-            ],
-            "the second is compared with ten repeats, not with the naive interval": [
-                np.sqrt(_TEN * 10),
-                np.sqrt(_THOUSAND * 1000),
-            ],
-        },
-        labels=["ten repeats, by the naive one", "a thousand, by ten"],
-    ),
+    [np.sqrt(_TEN * 10), np.sqrt(_THOUSAND / _TEN)],
+    {
+        "these are ratios of variances; lengths go with the root": [_TEN * 10, _THOUSAND / _TEN],
+        "ρ/(1 − ρ) is added, not ρ": [
+            np.sqrt((1 / 10 + 0.2) * 10),
+            np.sqrt((1 / 1000 + 0.2) / (1 / 10 + 0.2)),
+        ],
+        "repeats do not bring new patients: the second part does not shrink with J": [
+            np.sqrt(_TEN * 10),
+            0.1,
+        ],
+        "the second is compared with ten repeats, not with the naive interval": [
+            np.sqrt(_TEN * 10),
+            np.sqrt(_THOUSAND * 1000),
+        ],
+    },
+    labels=["ten repeats, by the naive one", "a thousand, by ten"],
 )

@@ -3,7 +3,7 @@
 import numpy as np
 
 from drocox.exercises._answers import Question, numbers_question
-from drocox.exercises._core import asks, asks_function
+from drocox.exercises._core import asks, asks_function, asks_numbers
 from drocox.exercises.patients import SIX
 
 TIME, EVENT = SIX["time"].to_numpy(), SIX["event"].to_numpy()
@@ -18,27 +18,21 @@ def _curve(deaths, at_risk) -> np.ndarray:
 PATIENTS = tuple("ABCDEF")
 _ones = np.ones(4)
 _at_risk = np.array([6, 5, 3, 1])
-asks(
+asks_numbers(
     "kaplan-meier-steps",
-    numbers_question(
-        _curve(_ones, _at_risk),
-        {
-            "B seems to be gone before C dies; who is at risk in month 5?": _curve(
-                _ones, [6, 4, 3, 1]
-            ),
-            "did you count the censored among the dead?": _curve([1, 2, 1, 1], _at_risk),
-            "did you leave the censored out from the start?": _curve(_ones, [4, 3, 2, 1]),
-            "the censored are at risk until they leave, and not after": _curve(_ones, [6, 5, 4, 3]),
-            "these are the shares who die; the curve is about those who do not": 1 / _at_risk,
-            "these are the factors of the single steps; the curve is their product": (
-                1 - 1 / _at_risk
-            ),
-            "these are the shares who have died so far; the question asks for those who have not": (
-                1 - _curve(_ones, _at_risk)
-            ),
-        },
-        labels=["from month 2", "from month 5", "from month 8", "from month 12"],
-    ),
+    _curve(_ones, _at_risk),
+    {
+        "B seems to be gone before C dies; who is at risk in month 5?": _curve(_ones, [6, 4, 3, 1]),
+        "did you count the censored among the dead?": _curve([1, 2, 1, 1], _at_risk),
+        "did you leave the censored out from the start?": _curve(_ones, [4, 3, 2, 1]),
+        "the censored are at risk until they leave, and not after": _curve(_ones, [6, 5, 4, 3]),
+        "these are the shares who die; the curve is about those who do not": 1 / _at_risk,
+        "these are the factors of the single steps; the curve is their product": (1 - 1 / _at_risk),
+        "these are the shares who have died so far; the question asks for those who have not": (
+            1 - _curve(_ones, _at_risk)
+        ),
+    },
+    labels=["from month 2", "from month 5", "from month 8", "from month 12"],
 )
 
 FEW = np.arange(1.0, 5.0)
@@ -202,19 +196,17 @@ def _efron() -> Question:
 asks("cox-loss-efron", _efron())
 
 _up, _down = np.exp([2.0, -2.0])
-asks(
+asks_numbers(
     "deep-shift",
-    numbers_question(
-        [_up, _down, 1],
-        {
-            "the wrong way round: lower scores make lower hazards": [_down, _up, 1],
-            "in the baseline, hazards are below the fraction line": [_down, _down, 1],
-            "the baseline is estimated from the shifted scores; does it stay?": [1, _down, 1],
-            "factors were asked for, not what is added": [2, -2, 0],
-            "in the curve two factors meet; do they cancel?": [_up, _down, _down],
-        },
-        labels=["baseline", "group metric", "survival curve"],
-    ),
+    [_up, _down, 1],
+    {
+        "the wrong way round: lower scores make lower hazards": [_down, _up, 1],
+        "in the baseline, hazards are below the fraction line": [_down, _down, 1],
+        "the baseline is estimated from the shifted scores; does it stay?": [1, _down, 1],
+        "factors were asked for, not what is added": [2, -2, 0],
+        "in the curve two factors meet; do they cancel?": [_up, _down, _down],
+    },
+    labels=["baseline", "group metric", "survival curve"],
 )
 
 

@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from drocox.exercises._answers import numbers_question
-from drocox.exercises._core import asks, asks_function
+from drocox.exercises._core import asks_function, asks_numbers
 from drocox.exercises.survival import SCORES, losses_of_six
 
 
@@ -29,37 +28,32 @@ LOSSES = losses_of_six(SCORES)
 TWO = np.sort(LOSSES)[:-3:-1]
 OTHERS = np.array([0.1, 2.0, 0.7, 1.5, 0.0, 0.0, 3.1, 0.2])
 
-asks(
+asks_numbers(
     "worst-case-cvar",
-    numbers_question(
-        TWO @ [2 / 3, 1 / 3],
-        {
-            "this is the worst patient alone: one and a half patients count": TWO[0],
-            "both count whole here, which is a third of the six": TWO.mean(),
-            "the sum is right; divide by the patients that were counted": TWO @ [1 / 2, 1 / 4],
-            "divide by the patients in the tail, not by all": TWO @ [1 / 6, 1 / 12],
-        },
-    ),
+    TWO @ [2 / 3, 1 / 3],
+    {
+        "this is the worst patient alone: one and a half patients count": TWO[0],
+        "both count whole here, which is a third of the six": TWO.mean(),
+        "the sum is right; divide by the patients that were counted": TWO @ [1 / 2, 1 / 4],
+        "divide by the patients in the tail, not by all": TWO @ [1 / 6, 1 / 12],
+    },
 )
 
 _w = 6 * np.array([1 / 2, 0, 1 / 4, 1 / 4, 0, 0])
-asks(
+asks_numbers(
     "worst-case-divergence",
-    numbers_question(
-        np.mean((_w - 1) ** 2),
-        {
-            "this is the mean of the squared density; its distance from 1 is asked": np.mean(_w**2),
-            "D is about densities, which are 6 times these weights": np.sum((_w / 6 - 1 / 6) ** 2),
-            "the patients without weight are 1 away from P as well": np.sum((_w[_w > 0] - 1) ** 2)
-            / 6,
-            "an average under P is a sum over six, divided by six": np.sum((_w - 1) ** 2),
-            "this is half of it; the definition has no factor ½": np.mean((_w - 1) ** 2) / 2,
-            "this is the Kullback–Leibler divergence; D has a square where that has a log": np.sum(
-                _w[_w > 0] * np.log(_w[_w > 0])
-            )
-            / 6,
-        },
-    ),
+    np.mean((_w - 1) ** 2),
+    {
+        "this is the mean of the squared density; its distance from 1 is asked": np.mean(_w**2),
+        "D is about densities, which are 6 times these weights": np.sum((_w / 6 - 1 / 6) ** 2),
+        "the patients without weight are 1 away from P as well": np.sum((_w[_w > 0] - 1) ** 2) / 6,
+        "an average under P is a sum over six, divided by six": np.sum((_w - 1) ** 2),
+        "this is half of it; the definition has no factor ½": np.mean((_w - 1) ** 2) / 2,
+        "this is the Kullback–Leibler divergence; D has a square where that has a log": np.sum(
+            _w[_w > 0] * np.log(_w[_w > 0])
+        )
+        / 6,
+    },
 )
 
 
@@ -90,21 +84,16 @@ def _inverse_radius(alpha):
 
 
 _c = np.sqrt(1 / 0.3)  # sharp
-asks(
+asks_numbers(
     "dual-by-hand",
-    numbers_question(
-        _eta(LOSSES, _c),
-        {
-            "η after one pass: some patients are below it, drop them and go on": _eta(
-                LOSSES, _c, 1
-            ),
-            "η after two passes: compare it with the smallest loss left": _eta(LOSSES, _c, 2),
-            "this is the risk, above the mean of the active losses; η is below": TWO
-            @ [2 / 3, 1 / 3],
-            "the variance has divisor k here, not k - 1": TWO.mean() - 3 * TWO.std(ddof=1),
-            "s has the share k/n in it: s = c²k/n - 1": TWO.mean() - TWO.std() / np.sqrt(_c**2 - 1),
-        },
-    ),
+    _eta(LOSSES, _c),
+    {
+        "η after one pass: some patients are below it, drop them and go on": _eta(LOSSES, _c, 1),
+        "η after two passes: compare it with the smallest loss left": _eta(LOSSES, _c, 2),
+        "this is the risk, above the mean of the active losses; η is below": TWO @ [2 / 3, 1 / 3],
+        "the variance has divisor k here, not k - 1": TWO.mean() - 3 * TWO.std(ddof=1),
+        "s has the share k/n in it: s = c²k/n - 1": TWO.mean() - TWO.std() / np.sqrt(_c**2 - 1),
+    },
 )
 
 
@@ -189,17 +178,15 @@ def _eta_not_below_zero(losses, c):
 
 _ten = np.array([2.0] * 4 + [0.0] * 6)
 _censored = _share(_over(_ten, _eta(_ten, np.sqrt(1 / 0.5))))[4:].sum()
-asks(
+asks_numbers(
     "who-censored-weight",
-    numbers_question(
-        _censored,
-        {
-            "loss 0 does not mean weight 0: find the sign of η": 0.0,
-            "this is the weight of one of them; all six are asked": _censored / 6,
-            "equal weights are α = 1; here the adversary moves some weight away": 0.6,
-            "this is what the four deaths have": 1 - _censored,
-        },
-    ),
+    _censored,
+    {
+        "loss 0 does not mean weight 0: find the sign of η": 0.0,
+        "this is the weight of one of them; all six are asked": _censored / 6,
+        "equal weights are α = 1; here the adversary moves some weight away": 0.6,
+        "this is what the four deaths have": 1 - _censored,
+    },
 )
 
 

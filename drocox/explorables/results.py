@@ -13,18 +13,10 @@ from matplotlib.figure import Figure
 from drocox.explorables.element import Explorable, element, rounded
 from drocox.paper import protocol, tables
 
-METRICS = {
-    "c_index": "c-index",
-    "auc": "AUC",
-    "lpl": "LPL",
-    "ibs": "IBS",
-    "f_i": "F_I",
-    "f_g": "F_G",
-    "f_cap": "F_∩",
-    "f_a": "F_A",
-    "ci_percent": "CI (%)",
+METRICS = {  # their names without markup: F_I
+    metric: name.replace("<sub>", "_").replace("</sub>", "")
+    for metric, (name, _) in tables.METRICS.items()
 }
-DIGITS = tables.DIGITS
 VIEWS = ("printed", "reproduced", "corrected")
 
 
@@ -99,7 +91,7 @@ def results_browser(
             },
             "spans": spans,
             "metrics": METRICS,
-            "digits": DIGITS,
+            "digits": tables.DIGITS,
             "larger": [m for m in METRICS if tables.METRICS[m][1]],
             "titles": titles,
             "views": VIEWS,

@@ -16,7 +16,7 @@ reproduces each published row.
 
 import tomllib
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -88,66 +88,12 @@ def candidates(runs: pd.DataFrame, dataset: str, attribute: str) -> pd.DataFrame
     return add_f_a(runs[mine & main], attribute)
 
 
-@dataclass(frozen=True)
-class _Seen:
-    """The part of some runs that a rule uses, sorted by repeat if it takes means over them."""
-
-    repeat: np.ndarray
-    c_index: np.ndarray
-    metric: np.ndarray  # the metric that is minimised
-    place: np.ndarray | None  # of the setting in the grid, where it breaks ties
-
-
-def _seen(rows: pd.DataFrame, rule: Rule) -> _Seen:
-    """The values that a rule compares: each row's or, for ``one_setting``, each setting's mean."""
-    repeat = rows["repeat"].to_numpy()
-    c_index = rows[f"{rule.part}_c_index"].to_numpy()
-    metric = rows[f"{rule.part}_{rule.metric}"].to_numpy()
-    place = None if rule.decimals is None else _place_in_grid(rows)
+def _numbers(rows: pd.DataFrame, metric: str, rule: Rule) -> pd.Series:
+    """A metric of each row on the part that decides; for ``one_setting`` its setting's mean."""
+    values = rows[f"{rule.part}_{metric}"]
     if rule.one_setting:
-        repeats = len(np.unique(repeat))
-        c_index = c_index.reshape(repeats, -1).mean(axis=0)  # every repeat has the whole grid
-        metric = metric.reshape(repeats, -1).mean(axis=0)
-        repeat = np.zeros(len(metric), dtype=int)
-        place = None if place is None else place[: len(metric)]
-    return _Seen(repeat, c_index, metric, place)
-
-
-def _place_in_grid(rows: pd.DataFrame) -> np.ndarray:
-    """Rank of each row's setting: by learning rate, then lambda, then alpha."""
-    learning_rate, lam, alpha = (rows[name].to_numpy() for name in SETTING)
-    in_order = np.lexsort((alpha, lam, learning_rate))  # by the last key first; NaN comes last
-    places = np.empty(len(rows), dtype=int)
-    places[in_order] = np.arange(len(rows))
-    return places
-
-
-def _largest_c_index(plain: pd.DataFrame, rule: Rule) -> dict[int, float]:
-    """The c-index of Cox (DeepSurv) by repeat, the best of its settings'."""
-    seen = _seen(plain, replace(rule, metric="c_index", decimals=None))
-    return {
-        one: np.fmax.reduce(seen.c_index[seen.repeat == one])  # NaN if none is a number
-        for one in np.unique(seen.repeat)
-    }
-
-
-def _best(seen: _Seen, plain: dict[int, float] | None, rule: Rule) -> np.ndarray:
-    """Position of the best row of each repeat.
-
-    ``plain`` is the c-index of Cox (DeepSurv) by repeat, which sets the bar; None: the largest
-    c-index is the best.
-    """
-    metric = seen.metric if rule.decimals is None else seen.metric.round(rule.decimals)
-    chosen = []
-    for one in np.unique(seen.repeat):
-        at = np.flatnonzero(seen.repeat == one)
-        if plain is None:
-            best = most_accurate(seen.c_index[at])
-        else:
-            ties = None if seen.place is None else seen.place[at]
-            best = choose(seen.c_index[at], metric[at], plain[one], ties=ties)
-        chosen.append(at[best])
-    return np.array(chosen)
+        values = values.groupby([rows[name] for name in SETTING], dropna=False).transform("mean")
+    return values
 
 
 def select(rows: pd.DataFrame, plain: pd.DataFrame, rule: str) -> pd.DataFrame:
@@ -183,19 +129,27 @@ def select(rows: pd.DataFrame, plain: pd.DataFrame, rule: str) -> pd.DataFrame:
     rows = rows[allowed]
     if rows.empty:
         return rows
+    c_index = _numbers(rows, "c_index", chosen_by).to_numpy()
+    metric = _numbers(rows, chosen_by.metric, chosen_by).to_numpy()
+    place = None
+    if chosen_by.decimals is not None:
+        metric = metric.round(chosen_by.decimals)
+        place = rows.groupby(SETTING, dropna=False).ngroup().to_numpy()  # in the grid
+    sets_bar = plain["repeat"].isin(rows["repeat"])
     if chosen_by.bar_learning_rate is not None:
-        plain = plain[plain["learning_rate"] == chosen_by.bar_learning_rate]
-    if chosen_by.one_setting:
-        rows = rows.sort_values("repeat", kind="stable")
-        plain = plain[plain["repeat"].isin(rows["repeat"])].sort_values("repeat", kind="stable")
-    seen = _seen(rows, chosen_by)
+        sets_bar &= plain["learning_rate"] == chosen_by.bar_learning_rate
+    plain = plain[sets_bar]
+    bars = _numbers(plain, "c_index", chosen_by).groupby(plain["repeat"]).max()
     by_c_index = method in PLAIN.values() and chosen_by.part == "val"
-    without_bar = chosen_by.metric == "c_index" or by_c_index
-    bar = None if without_bar else _largest_c_index(plain, chosen_by)
-    best = _best(seen, bar, chosen_by)
-    if chosen_by.one_setting:  # the same place in the grid of each repeat
-        return rows.iloc[best[0] :: len(seen.repeat)]
-    return rows.iloc[best]
+    chosen = []
+    for repeat, at in rows.groupby("repeat").indices.items():
+        if chosen_by.metric == "c_index" or by_c_index:  # without a bar
+            best = most_accurate(c_index[at])
+        else:
+            ties = None if place is None else place[at]
+            best = choose(c_index[at], metric[at], bars[repeat], ties=ties)
+        chosen.append(at[best])
+    return rows.iloc[chosen]
 
 
 def rule_of(where: str, method: str, selection: str, tune_by: str = "ci_percent") -> str:

@@ -37,10 +37,10 @@ def in_units(data, unit):
 def test_coarse_times_make_no_difference_between_groups():
     """The c-index of the fast group is five points too high, and its slope half as steep."""
     raised = []
-    for seed in range(12):
+    for seed in range(6):
         data, x = cohort(seed)
         found = drocox.audit(in_units(data, 0.01), x)
-        assert "cannot tell whether the c-indices differ" in found.sentence
+        assert "Ranking (c-index): cannot tell." in found.sentence
         assert "extreme" not in found.sentence
         rows = found.differences.set_index("measure")
         raised.append(rows.loc["c_index", "difference"])
@@ -53,7 +53,7 @@ def test_coarse_times_make_no_difference_between_groups():
 
 def test_a_difference_is_found_despite_coarse_times():
     data, x = cohort(0, effect=0.0)
-    assert "group = 1 is ranked worse than" in drocox.audit(data, x).sentence
+    assert "to expect: worse for group = 1." in drocox.audit(data, x).sentence
     months = drocox.audit(in_units(data, 0.005), x)
     assert months.differences.set_index("measure").loc["c_index", "says"] == "differ"
     assert months.notes[0].startswith("Times are coarse: in ")
@@ -62,7 +62,7 @@ def test_a_difference_is_found_despite_coarse_times():
 def test_coarse_times_are_mentioned():
     """A perfect ranking in years: the c-index sees a gap of its own making, and a note says so."""
     rng = np.random.default_rng(0)
-    n = 1000
+    n = 500
     group = rng.integers(0, 2, n)
     death = rng.exponential(np.where(group == 1, 0.7, 4.0))
     leaves = rng.exponential(4.0, n)
@@ -79,7 +79,7 @@ def test_coarse_times_are_mentioned():
     found = drocox.audit(coarse, -death)
     share = f"in {100 * tied / (known + tied):.0f} % of the pairs of patients the order of events"
     assert share in found.sentence.splitlines()[0]
-    assert "cannot tell" in found.sentence or "are alike" in found.sentence
+    assert ": cannot tell. " in found.sentence or ": alike. " in found.sentence
 
 
 def test_a_difference_may_fall_by_what_lowers_one_group_or_raises_the_other():

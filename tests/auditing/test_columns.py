@@ -16,7 +16,7 @@ from drocox.auditing.groupings import groupings_of
 
 
 @pytest.fixture
-def said(capsys, monkeypatch, tmp_path):
+def said(capsys, monkeypatch, tmp_path, undrawn):
     """What the command says about a table."""
     monkeypatch.chdir(tmp_path)
 
@@ -40,14 +40,10 @@ def frame(n=400, seed=0, **columns):
 
 @pytest.mark.parametrize("file", ["p.csv", "p.xlsx"])
 def test_spaces_around_labels_in_a_file_are_ignored(said, file):
-    sex = np.tile(["male", "male ", " female", "female"], 100)
+    sex = np.tile(["male", "male ", " female", "female", "  "], 80)
     text = said(frame(sex=sex), "--groups", "sex", "--score", "risk", file=file)
-    assert "sex = male 200 " in text and "sex = female 200 " in text
-    assert text.count("sex = male 2") == 1
-    sex[::8] = "  "
-    assert "sex = missing 50 " in said(
-        frame(sex=sex), "--groups", "sex", "--score", "risk", file=file
-    )
+    for label in ("male 160", "female 160", "missing 80"):
+        assert text.count(f"sex = {label} ") == 1
 
 
 def test_patients_at_an_edge_belong_to_the_part_above(said):
@@ -60,7 +56,7 @@ def test_patients_at_an_edge_belong_to_the_part_above(said):
 def test_the_search_uses_the_columns_that_are_named(said):
     """Patients of one arm with high scores are badly served; only the arm may be named."""
     rng = np.random.default_rng(0)
-    n = 4000
+    n = 2000
     scores, arm = rng.normal(size=n), rng.integers(0, 2, n)
     hazard = np.exp(np.where((arm == 1) & (scores > 0), -2 * scores, 1.5 * scores))
     death, leaves = rng.exponential(1 / hazard), rng.exponential(2, n)

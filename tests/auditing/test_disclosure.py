@@ -202,6 +202,7 @@ def test_the_smallest_counts_that_are_shown(few):
     assert drocox.audit(data, scores).table["patients"].notna().all()
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_second_group_is_hidden_so_that_a_small_one_cannot_be_worked_out():
     data, scores = sites([100, 50, 30, 6], [100, 50, 30, 6])
     found = drocox.audit(data, scores, smallest=10)
@@ -269,6 +270,7 @@ def test_calibration_curves_show_no_small_count():
     assert set(hidden.calibration_curves()["group"]) == {"large"}
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_the_search_names_no_hidden_group():
     """Site 3 is ranked backwards, and hidden, because otherwise site 0 could be worked out."""
     data, scores = simulated(0, n=3000, effects=(0.8, 0.5, 0))

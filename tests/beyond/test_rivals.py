@@ -12,7 +12,7 @@ from scipy import optimize
 
 from drocox import dual_constant, risk_sets
 from drocox.accuracy import concordance_index
-from drocox.beyond import rival_methods, rivals
+from drocox.beyond import outcomes, rival_methods, rivals
 from drocox.beyond.free_baseline import free_baseline
 from drocox.beyond.weighted_gap import weighted_gap
 from drocox.data import SurvivalData
@@ -246,7 +246,7 @@ def test_metrics_of_repeats_are_averaged_and_compared_on_the_same_patients():
     other, _ = scored_patients(seed=1)
     other = replace(held_out, scores=other.scores)
     worst = np.arange(120) < 50
-    ours = rivals.mean_estimates([rivals.estimates_of(held_out, codes, worst)] * 2)
+    ours = outcomes.mean([rivals.estimates_of(held_out, codes, worst)] * 2)
     theirs = rivals.estimates_of(other, codes, worst)
     row = rivals.contrasts(ours, theirs)
     ci = 100 * (held_out.concordance(codes == 1).value - held_out.concordance(codes == 0).value)

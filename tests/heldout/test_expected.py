@@ -94,7 +94,7 @@ def test_leaving_out_an_outlier_changes_the_slope_nearly_as_a_refit_does(seed):
     assert 0.6 < (without[far] - slope) / (refit - slope) < 1.1
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_leave_one_out_values_approximate_refits(seed):
     """They include the change of everybody's slope, so that patients of other groups count."""
     patients, members = patients_and_group(seed, n=200)

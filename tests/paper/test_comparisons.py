@@ -114,6 +114,7 @@ def test_of_several_methods_the_fairest_is_compared():
 # How often are the words wrong?
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gaps", [(0.0, 0.0), (3.0, 3.0), (3.0, -3.0), (9.0, -9.0)])
 def test_equal_gaps_are_told_apart_in_at_most_five_percent(gaps):
     """Neither is closer to equal: said in at most 5 %, up to binomial error."""
@@ -122,6 +123,7 @@ def test_equal_gaps_are_told_apart_in_at_most_five_percent(gaps):
     assert rate[comparisons.CLOSER] + rate[comparisons.FARTHER] < at_most
 
 
+@pytest.mark.slow
 def test_simultaneous_intervals_err_in_at_most_five_percent_of_tables():
     """Fourteen comparisons without an effect: one of them moves in at most 5 % of tables."""
     values = repeats(3.0, 3.0, 14 * 1000)
@@ -136,6 +138,7 @@ def test_simultaneous_intervals_err_in_at_most_five_percent_of_tables():
 # Power
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("within", [((1.0, 0.9), (0.9, 1.0)), ((1.0, 0.2), (0.2, 0.5))])
 def test_power_is_the_rate_at_which_intervals_exclude_zero(within):
     (a, ab), (_, b) = within
