@@ -115,6 +115,7 @@ def _audit(args) -> None:
 
     warned: list[str] = []  # of models that are fitted here, and of events
     options = {name: getattr(args, name) for name in OPTIONS}
+    options["folds"] = df[args.fold].to_numpy() if args.fold else None
     if args.kind:
         audits = _audit_given(df, data, args, options)
     else:
@@ -276,12 +277,9 @@ def _audit_given(df, data: "SurvivalData", args, options: dict) -> Mapping[str, 
             by_model[name] = -scores if args.later else scores
         else:
             by_model[name] = columns.probability_column(df, name, outcomes, f"--{args.kind}")
-    folds = df[args.fold].to_numpy() if args.fold else None
     several = len(by_model) > 1
-    given = {
-        "scores" if args.kind == "score" else args.kind: by_model if several else by_model[name]
-    }
-    found: Any = audit(data, **given, folds=folds, **options)
+    kind = "scores" if args.kind == "score" else args.kind
+    found: Any = audit(data, **{kind: by_model if several else by_model[name]}, **options)
     return found if several else {name: found}
 
 
@@ -307,7 +305,7 @@ def _audit_fitted(data: "SurvivalData", options: dict) -> tuple[Mapping[str, "Au
         warnings.simplefilter("always")
         held_out = cross_fit(data, chosen)
     warned = list(dict.fromkeys(f"{warning.message}." for warning in caught))  # each once
-    found: Any = audit(data, **held_out, **options)
+    found: Any = audit(data, **(options | held_out))
     return {MODEL: found}, warned
 
 

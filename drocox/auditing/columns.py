@@ -71,11 +71,11 @@ def cut_of(name: str, known: pd.Index) -> Cut | None:
 
 def event_of(df, given: str) -> tuple[str, str | None]:
     """The column of the event and the value that means it, given as COLUMN or COLUMN=VALUE."""
-    name, equals, value = given.rpartition("=")
-    if given in df.columns or not equals:
-        name, value = given, None
+    name, value = given, None
+    if given not in df.columns and "=" in given:
+        name, value = map(str.strip, given.rsplit("=", 1))
     column(df, name.strip(), "--event")
-    return name.strip(), value and value.strip()
+    return name.strip(), value
 
 
 def event_column(df, name: str, value: str | None) -> pd.Series:
