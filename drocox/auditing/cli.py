@@ -305,7 +305,8 @@ def _audit_fitted(data: "SurvivalData", options: dict) -> tuple[Mapping[str, "Au
         warnings.simplefilter("always")
         held_out = cross_fit(data, chosen)
     warned = list(dict.fromkeys(f"{warning.message}." for warning in caught))  # each once
-    found: Any = audit(data, **(options | held_out))
+    given: dict[str, Any] = {**options, **held_out}  # whose folds are those of the fitting
+    found: Any = audit(data, **given)
     return {MODEL: found}, warned
 
 
