@@ -279,7 +279,8 @@ def _audit_given(df, data: "SurvivalData", args, options: dict) -> Mapping[str, 
             by_model[name] = columns.probability_column(df, name, outcomes, f"--{args.kind}")
     several = len(by_model) > 1
     kind = "scores" if args.kind == "score" else args.kind
-    found: Any = audit(data, **{kind: by_model if several else by_model[name]}, **options)
+    given: dict[str, Any] = {kind: by_model if several else by_model[name], **options}
+    found: Any = audit(data, **given)
     return found if several else {name: found}
 
 
