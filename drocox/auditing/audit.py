@@ -16,7 +16,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +32,7 @@ from drocox.auditing.disclosure import (
     small_decisions,
 )
 from drocox.auditing.findings import (
-    decision_sentences,
+    decisions_sentence,
     model_sentences,
     number_text,
     paragraphs,
@@ -62,7 +61,7 @@ from drocox.auditing.predictions import (
 )
 from drocox.auditing.slices import find_slices
 from drocox.data import SurvivalData
-from drocox.heldout import DIFFERENCE_COLUMNS, FEWEST_EVENTS, Estimate, HeldOut, compare, difference
+from drocox.heldout import DIFFERENCE_COLUMNS, FEWEST_EVENTS, HeldOut, compare, difference
 from drocox.terminal import listed, short_labels
 
 if TYPE_CHECKING:
@@ -182,8 +181,7 @@ class Audit:
         if self.smallest and self.features:
             lines.append(SEARCHED_SHYLY)
         if self.threshold is not None:
-            decided = (self.table, self.differences, self.threshold, self.horizon)
-            lines += decision_sentences(*decided)
+            lines.append(decisions_sentence(self.table.iloc[0], self.threshold, self.horizon))
         return paragraphs(lines)
 
     @property
@@ -197,7 +195,7 @@ class Audit:
         return f"Audit({self.name!r}: {patients:,} patients, {events:,} events, by {by})"
 
     def __str__(self) -> str:
-        lines = [textwrap.fill(line, 80) for line in self.sentence.splitlines()]
+        lines = _wrapped(self.sentence)
         second = "calibration" if self.table["calibration"].notna().any() else "slope"
         heads = {"c_index": "c-index", "calibration": "o/e", "slope": "slope"}
         table = self._counts()
@@ -214,7 +212,7 @@ class Audit:
 
         text = table.to_string(float_format=short, na_rep="")
         cautions = [textwrap.fill(line, 80) for line in self.cautions]
-        return "\n".join([*lines, "", text, *cautions])
+        return "\n".join([*lines, *cautions, "", text])
 
     def _counts(self) -> pd.DataFrame:
         """Patients and events of each group, by its short name, as a terminal shows them."""
@@ -243,18 +241,14 @@ class Audit:
         rows = _paired({"other": other, "self": self})
         return rows.drop(columns=["model", "versus"])
 
-    @property
-    def _many(self) -> list[Grouping]:
-        """Those of attributes with so many groups that each is compared with everybody."""
-        attributes = [grouping for grouping in self._groupings if grouping.compared]
-        return [grouping for grouping in attributes if len(grouping.labels) > MOST_PAIRED]
-
     def funnels(self) -> list[Funnel]:
         """For each attribute with many groups, their c-index by events and limits of chance."""
         funnels = []
-        for grouping in self._many:
-            if estimates := group_estimates(self._predictions, grouping, "c_index", self._hidden):
-                funnels.append(funnel(grouping.attribute, self.table, self.differences, estimates))
+        for one in self._groupings:
+            if one.compared and len(one.labels) > MOST_PAIRED:
+                estimates = group_estimates(self._predictions, one, "c_index", self._hidden)
+                if estimates:
+                    funnels.append(funnel(one.attribute, self.table, self.differences, estimates))
         return funnels
 
     @property
@@ -385,8 +379,11 @@ class Audit:
     def to_markdown(self) -> str:
         """The sentence and the table in Markdown."""
         known = self.table.dropna(axis=1, how="all").drop(columns="attribute")
-        lines = [*(f"- {escape(line, False)}" for line in self.sentence.splitlines()), ""]
-        lines.append("| " + " | ".join(known.columns) + " |")
+        lines = [
+            f"{'  ' if line.startswith('- ') else '- '}{escape(line, False)}"
+            for line in self.sentence.splitlines()
+        ]
+        lines += ["", "| " + " | ".join(known.columns) + " |"]
         lines.append("|" + "---|" * len(known.columns))
         for row in known.itertuples(index=False):
             cells = [
@@ -452,13 +449,12 @@ class Audits(dict[str, Audit]):
         return paragraphs(model_sentences(self.table, self.paired, titles, backwards))
 
     def __str__(self) -> str:
-        parts = [textwrap.fill(line, 80) for line in self.sentence.splitlines()]
+        parts = _wrapped(self.sentence)
         first, *others = self
         for name in others:
             parts += ["", self._side_by_side(name, first)]
         for name, one in self.items():
-            lines = [f"{name}: {line}" for line in one.sentence.splitlines()]
-            parts += ["", *(textwrap.fill(line, 80) for line in lines)]
+            parts += ["", f"{name}:", *_wrapped(one.sentence)]
         cautions = dict.fromkeys(line for one in self.values() for line in one.cautions)
         return "\n".join([*parts, *(textwrap.fill(line, 80) for line in cautions)])
 
@@ -501,11 +497,11 @@ def _paired(audits: Mapping[str, Audit]) -> pd.DataFrame:
     for name, measure in first.measures.items():
         if not measure.between_models:
             continue
-        parts: list[tuple] = []  # names of the rows, and their differences
+        families: dict[str, tuple] = {}  # rows and differences whose intervals hold together
         for grouping in first._groupings:
             theirs = group_estimates(first._predictions, grouping, name, first._hidden)
-            names: list[dict] = []
-            differences: list[Estimate] = []
+            family = "groups" if grouping.attribute and first.familywise else grouping.attribute
+            names, differences = families.setdefault(family, ([], []))
             for model, other in others:
                 if first._predictions.backwards or other._predictions.backwards:
                     continue
@@ -516,12 +512,7 @@ def _paired(audits: Mapping[str, Audit]) -> pd.DataFrame:
                         row = {"model": model, "attribute": grouping.attribute, "group": label}
                         names.append(row)
                         differences.append(difference(mine[label], theirs[label]))
-            parts.append((names, differences))
-        if first.familywise:
-            everybody, *groups = parts
-            together = (list(chain.from_iterable(one)) for one in zip(*groups, strict=True))
-            parts = [everybody, tuple(together)]
-        for names, differences in parts:
+        for names, differences in families.values():
             for row in compare(names, differences, measure.unit):
                 rows.append({"versus": base, "measure": name, **row})
     models = list(audits)
@@ -543,6 +534,14 @@ def _check_same_patients(one: Audit, other: Audit) -> None:
         raise ValueError(
             f"the models are judged up to {one.horizon:g} and {other.horizon:g}; pass one horizon="
         )
+
+
+def _wrapped(text: str) -> list[str]:
+    """The lines in 80 columns, those of an attribute's measures indented."""
+    return [
+        textwrap.fill(line, 80, subsequent_indent="  " if line.startswith("- ") else "")
+        for line in text.splitlines()
+    ]
 
 
 def _records(frame: pd.DataFrame) -> list[dict]:
@@ -729,17 +728,16 @@ def audit(
     options: dict[str, Any] = {"times": times, "horizon": horizon, "folds": folds, "train": train}
     options |= {"smallest": smallest, "familywise": familywise, "threshold": threshold}
     options["more"] = own_measures(measures)
-    models = _by_model(scores, risk, survival, expected)
+    models = _by_model({"scores": scores, "risk": risk, "survival": survival, "expected": expected})
     check_data(data)
     used = named_features(data.X, features)
     if knowing := knows_outcome(used, data.time, data.event):
         used = used.iloc[:, :0]
     own = OwnModelGain(used) if used.shape[1] else None
     options |= {"features": used, "knowing": knowing, "own": own, "margin": margin}
-    if not models:
-        of_one: dict[str, Any] = {"risk": risk, "survival": survival, "expected": expected}
-        return _audit(data, scores, **of_one, **options)
     found = Audits({name: _audit(data, **(options | one)) for name, one in models.items()})
+    if len(found) == 1:
+        return found.popitem()[1]
     _ = found.paired  # which refuses models that cannot be compared
     return found
 
@@ -824,16 +822,15 @@ def _audit(
     )
 
 
-def _by_model(scores, risk, survival, expected) -> dict[str, dict]:
-    """Arguments of each model, where those of several are given; else nothing."""
-    given = {"scores": scores, "risk": risk, "survival": survival, "expected": expected}
+def _by_model(given: dict[str, Any]) -> dict[str, dict]:
+    """Predictions of each model by its name; those of a single one have none."""
     for argument in ("scores", "risk"):
         if isinstance(given[argument], pd.DataFrame):
             given[argument] = dict(given[argument].items())
     given = {argument: value for argument, value in given.items() if value is not None}
     several = {argument: one for argument, one in given.items() if isinstance(one, Mapping)}
     if not several:
-        return {}
+        return {"": given}
     names = [list(one) for one in several.values()]
     if len(several) < len(given) or any(one != names[0] for one in names):
         raise ValueError(f"{', '.join(given)}: name the same models in each")

@@ -10,14 +10,19 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from drocox.auditing import columns, files
+from drocox.auditing import files
 from drocox.terminal import fill, listed
 
 if TYPE_CHECKING:
     from drocox.auditing.audit import Audit
     from drocox.data import SurvivalData
 
-PREDICTIONS = ("score", "survival", "risk")  # kinds of predictions, one at a time
+PREDICTIONS = {  # kinds of predictions, one at a time
+    "score": "held-out scores to be judged; of two models: --score A --score B (default: a ridge "
+    "Cox model of --features, fitted here by cross-fitting)",
+    "survival": "probabilities of surviving until --horizon, instead of scores",
+    "risk": "risks of an event up to --horizon (1 minus survival), instead of scores",
+}
 MOST_COLUMNS = 6  # columns in a sentence
 PENALTIES = (0.0001, 0.001, 0.01, 0.1, 1.0)  # of the ridge Cox model that is fitted here
 MODEL = "ridge Cox"
@@ -42,29 +47,12 @@ def add_audit(command: Callable) -> None:
         metavar="A,B",
         help="columns, or cuts like age>65 or age:50,65,75",
     )
-    add(
-        "--score",
-        action="append",
-        metavar="COLUMN",
-        help="held-out scores to be judged; of two models: --score A --score B (default: a ridge "
-        "Cox model of --features, fitted here by cross-fitting)",
-    )
+    for kind, words in PREDICTIONS.items():
+        add(f"--{kind}", action="append", metavar="COLUMN", help=words)
     add(
         "--later",
         action="store_true",
         help="higher scores mean later events, as with predicted times",
-    )
-    add(
-        "--survival",
-        action="append",
-        metavar="COLUMN",
-        help="probabilities of surviving until --horizon, instead of scores",
-    )
-    add(
-        "--risk",
-        action="append",
-        metavar="COLUMN",
-        help="risks of an event up to --horizon (1 minus survival), instead of scores",
     )
     add("--unit", metavar="WORD", help="the unit of time, such as days, for the page")
     add("--horizon", type=float, metavar="TIME", help="time up to which risks are judged")
@@ -114,6 +102,8 @@ def _audit(args) -> None:
     except ValueError as error:
         args.usage(str(error))
     args.kind, args.predicted = _predicted(args)
+    from drocox.auditing import columns
+
     whole = files.read_table(source)
     args.groups = columns.names_in(args.groups, whole.columns)
     args.features = columns.names_in(args.features, whole.columns)
@@ -140,10 +130,9 @@ def _audit(args) -> None:
     }
     out.write_text(page(audits, facts, warned), encoding="utf-8")
 
+    paragraphs = [f"{name}\n{result}" for name, result in audits.items()]
     if len(audits) > 1:
         paragraphs = [str(audits)]
-    else:
-        paragraphs = [f"{name}\n{result}" for name, result in audits.items()]
     paragraphs += [fill(f"Warning. {line}") for line in warned]
     notable = ("Times", "Missing values")
     said = [f"{name}: {facts[name]}." for name in notable if name in facts]
@@ -189,6 +178,7 @@ def _predicted(args) -> tuple[str, list[str]]:
 
 def _complete(df, args):
     """The patients who have all that is needed, and how many were read and used."""
+    from drocox.auditing import columns
     from drocox.auditing.disclosure import count_text
     from drocox.data import column
 
@@ -222,6 +212,7 @@ def _complete(df, args):
 
 def _patients(df, args, name: str) -> tuple["SurvivalData", dict[str, str]]:
     """The table as data, and what a page says about it."""
+    from drocox.auditing import columns
     from drocox.auditing.disclosure import count_text
     from drocox.data import SurvivalData
 
@@ -277,6 +268,7 @@ def _audit_options(args) -> dict[str, Any]:
 
 def _audit_given(df, data: "SurvivalData", args) -> Mapping[str, "Audit"]:
     """The audits of scores, survival probabilities or risks that are columns of the file."""
+    from drocox.auditing import columns
     from drocox.auditing.audit import audit
 
     outcomes = (args.time, columns.event_name(df, args.event))

@@ -1,17 +1,18 @@
 """Columns of somebody's table as times, events, groups and predictions.
 
-Messages name the arguments of ``drocox audit``. pandas is imported where it is needed, so that a
-wrong argument is refused at once.
+Messages name the arguments of ``drocox audit``.
 """
 
 import re
 import shlex
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    import numpy as np
-    import pandas as pd
+import numpy as np
+import pandas as pd
+from pandas.api.types import is_bool_dtype, is_numeric_dtype
+
+from drocox.data import MAX_LABELS, MAX_NUMERIC_GROUPS, column, encode
 
 CUT = re.compile(r"(?P<column>.+?) *(?P<sign>>=|<=|>|<) *(?P<number>.*)")
 NUMBER = re.compile(r"-?\d+(\.\d*)?")
@@ -23,7 +24,7 @@ FEWEST_OF_A_CODE = 20  # patients, in the middle of the codes, for numbers to be
 MOST_LABELS = 10  # of an event, that a message shows
 
 
-def names_in(texts: list[str], known: "pd.Index") -> list[str]:
+def names_in(texts: list[str], known: pd.Index) -> list[str]:
     """Names of columns, or cuts of them, in texts with commas between them; each once.
 
     A name may hold a comma itself, and a cut such as age:50,65,75 does: the longest part of a text
@@ -41,7 +42,7 @@ def names_in(texts: list[str], known: "pd.Index") -> list[str]:
     return [name for name in dict.fromkeys(names) if name]
 
 
-def _is_named(text: str, known: "pd.Index") -> bool:
+def _is_named(text: str, known: pd.Index) -> bool:
     """Whether a text is a column or a cut of one."""
     text = text.strip()
     cut = cut_of(text, known)
@@ -57,7 +58,7 @@ class Cut(NamedTuple):
     edges: list[str]  # as they were written
 
 
-def cut_of(name: str, known: "pd.Index") -> Cut | None:
+def cut_of(name: str, known: pd.Index) -> Cut | None:
     """The cut that a text such as age>65 or age:50,65,75 stands for, unless it names a column."""
     if name in known:
         return None
@@ -70,8 +71,6 @@ def cut_of(name: str, known: "pd.Index") -> Cut | None:
 
 def event_name(df, given: str) -> str:
     """The column of the event, given as COLUMN or COLUMN=VALUE."""
-    from drocox.data import column
-
     name, equals, _ = given.rpartition("=")
     if given in df.columns or not equals:
         name = given
@@ -79,10 +78,8 @@ def event_name(df, given: str) -> str:
     return name.strip()
 
 
-def event_column(df, given: str) -> "pd.Series":
+def event_column(df, given: str) -> pd.Series:
     """The indicator of the event, given as COLUMN or COLUMN=VALUE."""
-    import pandas as pd
-
     name = event_name(df, given)
     events = df[name].infer_objects()
     labels = sorted(set(_texts(events)))
@@ -101,13 +98,8 @@ def event_column(df, given: str) -> "pd.Series":
     return pd.Series([label == value for label in _texts(events)], df.index)
 
 
-def number_column(df, name: str, argument: str, outcomes: tuple[str, ...] = ()) -> "pd.Series":
+def number_column(df, name: str, argument: str, outcomes: tuple[str, ...] = ()) -> pd.Series:
     """Numbers of the patients, NaN where empty; an error names the first bad value and its line."""
-    import numpy as np
-    import pandas as pd
-
-    from drocox.data import column
-
     given = column(df, name, argument, outcomes)
     numbers = pd.to_numeric(given, errors="coerce").astype(float)
     bad = (numbers.isna() & given.notna()) | np.isinf(numbers)
@@ -120,12 +112,12 @@ def number_column(df, name: str, argument: str, outcomes: tuple[str, ...] = ()) 
     return numbers
 
 
-def _place(values: "pd.Series") -> str:
+def _place(values: pd.Series) -> str:
     """Line or row of the first of these values in the file."""
     return f"{values.index.name} {values.index[0]}"
 
 
-def refuse_missing(gaps: "pd.DataFrame", wanted: dict[str, str]) -> None:
+def refuse_missing(gaps: pd.DataFrame, wanted: dict[str, str]) -> None:
     """Refuse columns with gaps, naming the argument and the first patient."""
     for name in gaps:
         patients = gaps.index[gaps[name]]
@@ -153,7 +145,7 @@ def several_censored(df, given: str) -> str:
     )
 
 
-def time_column(df, name: str) -> "pd.Series":
+def time_column(df, name: str) -> pd.Series:
     """Observed times: numbers from 0 on, no dates."""
     first = next(iter(df[name].dropna().astype(str)), "")
     if DATE.match(first):
@@ -175,7 +167,7 @@ def _texts(values) -> list[str]:
     return [f"{v:g}" if isinstance(v, float) else str(v).strip() for v in values]
 
 
-def probability_column(df, name: str, outcomes: tuple[str, ...], argument: str) -> "np.ndarray":
+def probability_column(df, name: str, outcomes: tuple[str, ...], argument: str) -> np.ndarray:
     """Survival probabilities or risks; an error names the first bad value and its line."""
     values = number_column(df, name, argument, outcomes)
     outside = values[(values < 0) | (values > 1)]
@@ -190,16 +182,11 @@ def probability_column(df, name: str, outcomes: tuple[str, ...], argument: str) 
     return values.to_numpy()
 
 
-def group_column(df, name: str, outcomes: tuple[str, ...]) -> "pd.Series":
+def group_column(df, name: str, outcomes: tuple[str, ...]) -> pd.Series:
     """Labels of one attribute: a column, or a cut of it such as age>65 or age:50,65,75.
 
     Missing labels are a group of their own.
     """
-    import pandas as pd
-    from pandas.api.types import is_bool_dtype, is_numeric_dtype
-
-    from drocox.data import MAX_LABELS, MAX_NUMERIC_GROUPS, column
-
     cut = cut_of(name, df.columns)
     labels = column(df, cut.column if cut else name, "--groups", outcomes)
     if cut:
@@ -228,11 +215,8 @@ def group_column(df, name: str, outcomes: tuple[str, ...]) -> "pd.Series":
     return labels
 
 
-def _parts(df, name: str, cut: Cut) -> "pd.Series":
+def _parts(df, name: str, cut: Cut) -> pd.Series:
     """Labels of a measurement between edges."""
-    import numpy as np
-    import pandas as pd
-
     first, last = cut.edges[0], cut.edges[-1]
     if not NUMBER.fullmatch(first):
         raise ValueError(f"--groups: {name!r} needs a number after {cut.sign}, as in age>65")
@@ -251,10 +235,8 @@ def _parts(df, name: str, cut: Cut) -> "pd.Series":
     return pd.cut(values, [-np.inf, *limits, np.inf], right=below, labels=labels)
 
 
-def _with_missing(labels) -> "pd.Series":
+def _with_missing(labels) -> pd.Series:
     """Labels of which those that are missing are a group of their own, the last."""
-    import pandas as pd
-
     if isinstance(labels.dtype, pd.CategoricalDtype):
         known = list(labels.cat.categories)
     else:
@@ -273,8 +255,6 @@ def attribute_titles(df, names: list[str]) -> list[str]:
 
 def _are_codes(values) -> bool:
     """Whether numbers are labels: few, or whole and each of several patients, as of sites."""
-    from drocox.data import MAX_LABELS, MAX_NUMERIC_GROUPS
-
     known = values.dropna()
     if known.nunique() <= MAX_NUMERIC_GROUPS:
         return True
@@ -284,8 +264,6 @@ def _are_codes(values) -> bool:
 
 def searchable(df, names: list[str]) -> list[str]:
     """Columns that hold numbers, or labels of categories."""
-    from drocox.data import column, encode
-
     usable = []
     for name in names:
         try:

@@ -23,7 +23,6 @@ intervals of several differences hold together (:func:`drocox.heldout.intervals.
 from typing import NamedTuple
 
 import numpy as np
-import pandas as pd
 
 from drocox.auditing.measures import UNCHANGED, Measure, Scale, inside
 from drocox.heldout import Estimate
@@ -77,7 +76,7 @@ def _df(one: Contrast, otherwise: float) -> float:
     """
     if one.first.limits is not None and one.second.limits is not None:
         return MANY
-    parts = [(jackknife(e.without[:, None])[0].item(), e.df) for e in (one.first, one.second)]
+    parts = [(e.error**2, e.df) for e in (one.first, one.second)]
     parts = [(variance, df) for variance, df in parts if variance > 0]
     if not parts or any(df is None for _, df in parts):
         return otherwise
@@ -96,38 +95,22 @@ def contrast(
     if not contrasts:
         return []
     scale = UNCHANGED if measure.ratio else measure.scale  # of logarithms, see `estimable`
-    unit = measure.unit
-    first = np.array([one.first.value for one in contrasts])
-    second = np.array([one.second.value for one in contrasts])
-    of_first = np.column_stack([one.first.without for one in contrasts])
-    of_second = np.column_stack([one.second.without for one in contrasts])
+    limits = inside(measure)
+    if measure.ratio and limits is not None:
+        limits = np.log(limits[0]), np.log(limits[1])
     floor = np.full(len(contrasts), np.nan)
     if critical is None or measure.imparity:
         of_these, floor = critical_values(contrasts)
         critical = of_these if critical is None else critical
-    error, error_of_second, correlation = _errors(of_first, of_second)
-    down, up = _distances(scale, first, critical * error)
-    down_of_second, up_of_second = _distances(scale, second, critical * error_of_second)
-    for k, one in enumerate(contrasts):
-        if one.first.limits is not None and one.second.limits is not None:
-            low, high = one.first.limits(critical[k])
-            down[k], up[k] = first[k] - low, high - first[k]
-            low, high = one.second.limits(critical[k])
-            down_of_second[k], up_of_second[k] = second[k] - low, high - second[k]
-    difference = first - second
-    lower, higher = np.transpose([one.slack for one in contrasts])
-    low = difference - _together(down, up_of_second, correlation) - lower
-    high = difference + _together(up, down_of_second, correlation) + higher
-    rows = pd.DataFrame([one.names for one in contrasts])
-    rows = rows.assign(difference=unit * difference, low=unit * low, high=unit * high)
-    limits = inside(measure)
-    if measure.ratio:
-        limits = None if limits is None else (np.log(limits[0]), np.log(limits[1]))
-    said = [says(*ends, limits) for ends in zip(low, high, strict=True)]
-    rows = rows.assign(noise_floor=unit * floor, says=said)
-    if measure.ratio:
-        rows[["difference", "low", "high"]] = np.exp(rows[["difference", "low", "high"]])
-    return rows.to_dict("records")
+    rows = []
+    for one, quantile, noise in zip(contrasts, critical, floor, strict=True):
+        difference, low, high = _interval(one, scale, quantile)
+        ends = np.array([difference, low, high])
+        sizes = np.exp(ends) if measure.ratio else measure.unit * ends
+        row = one.names | dict(zip(("difference", "low", "high"), sizes.tolist(), strict=True))
+        said = says(low, high, limits)
+        rows.append(row | {"noise_floor": measure.unit * noise, "says": said})
+    return rows
 
 
 def _can_be_told(one: Contrast, scale: Scale) -> bool:
@@ -142,31 +125,37 @@ def _can_be_told(one: Contrast, scale: Scale) -> bool:
     return bool(inside or one.first.value == one.second.value)
 
 
-def _errors(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Standard errors of two measures in each column, and their correlation."""
-    first = first - first.mean(axis=0)
-    second = second - second.mean(axis=0)
-    share = 1 - 1 / len(first)
-    error = np.sqrt(share * (first**2).sum(axis=0))
-    error_of_second = np.sqrt(share * (second**2).sum(axis=0))
+def _interval(one: Contrast, scale: Scale, critical: float) -> tuple[float, float, float]:
+    """The difference, and the ends of its interval."""
+    covariance = jackknife(np.column_stack([one.first.without, one.second.without]))[0]
+    error, error_of_second = np.sqrt(np.diag(covariance))
     both = error * error_of_second
-    correlation = np.zeros(len(both))
-    np.divide(share * (first * second).sum(axis=0), both, out=correlation, where=both > 0)
-    return error, error_of_second, correlation
+    correlation = covariance[0, 1] / both if both > 0 else 0.0
+    down, up = _distances(scale, one.first, error, critical)
+    down_of_second, up_of_second = _distances(scale, one.second, error_of_second, critical)
+    difference = one.first.value - one.second.value
+    lower, higher = one.slack
+    low = difference - _together(down, up_of_second, correlation) - lower
+    high = difference + _together(up, down_of_second, correlation) + higher
+    return difference, low, high
 
 
-def _distances(scale: Scale, value: np.ndarray, half: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """How far the limits lie below and above a value; ``half`` is for no scale."""
+def _distances(
+    scale: Scale, estimate: Estimate, error: float, critical: float
+) -> tuple[float, float]:
+    """How far the limits lie below and above a value; its ``error`` is for no scale."""
+    value = estimate.value
+    if estimate.limits is not None:
+        low, high = estimate.limits(critical)
+        return value - low, high - value
     centre = scale.forward(value)
-    inside = np.isfinite(centre)
-    with np.errstate(divide="ignore", invalid="ignore"):  # at the end of the scale
-        apart = half * scale.derivative(value)
-        below = np.where(inside, value - scale.back(centre - apart), 0.0)
-        above = np.where(inside, scale.back(centre + apart) - value, 0.0)
-    return below, above
+    if not np.isfinite(centre):  # at the end of the scale
+        return 0.0, 0.0
+    apart = critical * error * scale.derivative(value)
+    return value - scale.back(centre - apart), scale.back(centre + apart) - value
 
 
-def _together(first: np.ndarray, second: np.ndarray, correlation: np.ndarray) -> np.ndarray:
+def _together(first: float, second: float, correlation: float) -> float:
     """The distance of a difference's limit, from those of its parts."""
     square = first**2 + second**2 - 2 * correlation * first * second
-    return np.sqrt(np.maximum(square, 0))
+    return np.sqrt(max(square, 0.0))

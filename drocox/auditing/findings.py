@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from drocox.auditing.groupings import EVERYBODY
-from drocox.auditing.measures import DECISIONS, MEASURES, Measure, inside
+from drocox.auditing.measures import DECISIONS, MEASURES, Measure
 from drocox.heldout.intervals import ALIKE, CANNOT_TELL, DIFFER
 from drocox.terminal import listed
 
@@ -48,10 +48,9 @@ def sentences(
     for name in table["attribute"].unique():
         rows = comparisons[comparisons["attribute"] == name]
         if name and (len(rows) or " × " not in name):
-            lines.append(_attribute(name, rows, table, measures))
-    slopes = comparisons[(comparisons["measure"] == "slope") & (comparisons["says"] == DIFFER)]
-    lines += _slopes(slopes, table)
-    lines += _whole(table.iloc[0], measures["calibration"], slopes.empty)
+            lines += _attribute(name, rows, table, measures)
+    slopes = comparisons["says"][comparisons["measure"] == "slope"]
+    lines += _whole(table.iloc[0], measures["calibration"], not (slopes == DIFFER).any())
     if features:
         gains = comparisons[comparisons["measure"] == "own_model_gain"]
         lines += _own_models(gains, table, features)
@@ -63,186 +62,168 @@ def sentences(
         lines.append(f"Found by search: {row.group}, ranked worse than {row.versus} by {size}.")
     if len(slices) and worse.empty:
         lines.append(
-            "Found by search: no group that is ranked worse, by an interval without 0, of patients "
-            "who took no part in the search."
+            "Found by search: no group of these columns that is ranked worse than others with like "
+            "scores, among patients kept out of the search; a small one would be missed."
         )
     return lines
 
 
 def _attribute(
     name: str, rows: pd.DataFrame, table: pd.DataFrame, measures: Mapping[str, Measure]
-) -> str:
-    """The words for each measure, and the groups of an attribute that are not judged or shown."""
+) -> list[str]:
+    """The attribute, a line for each measure, and the groups that are not judged or shown."""
     values = table[table["attribute"].isin(["", name])].set_index("group")
     hidden = values["events"].isna()
     few = ~hidden & values[["c_index", "calibration"]].isna().all(axis=1)
     few[EVERYBODY] = False
-    compared: dict[str, _Compared] = {}
-    not_by = ""
+    lines = []
+    not_by = []
     short = values.index.map(lambda group: _short(group, name))
-    for one in (one for one in measures if measures[one].worded):
+    for one, measure in measures.items():
         mine = rows[rows["measure"] == one]
-        lacks = values[one].isna() & ~few & ~hidden
-        if lacks.any() and values[one].notna().any():
-            title = _in_a_sentence(measures[one].title)
-            not_by += f" Not judged by {title}: {listed(list(short[lacks]), MOST_NAMED)}."
-        if len(mine):
-            compared[one] = _Compared(measures[one], mine, values, not (few | hidden | lacks).any())
-    sure = [found.verdict() for found in compared.values() if found.word != CANNOT_TELL]
-    open_ = [found.verdict() for found in compared.values() if found.word == CANNOT_TELL]
-    if open_:
-        sure.append(f"these data cannot tell {listed(open_, MOST_NAMED, ' or ')}")
-    text = f"By {name}, {'; '.join(sure) or 'nothing can be compared'}."
-    first = True  # of what the data cannot tell
-    for one, found in compared.items():
-        text += f" {found.evidence(first)}"
-        if one == "c_index" and found.word == DIFFER and "c_minus_expected" in compared:
-            text += _case_mix(found)
-        text += "."
-        first &= found.word != CANNOT_TELL
+        if measure.worded:
+            lacks = values[one].isna() & ~few & ~hidden
+            if lacks.any() and values[one].notna().any():
+                lacking = listed(list(short[lacks]), MOST_NAMED)
+                not_by.append(f"- Not judged by {_in_a_sentence(measure.title)}: {lacking}.")
+            if len(mine):
+                lines.append(_compared(measure, mine, values, not (few | hidden | lacks).any()))
+        elif one in DECISIONS or (one == "slope" and (mine["says"] == DIFFER).any()):
+            lines += [_compared(measure, mine, values)] if len(mine) else []
     not_judged = [
         f"{short[at]} ({_events(values['events'].iloc[at])})" for at in np.flatnonzero(few)
     ]
     for groups, why in ((not_judged, "judged"), (list(short[hidden]), "shown")):
         if groups:
-            text += f" Not {why}: {listed(groups, MOST_NAMED)}."
-    return text + not_by
+            lines.append(f"- Not {why}: {listed(groups, MOST_NAMED)}.")
+    return [
+        f"By {name}, with 95 % intervals:" if len(rows) else f"By {name}, nothing can be compared.",
+        *lines,
+        *not_by,
+    ]
 
 
-class _Compared:
-    """The differences of one measure between the groups of an attribute, and their word.
+def _compared(
+    measure: Measure, rows: pd.DataFrame, values: pd.DataFrame, whole: bool = False
+) -> str:
+    """The word for a measure's differences between groups, and the difference that decides.
 
     ``values`` is the table of these groups and of everybody; ``whole`` says that all are judged.
     """
+    margin = measure.margin or np.inf
+    says = rows["says"]
+    differ = rows["group"][says == DIFFER]
+    word = CANNOT_TELL
+    if len(differ) or (whole and (says == ALIKE).all()):
+        word = DIFFER if len(differ) else ALIKE
+    sizes = rows[["difference", "low", "high"]]
+    sizes = np.log(sizes) if measure.ratio else sizes  # without a difference, 0
+    below = sizes["difference"] - sizes["low"]
+    half = below if measure.versus else (sizes["high"] - sizes["low"]) / 2
+    order = half if word == CANNOT_TELL else sizes["difference"].abs()
+    if measure.versus:
+        order = -sizes["low"]
+    row = rows.loc[order[(says == word) | (says != word).all()].idxmax()]
 
-    def __init__(self, measure: Measure, rows: pd.DataFrame, values: pd.DataFrame, whole: bool):
-        self.measure = measure
-        self.rows = rows
-        self.values = values
-        self.none = 1 if measure.ratio else 0
-        self.margins = inside(measure) or (-np.inf, np.inf)
-        says = rows["says"]
-        self.differ = rows["group"][says == DIFFER]
-        self.all_alike = bool((says == ALIKE).all())
-        self.word = CANNOT_TELL
-        if len(self.differ) or (self.all_alike and whole):
-            self.word = DIFFER if len(self.differ) else ALIKE
-        sizes = self._sizes(rows)
-        if measure.versus:  # the lowest, the widest or the largest
-            order = -sizes["low"]
-        elif self.word == CANNOT_TELL:
-            order = sizes["high"] - sizes["low"]
-        else:
-            order = sizes["difference"].abs()
-        self.row = rows.loc[order[(says == self.word) | (says != self.word).all()].idxmax()]
+    def named(group: str) -> str:
+        return _short(group, row["attribute"])
 
-    def _sizes(self, rows: pd.DataFrame) -> pd.DataFrame:
-        """Differences with their limits, on the scale on which that of none is 0."""
-        sizes = rows[["difference", "low", "high"]]
-        return np.log(sizes) if self.measure.ratio else sizes
+    def text_of(name: str, group: str) -> str:
+        return number_text(values.loc[group, name], measure.digits)
 
-    def text_of(self, name: str, group: str) -> str:
-        """A value of a group, with the group's name."""
-        short = _short(group, self.row["attribute"])
-        return f"{number_text(self.values.loc[group, name], self.measure.digits)} for {short}"
-
-    def verdict(self) -> str:
-        """The word in a clause, or the question that these data leave open."""
-        clause = f"{self.measure.said} {'are alike' if self.word == ALIKE else 'differ'}"
-        if self.measure.versus:
-            clause = "every group is ranked as well as"
-            if self.word == DIFFER:
-                worse = [_short(one, self.row["attribute"]) for one in self.differ]
-                clause = f"{listed(worse, MOST_NAMED)} {'is' if len(worse) == 1 else 'are'}"
-                clause += " ranked worse than"
-            clause += " the model's own predictions lead one to expect"
-        return f"whether {clause}" if self.word == CANNOT_TELL else clause
-
-    def evidence(self, first: bool) -> str:
-        """The difference that decides; where it is open, what is possible and would be needed.
-
-        ``first``: of the measures of an attribute about which the data cannot tell.
-        """
-        measure, row = self.measure, self.row
-        if measure.versus:
-            expected = number_text(self.values.loc[row["group"], "c_expected"], measure.digits)
-            values = f"{self.text_of('c_index', row['group'])}, where {expected} is expected on "
-            values += "everybody's scale"
-        else:
-            both = [self.text_of(row["measure"], group) for group in (row["group"], row["versus"])]
-            values = self._how_many() + " and ".join(both)
-        title, kind = measure.title, "ratio" if measure.ratio else "difference"
-        text = f"{title[:1].upper()}{title[1:]}: {values}, a {kind} of "
-        text += _size(row, measure.digits, self.none)
-        if self.word == ALIKE and measure.versus:
-            text += f", which excludes a shortfall of more than {number_text(-self.margins[0])}"
-        elif self.word == ALIKE:
-            small = row["low"] > self.none or row["high"] < self.none
-            text += f"{f', small but not {self.none},' if small else ','} within {self._margin()}"
-        if self.word == CANNOT_TELL:
-            text += self._open(first)
-        return text + self._off()
-
-    def _off(self) -> str:
-        """The groups in which the ratio itself is not 1, by intervals that hold alone."""
-        if not self.measure.ratio:
-            return ""
-        name = self.row["measure"]
-        groups = self.values.drop(EVERYBODY)
-        off = groups[(groups[f"{name}_low"] > 1) | (groups[f"{name}_high"] < 1)]
-        named = []
-        for group, row in off.iterrows():
-            ends = (row[name], row[f"{name}_low"], row[f"{name}_high"])
-            text = interval_text(*ends, self.measure.digits, self.none)
-            named.append(f"{text} for {_short(str(group), self.row['attribute'])}")
-        alone = ". By intervals that hold alone it is not 1: "
-        return f"{alone}{listed(named, MOST_NAMED)}" if named else ""
-
-    def _margin(self) -> str:
-        """The values that do not matter."""
-        low, high = self.margins
-        return f"{low:.2f} to {high:.2f}" if self.measure.ratio else f"±{number_text(high)}"
-
-    def _how_many(self) -> str:
-        """Of several groups, how many differ from everybody, before what is said of one of them."""
-        if self.word != DIFFER or len(self.rows) == 1 or self.row["versus"] != EVERYBODY:
-            return ""
-        verb = _differ(self.differ)
-        return f"{len(self.differ)} of {len(self.rows)} groups {verb} from everybody; "
-
-    def _open(self, first: bool) -> str:
-        """What the difference may be, and how many events would decide whatever it is."""
-        if self.all_alike:
-            return ", but not every group is judged"
-        low, high = self.margins
-        text = ""
-        if first:
-            beyond = f"none and with more than {number_text(high)}"
-            if self.measure.ratio:
-                beyond = f"1 and with values beyond {self._margin()}"
-            elif self.measure.versus:
-                beyond = f"none and with a shortfall of more than {number_text(-low)}"
-            text = f", compatible with {beyond}"
-        sizes = self._sizes(self.row.to_frame().T.infer_objects()).iloc[0]
-        half = (sizes["high"] - sizes["low"]) / 2
-        if self.measure.versus:
-            half = sizes["difference"] - sizes["low"]
-        margin = np.log(high) if self.measure.ratio else -low
-        times = (2 * half / margin) ** 2  # until the interval is as long as the margin
-        if 1 < times < MOST_TIMES:
-            whole = self.measure.whole_follow_up
-            events = self.values.loc[EVERYBODY, "events" if whole else "events_by_horizon"]
-            instead = f" instead of {events:,.0f}" if first or not whole else ""
-            by_then = "" if whole else " by the horizon"
-            text += f"; about {_rounded(events * times)} events{by_then}{instead} would decide"
-        return text
+    verdict = f"{word}s" if word == DIFFER else word
+    size = _size(row, measure.digits, 1 if measure.ratio else 0)
+    if measure.versus:
+        if word == DIFFER:
+            verdict = f"worse for {listed([named(one) for one in differ], MOST_NAMED)}"
+        elif word == ALIKE:
+            verdict = "as expected"
+        known, expected = (text_of(name, row["group"]) for name in ("c_index", "c_expected"))
+        text = f"For {named(row['group'])}, the c-index is {known} where {expected} is expected"
+    else:
+        if word == DIFFER and measure.needs == "threshold":
+            verdict += ", which by itself is no fault"
+        both = [f"{text_of(row['measure'], g)} for {named(g)}" for g in row[["group", "versus"]]]
+        text = f"It is {' and '.join(both)}"
+        if word == DIFFER and len(rows) > 1 and row["versus"] == EVERYBODY:
+            count = f"{len(differ)} of {len(rows)} groups {_differ(differ)} from everybody"
+            text = f"{count}. {text}"
+    text += f", a {'ratio' if measure.ratio else 'difference'} of {size}"
+    if word == ALIKE:
+        text += _within(measure, margin, row)
+    elif word == CANNOT_TELL and measure.worded:
+        text += (
+            ", but not every group is judged" if (says == ALIKE).all() else _open(measure, margin)
+        )
+        text += _would_decide(measure, margin, half[says == word].max(), values)
+    if word == DIFFER and row["measure"] == "c_index":
+        text += _case_mix(values["c_expected"], row, named(row["group"]))
+    if word == DIFFER and row["measure"] == "slope":
+        text += ". Where it is below 1, differences between patients are smaller than predicted"
+    if row["measure"] == "calibration":
+        text += _off(values, row["attribute"], measure.digits)
+    return f"- {measure.said or measure.title}: {verdict}. {text}."
 
 
-def _case_mix(c_index: _Compared) -> str:
+def _within(measure: Measure, margin: float, row: pd.Series) -> str:
+    """The margin in which all differences are."""
+    if measure.versus:
+        return f"; no group is worse by more than {number_text(margin)}"
+    none = 1 if measure.ratio else 0
+    small = row["low"] > none or row["high"] < none
+    inside = f"{1 / margin:.2f} to {margin:.2f}" if measure.ratio else f"±{number_text(margin)}"
+    return f"{f', small but not {none},' if small else ','} within {inside}"
+
+
+def _open(measure: Measure, margin: float) -> str:
+    """What the difference may be."""
+    if measure.ratio:
+        return f": 1 is possible, and so are values beyond {1 / margin:.2f} to {margin:.2f}"
+    more = f"more than {number_text(margin)}"
+    if measure.versus:
+        return f": as expected is possible, and so is worse by {more}"
+    return f": none is possible, and so is {more}"
+
+
+def _would_decide(measure: Measure, margin: float, half: float, values: pd.DataFrame) -> str:
+    """How many events would decide, whatever the differences are.
+
+    Then the widest interval, of this ``half`` width, is as long as the margin.
+    """
+    times = (2 * half / (np.log(margin) if measure.ratio else margin)) ** 2
+    if not 1 < times < MOST_TIMES:
+        return ""
+    name, by_then = "events", ""
+    if not measure.whole_follow_up:
+        name, by_then = "events_by_horizon", " up to the horizon"
+    events = values.loc[EVERYBODY, name]
+    needed = f"{_rounded(events * times)} instead of {events:,.0f}"
+    digits = 0 if times > 10 else 1
+    return f". About {times:.{digits}f} times as many events{by_then}, {needed}, would decide"
+
+
+def _case_mix(expected: pd.Series, row: pd.Series, group: str) -> str:
     """How much of a difference the model itself expects, where some groups are more alike."""
-    one, other = c_index.values["c_expected"].loc[[c_index.row["group"], c_index.row["versus"]]]
-    size = number_text(one - other, c_index.measure.digits)
-    return f", of which {size} is expected from how alike the model finds their patients"
+    size = expected[row["group"]] - expected[row["versus"]]
+    if math.isnan(size):
+        return ""
+    more = "more" if size < 0 else "less"
+    return (
+        f". A difference of {number_text(size, 3)} is expected, since the model's predictions are "
+        f"{more} alike for {group}"
+    )
+
+
+def _off(values: pd.DataFrame, attribute: str, digits: int) -> str:
+    """The groups in which observed over expected itself is not 1, by intervals that hold alone."""
+    groups = values.drop(EVERYBODY)
+    off = groups[(groups["calibration_low"] > 1) | (groups["calibration_high"] < 1)]
+    named = []
+    for group, row in off.iterrows():
+        ends = (row["calibration"], row["calibration_low"], row["calibration_high"])
+        named.append(f"{interval_text(*ends, digits, 1)} for {_short(str(group), attribute)}")
+    alone = ". By intervals that hold alone, it is not 1: "
+    return f"{alone}{listed(named, MOST_NAMED)}" if named else ""
 
 
 def _short(group: str, attribute: str) -> str:
@@ -274,8 +255,11 @@ def _size(row: pd.Series, least: int, none: float = 0) -> str:
 
 
 def paragraphs(lines: Sequence[str]) -> str:
-    """The lines as one text, which says once in each what the numbers in brackets are."""
-    return "\n".join(INTERVAL.sub(r"(95 % interval \1", line, count=1) for line in lines)
+    """The lines as one text, which says once in each paragraph what the numbers in brackets are."""
+    return "\n".join(
+        line if line.startswith("- ") else INTERVAL.sub(r"(95 % interval \1", line, count=1)
+        for line in lines
+    )
 
 
 def _own_models(rows: pd.DataFrame, table: pd.DataFrame, features: Sequence[str]) -> list[str]:
@@ -303,8 +287,8 @@ def _own_models(rows: pd.DataFrame, table: pd.DataFrame, features: Sequence[str]
     elif not text:
         row = rows.loc[rows["high"].idxmax()]
         text = (
-            f"{what}, fitted to one group alone, is not seen to rank any group better: its gain is "
-            f"{_size(row, 3)} in {row['group']}, and no group leaves more room for one."
+            f"{what}, fitted to one group alone, is not seen to rank any group better. It may gain "
+            f"most in {row['group']}: {_size(row, 3)} of the c-index. Other models were not tried."
         )
     single = table["attribute"].ne("") & ~table["attribute"].str.contains(" × ")
     untried = table["group"][single & table["events"].notna() & ~table["group"].isin(rows["group"])]
@@ -329,17 +313,6 @@ def digits_for(low: float, high: float, least: int) -> int:
     if not 0 < smallest < 1:
         return least
     return max(least, min(MOST_DIGITS, math.ceil(1 - math.log10(smallest))))
-
-
-def _slopes(rows: pd.DataFrame, table: pd.DataFrame) -> list[str]:
-    """Two groups whose calibration slopes differ, the farthest apart; nothing if none do."""
-    if rows.empty:
-        return []
-    row = rows.loc[rows["difference"].abs().idxmax()]
-    return [
-        f"The calibration slopes differ: {_two_values(row, table)}. "
-        "Where a slope is below 1, differences between patients are smaller than predicted."
-    ]
 
 
 def _whole(everybody: pd.Series, calibration: Measure, slopes_alike: bool) -> list[str]:
@@ -418,50 +391,17 @@ def _in_a_sentence(title: str) -> str:
     return title if named else title[:1].lower() + title[1:]
 
 
-def decision_sentences(
-    table: pd.DataFrame, differences: pd.DataFrame, threshold: float, horizon: float
-) -> list[str]:
-    """What the threshold does to everybody, and for each attribute where groups differ."""
-    everybody = table[table["group"] == EVERYBODY].iloc[0]
+def decisions_sentence(everybody: pd.Series, threshold: float, horizon: float) -> str:
+    """What the threshold does to everybody."""
     values = []
     for name in DECISIONS:
         title, digits = _in_a_sentence(MEASURES[name].title), MEASURES[name].digits
         values.append(f"{title} {number_text(everybody[name], digits).replace('nan', 'unknown')}")
-    lines = [
+    return (
         f"At a threshold of {threshold:.3g} for the risk up to time {horizon:.4g}: "
         f"{', '.join(values)}."
-    ]
-    rows = differences[differences["measure"].isin(DECISIONS)]
-    for attribute in rows["attribute"].unique():
-        mine = rows[rows["attribute"] == attribute]
-        differ, open_, evidence = [], [], ""
-        for name in (name for name in DECISIONS if (mine["measure"] == name).any()):
-            title = MEASURES[name].title
-            loud = mine[(mine["measure"] == name) & (mine["says"] == DIFFER)]
-            if loud.empty:
-                open_.append(_in_a_sentence(title))
-                continue
-            differ.append(_in_a_sentence(title))
-            row = loud.loc[loud["difference"].abs().idxmax()]
-            evidence += f" {title}: {_two_values(row, table, attribute)}."
-        told = [f"{listed(differ, MOST_NAMED)} {_differ(differ)}"] if differ else []
-        if open_:
-            told.append(f"whether {listed(open_, MOST_NAMED)} {_differ(open_)} cannot be told")
-        lines.append(f"At this threshold, by {attribute}, {'; '.join(told)}.{evidence}")
-    if (rows["says"] == DIFFER).any():
-        lines[-1] += " Where risks differ between groups, so do these shares, even if all risks are"
-        lines[-1] += " right."
-    return lines
+    )
 
 
 def _differ(named: Sequence[str]) -> str:
     return "differs" if len(named) == 1 else "differ"
-
-
-def _two_values(row: pd.Series, table: pd.DataFrame, within: str = "") -> str:
-    """The values of two groups, and their difference, in a sentence about an attribute."""
-    values = []
-    for group in (row["group"], row["versus"]):
-        value = table.loc[table["group"] == group, row["measure"]].iloc[0]
-        values.append(f"{number_text(value)} for {_short(group, within)}")
-    return f"{' and '.join(values)}, a difference of {_size(row, 2)}"

@@ -17,7 +17,7 @@ import pandas as pd
 from scipy import special
 
 from drocox.heldout import Estimate
-from drocox.heldout.intervals import DIFFER, LEVEL, jackknife
+from drocox.heldout.intervals import DIFFER, LEVEL
 
 
 class Funnel(NamedTuple):
@@ -63,9 +63,9 @@ def funnel(
     of_one_event = np.full(len(rows), np.nan)
     with np.errstate(divide="ignore", invalid="ignore"):  # at the end of the scale
         for k, row in enumerate(rows.itertuples()):
-            without = special.logit(estimates[row.group].without)
-            variance = jackknife(without[:, None])[0].item()
-            of_one_event[k] = np.sqrt(variance * row.events)
+            estimate = estimates[row.group]
+            on_scale = estimate._replace(without=special.logit(estimate.without))
+            of_one_event[k] = on_scale.error * np.sqrt(row.events)
     known = of_one_event[np.isfinite(of_one_event) & (of_one_event > 0)]
     spread = float(np.median(known)) if len(known) else np.nan
     return Funnel(attribute, groups.reset_index(drop=True), float(table["c_index"].iloc[0]), spread)

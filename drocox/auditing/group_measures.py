@@ -153,12 +153,11 @@ def _measured(
             if name == "slope":
                 slopes[grouping.attribute] = of_groups
             if grouping.compared and measure.compared and not predictions.backwards:
-                pairs = _contrasts(of_groups, of_all, grouping, measure)
-                if measure.slack and pairs:
+                slack = {}
+                if measure.slack and of_groups:
                     slack = {group.label: ties.c_index_slack(group.alone) for group in groups}
                     slack[EVERYBODY] = ties.c_index_slack(everybody)
-                    pairs = [_with_slack(pair, slack) for pair in pairs]
-                contrasts.append(pairs)
+                contrasts.append(_contrasts(of_groups, of_all, grouping, measure, slack))
         if measure.worded:
             worded[name] = contrasts
         else:
@@ -224,10 +223,12 @@ def _contrasts(
     of_all: dict[str, Estimate],
     grouping: Grouping,
     measure: Measure,
+    slack: dict[str, tuple[float, float]],
 ) -> list[Contrast]:
     """Differences of every two groups; of many groups, of each and everybody.
 
-    A measure that is a difference itself is compared with 0 in each group.
+    A measure that is a difference itself is compared with 0 in each group. Differences allow for
+    the ``slack`` of coarse times in either group.
     """
     pairs = list(combinations(of_groups.items(), 2))
     if measure.versus:
@@ -238,15 +239,11 @@ def _contrasts(
     out = []
     for (versus, second), (group, first) in pairs:
         names = {"attribute": grouping.attribute, "group": group, "versus": versus}
-        out.append(Contrast(names, first, second))
+        lower, higher = slack.get(group, (0.0, 0.0))
+        lower_of_other, higher_of_other = slack.get(versus, (0.0, 0.0))
+        allowed = lower + higher_of_other, higher + lower_of_other
+        out.append(Contrast(names, first, second, allowed))
     return out
-
-
-def _with_slack(pair: Contrast, slack: dict[str, tuple[float, float]]) -> Contrast:
-    """A difference that allows for coarse times in either group."""
-    lower, higher = slack.get(pair.names["group"], (0.0, 0.0))
-    lower_of_other, higher_of_other = slack.get(pair.names["versus"], (0.0, 0.0))
-    return pair._replace(slack=(lower + higher_of_other, higher + lower_of_other))
 
 
 def _shown(

@@ -55,7 +55,7 @@ class Measure(NamedTuple):
     unit: float = 1  # of differences; 100: percentage points
     margin: float | None = None  # differences below it do not matter; of a ratio, its larger end
     ratio: bool = False  # whether groups are compared by the ratio of their values
-    said: str = ""  # in a sentence
+    said: str = ""  # in the findings, if not the title
     worded: bool = False  # in the first paragraph; intervals of all such differences hold together
     digits: int = 2  # after the point
     between_models: bool = True  # whether two models are compared in it
@@ -84,7 +84,7 @@ MEASURES = {
         "c-index",
         "ranking",
         LOGIT,
-        said="the c-indices",
+        said="Ranking (c-index)",
         digits=3,
         margin=0.05,
         worded=True,
@@ -114,6 +114,7 @@ MEASURES = {
         "c-index minus expected",
         "log-hazards as scores",
         UNCHANGED,
+        said="Ranking, beside what the model's own predictions lead one to expect",
         digits=3,
         margin=0.05,
         worded=True,
@@ -152,7 +153,6 @@ MEASURES = {
         "Observed / expected",
         "risks or expected events",
         LOG,
-        said="observed over expected events",
         margin=1.25,
         ratio=True,
         worded=True,
@@ -165,6 +165,7 @@ MEASURES = {
         "Slope",
         "log-hazards",
         UNCHANGED,
+        said="Calibration slope",
         by_exact_times=True,
         margin=0.2,
         pairs_on_page=True,
@@ -201,12 +202,10 @@ MEASURES = {
     "ppv": _at_threshold("PPV"),
     "net_benefit": _at_threshold("Net benefit")._replace(scale=UNCHANGED, compared=False),
 }
-WORDED = [name for name, measure in MEASURES.items() if measure.worded]
 DECISIONS = [name for name, measure in MEASURES.items() if measure.needs == "threshold"]
 RISK_RATIO = MEASURES["calibration"]._replace(  # in its place, without expected events
     title="Observed / predicted risk",
     method="risk_ratio",
-    said="observed over predicted risks",
     whole_follow_up=False,
     at_horizon=True,
     explained="Kaplan and Meier's risk up to the time given above by the mean of the predicted "

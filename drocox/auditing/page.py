@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date
-from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +10,6 @@ from typing import TYPE_CHECKING
 import jinja2
 import numpy as np
 import pandas as pd
-from markupsafe import Markup, escape
 
 from drocox import __version__
 from drocox.auditing.findings import digits_for, number_text
@@ -19,11 +17,6 @@ from drocox.auditing.group_measures import FEWEST_AT_HORIZON
 from drocox.auditing.measures import DECISIONS, MEASURES
 from drocox.auditing.plots import as_svg, draw_calibration, draw_funnels, draw_groups
 from drocox.heldout.intervals import DIFFER
-
-WORDS = re.compile(  # but none of a question
-    r"whether [^.]*?(?:differs?|expect)\b"
-    r"|(are alike|differs?(?=[:;.])|cannot tell|cannot be told|ranked (?:worse than|as well as))"
-)
 
 if TYPE_CHECKING:
     from drocox.auditing.audit import Audit, Audits
@@ -42,7 +35,7 @@ def page(
     """
     layout = Path(__file__).with_name("page.html").read_text(encoding="utf-8")
     environment = jinja2.Environment(autoescape=True)
-    environment.filters |= {"number_text": number_text, "minus": _minus, "strong": _strong}
+    environment.filters |= {"number_text": number_text, "minus": _minus}
     about = {"Made on": date.today().isoformat(), "With": f"drocox {__version__}"}
     first = next(iter(audits.values()))
     folds = len(np.unique(first._predictions.patients.fold))
@@ -67,8 +60,8 @@ def page(
     tables = {name: one.table for name, one in audits.items()}
     numbers = count()
 
-    def drawn(draw: Callable, content: object) -> str:
-        return as_svg(draw, content, salt=f"drocox {next(numbers)}")
+    def drawn(draw: Callable, *content: object) -> str:
+        return as_svg(draw, *content, salt=f"drocox {next(numbers)}")
 
     return environment.from_string(layout).render(
         audits=audits,
@@ -94,17 +87,9 @@ def page(
         warnings=warnings,
         known=_known,
         drawn=drawn,
-        draw_groups=partial(draw_groups, titles=first.titles),
-        draw_wide=partial(draw_groups, titles=first.titles, wide=True),
+        draw_groups=draw_groups,
         draw_funnels=draw_funnels,
         draw_calibration=draw_calibration,
-    )
-
-
-def _strong(text: str) -> Markup:
-    """The words of the findings in bold."""
-    return Markup(
-        WORDS.sub(lambda found: f"<b>{found[1]}</b>" if found[1] else found[0], str(escape(text)))
     )
 
 

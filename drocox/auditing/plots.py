@@ -41,18 +41,18 @@ PAGE_STYLE = {
 }
 
 
-def as_svg(draw: Callable, content: object, salt: str) -> str:
+def as_svg(draw: Callable, *content: object, salt: str) -> str:
     """A drawing as SVG for a page of HTML, the same whatever style and backend are in use.
 
-    ``draw`` is one of the functions below. A different ``salt`` for each drawing makes identifiers
-    unique on the page.
+    ``draw`` is one of the functions below, ``content`` what it takes besides the figure. A
+    different ``salt`` for each drawing makes identifiers unique on the page.
     """
     in_style = style.context(["default", {**PAGE_STYLE, "svg.hashsalt": salt}])
     with in_style, warnings.catch_warnings():
         # letters of other scripts, which matplotlib's font lacks: the browser has them
         warnings.filterwarnings("ignore", "Glyph .* missing from font", UserWarning)
         figure = Figure()
-        draw(figure, content)
+        draw(figure, *content)
         file = io.StringIO()
         figure.savefig(file, format="svg", metadata=NO_METADATA)
     text = file.getvalue()

@@ -44,7 +44,6 @@ from drocox.beyond.outcomes import (
     mean_of_halves,
     permuted_closings,
     scored,
-    standard_error,
 )
 from drocox.paper.sweep import HELD
 
@@ -138,7 +137,7 @@ def _estimates(both: Sequence[Half]) -> Iterable[dict]:
         moved = np.max([half.moved[part] for half in both for part in parts])
         for (measure, attribute), estimate in estimates.items():
             about = {"measure": measure, "attribute": attribute, "moved": moved}
-            value = {"value": estimate.value, "se": standard_error(estimate)}
+            value = {"value": estimate.value, "se": estimate.error}
             yield one._asdict() | about | value
 
 

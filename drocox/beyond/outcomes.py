@@ -54,7 +54,6 @@ from drocox.beyond.datasets import PRIMARY, Patients, codes_of, present
 from drocox.beyond.halves import Learned, gap_of, sign_of
 from drocox.beyond.models import AGAINST, ALONE, Key, Model
 from drocox.heldout import Estimate, HeldOut, expected_events
-from drocox.heldout.intervals import jackknife
 from drocox.heldout.ties import many_tied
 
 PERMUTATIONS = 1000
@@ -388,8 +387,3 @@ def mean_of_halves(
             without[tested] = value + (one.without - one.value) / len(both)
         out[name] = Estimate(value, without)
     return out
-
-
-def standard_error(estimate: Estimate) -> float:
-    """The jackknife's, over patients."""
-    return float(np.sqrt(jackknife(estimate.without[:, None])[0].item()))

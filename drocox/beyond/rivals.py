@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 from drocox.beyond.group_search import found_groups
-from drocox.beyond.outcomes import combined, mean, standard_error
+from drocox.beyond.outcomes import combined, mean
 from drocox.beyond.rival_methods import IN_YEARS, RIVALS, Fold, fit_tuned, prepared_folds
 from drocox.beyond.weighted_gap import weighted_gap
 from drocox.evaluation import Judge
@@ -153,10 +153,10 @@ def contrasts(ours: dict[str, Estimate], theirs: dict[str, Estimate]) -> dict[st
         difference = combined((1, own), (-1, theirs[name]))
         for ending, one in (("", own), ("_diff", difference)):
             out[f"{name}{ending}"] = one.value
-            out[f"{name}{ending}_se"] = standard_error(one)
+            out[f"{name}{ending}_se"] = one.error
     both = combined((1, ours["ci"]), (1, theirs["ci"]))
     out["ci_sum"] = both.value
-    out["ci_sum_se"] = standard_error(both)
+    out["ci_sum_se"] = both.error
     return out
 
 

@@ -57,6 +57,11 @@ class Estimate(NamedTuple):
     df: float | None = None  # of its variance, where they are known; else by the jackknife
     limits: Callable | None = None  # by a critical value, where they are not from the jackknife
 
+    @property
+    def error(self) -> float:
+        """The jackknife's standard error."""
+        return float(np.sqrt(jackknife(self.without[:, None])[0].item()))
+
 
 @dataclass(frozen=True)
 class HeldOut:
@@ -264,9 +269,8 @@ class HeldOut:
 
     def calibration(self, members: np.ndarray) -> Estimate:
         """Ratio of observed to expected events among the members; needs ``expected``."""
-        if self.expected is None:
-            raise ValueError("expected is missing; pass expected_events(train, ...) as expected=")
-        return _ratio(np.array([members & self.event, members * self.expected]).T)
+        expected = self._given("expected", "expected_events(train, ...)")
+        return _ratio(np.array([members & self.event, members * expected]).T)
 
     def risk_observed(self, members: np.ndarray) -> Estimate:
         """Observed risk of the members up to the horizon, by Kaplan and Meier."""
@@ -275,7 +279,8 @@ class HeldOut:
 
     def risk_predicted(self, members: np.ndarray) -> Estimate:
         """Mean predicted risk of the members; needs ``risk``."""
-        return _ratio(np.array([members * self.risk, members]).T)
+        risk = self._given("risk", "the predicted risks up to the horizon")
+        return _ratio(np.array([members * risk, members]).T)
 
     def risk_ratio(self, members: np.ndarray) -> Estimate:
         """Ratio of observed to predicted risk of the members at the horizon."""
@@ -293,12 +298,17 @@ class HeldOut:
 
     def brier(self, members: np.ndarray) -> Estimate:
         """Brier score of the members' predicted risks at the horizon; needs ``risk``."""
+        risk = self._given("risk", "the predicted risks up to the horizon")[members]
         alone = self.alone(members)
-        if alone.risk is None:
-            raise ValueError("risk is missing; pass the predicted risks up to the horizon as risk=")
-        outcomes = alone.time, alone.event
-        value = horizon.brier_score(alone.risk, *outcomes, alone.weights, self.until)
+        value = horizon.brier_score(risk, alone.time, alone.event, alone.weights, self.until)
         return self._of_all(members, *value)
+
+    def _given(self, name: str, what: str) -> np.ndarray:
+        """What was predicted; an error says what to pass if it was not."""
+        values = getattr(self, name)
+        if values is None:
+            raise ValueError(f"{name} is missing; pass {what} as {name}=")
+        return values
 
     def flagged(self, members: np.ndarray) -> Estimate:
         """Share of the members who are flagged; needs ``risk`` and ``threshold``."""

@@ -46,12 +46,11 @@ from scipy import special
 
 from drocox.compiled import njit, njit_or
 from drocox.concordance import TOLERANCE
-from drocox.heldout.slope import calibration_slope
+from drocox.heldout.slope import calibration_slope, newton
 
 EXACT = 1000  # patients up to which all pairs are summed one by one
 NODES = 128  # of the grid of scores, for more patients
-STEPS = 60  # maximum number of Newton steps
-SMALL = 1e-9  # relative step that ends them; of standardised scores, if the slope is below 1
+SMALL = 1e-9  # relative step that ends the search; of standardised scores, if the slope is below 1
 
 
 class HarrellPairs:
@@ -196,29 +195,15 @@ def pair_slope(
     np.minimum.at(lowest, fold, scores)
     if (scores == lowest[fold]).all():
         return 0.0, np.zeros(len(scores))
-    nothing = np.nan, np.full(len(scores), np.nan)
+
+    def terms(slope: float) -> np.ndarray:
+        return pair_sums(scores, time, event, fold, slope, of_slope=True) / 2  # each pair is in two
+
     start = calibration_slope(scores, time, event, fold)[0]  # near it, and found faster
-    slope = start if np.isfinite(start) else 0.0
-    unit = 1 / scores.std()
-    low, high = -np.inf, np.inf  # bracket of the root: U decreases
-    for _ in range(STEPS):
-        lost = pair_sums(scores, time, event, fold, slope, of_slope=True)
-        score, information = lost.sum(axis=0) / 2
-        if not information > 0:
-            return nothing
-        if score > 0:
-            low = slope
-        else:
-            high = slope
-        step = score / information
-        if not low <= slope + step <= high:
-            step = (low + high) / 2 - slope
-        slope += step
-        if abs(step) <= SMALL * max(abs(slope), unit):
-            break
-    else:
-        return nothing
-    left = information - lost[:, 1]
+    start = start if np.isfinite(start) else 0.0
+    slope, parts = newton(terms, start, 1 / scores.std(), SMALL)
+    lost = 2 * parts
+    left = parts[:, 1].sum() - lost[:, 1]
     return slope, slope - lost[:, 0] / np.where(left > 0, left, np.nan)
 
 

@@ -87,11 +87,10 @@ def auc(
             cases.sum() - concordance.weight_below(scores[rows], cases)
         )
         of_control[1, rows] = controls * cases.sum()
-    total = []
-    without = []
-    for points, lost in zip(of_case, of_control, strict=True):
-        total.append((weight * points).sum())
-        without.append(weights.sum_without(weight * points, 1, lost))
+    terms = weight * of_case
+    total = terms.sum(axis=1)
+    lost = zip(terms, of_control, strict=True)
+    without = [weights.sum_without(one, 1, with_cases) for one, with_cases in lost]
     with np.errstate(divide="ignore", invalid="ignore"):  # 0 / 0 is NaN: not defined
         return float(total[0] / total[1]), without[0] / without[1]
 

@@ -17,6 +17,7 @@ The slope without patient i is :math:`\beta` plus one Newton step :math:`U_{(-i)
           \big(V_t - (f_i - E_t)^2\big) + \dots
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -29,7 +30,6 @@ LEAST = 1e-12  # information below this share of the mean squares is rounding
 class _Sums(NamedTuple):
     """Sums over the risk sets of one fold, indexed by rank of the time."""
 
-    deaths: np.ndarray
     at_risk: np.ndarray
     mean: np.ndarray
     square: np.ndarray  # mean of the squared scores
@@ -60,7 +60,7 @@ class _Fold:
             mean = later(weight * self.scores) / at_risk
             square = later(weight * self.scores**2) / at_risk
         variance = np.maximum(square - mean**2, 0.0)
-        return _Sums(self.deaths, at_risk, mean, square, variance, weight)
+        return _Sums(at_risk, mean, square, variance, weight)
 
     def score_and_information(self, slope: float) -> tuple[float, float, float]:
         """First derivative of the log partial likelihood, information, and scale of its rounding.
@@ -69,8 +69,8 @@ class _Fold:
         of the mean squares.
         """
         sums = self.sums(slope)
-        score = (self.event * self.scores).sum() - (sums.deaths * sums.mean).sum()
-        return score, (sums.deaths * sums.variance).sum(), (sums.deaths * sums.square).sum()
+        score = (self.event * self.scores).sum() - (self.deaths * sums.mean).sum()
+        return score, (self.deaths * sums.variance).sum(), (self.deaths * sums.square).sum()
 
     def left_out(self, slope: float) -> tuple[np.ndarray, np.ndarray]:
         """Score function without each patient, and the information lost with them."""
@@ -78,7 +78,7 @@ class _Fold:
         rank = self.rank
         f = self.scores
         weight = sums.weight
-        step = sums.deaths / sums.at_risk
+        step = self.deaths / sums.at_risk
 
         def until(values: np.ndarray) -> np.ndarray:
             """Sum over the times up to each patient's own."""
@@ -95,6 +95,32 @@ class _Fold:
         apart = apart + until(step * (sums.mean**2 - sums.variance))
         lost = self.event * sums.variance[rank] + weight * apart
         return score, lost
+
+
+def newton(
+    terms: Callable[[float], np.ndarray], slope: float, unit: float, small: float
+) -> tuple[float, np.ndarray]:
+    """Where a decreasing score function is 0, by steps within a bracket; NaN if not found.
+
+    At a slope, ``terms`` has those of the score function and of the information as two columns; the
+    last of them are returned, too. A step is no longer than the slope or a ``unit``, of which a
+    ``small`` part ends the search.
+    """
+    low, high = -np.inf, np.inf
+    for _ in range(STEPS):
+        parts = terms(slope)
+        score, information = parts.sum(axis=0)
+        if not information > 0:
+            break
+        low, high = (slope, high) if score > 0 else (low, slope)
+        limit = max(unit, abs(slope))
+        step = np.clip(score / information, -limit, limit)
+        if not low <= slope + step <= high:
+            step = (low + high) / 2 - slope
+        slope += step
+        if abs(step) <= small * limit:
+            return slope, parts
+    return np.nan, parts
 
 
 def calibration_slope(
@@ -118,27 +144,16 @@ def calibration_slope(
     for k in np.unique(fold[event]):  # patients censored before the first event are never at risk
         rows_of[k] = np.flatnonzero((fold == k) & (time >= time[event & (fold == k)].min()))
     folds = {k: _Fold(z[rows], time[rows], event[rows]) for k, rows in rows_of.items()}
-    slope = 0.0
-    low, high = -np.inf, np.inf  # bracket of the root: the score function decreases
-    for _ in range(STEPS):
+
+    def terms(slope: float) -> np.ndarray:
         parts = np.array([one.score_and_information(slope) for one in folds.values()])
         score, information, squares = parts.sum(axis=0)
-        if not information > LEAST * squares:
-            return nothing
-        if score > 0:
-            low = slope
-        else:
-            high = slope
-        limit = max(1.0, abs(slope))
-        step = np.clip(score / information, -limit, limit)
-        if not low <= slope + step <= high:
-            step = (low + high) / 2 - slope
-        slope += step
-        if abs(step) < SMALL * limit:
-            break
-    else:
+        return np.array([[score, information if information > LEAST * squares else 0.0]])
+
+    slope = newton(terms, 0.0, 1.0, SMALL)[0]
+    if np.isnan(slope):
         return nothing
-    information = sum(one.score_and_information(slope)[1] for one in folds.values())
+    information = terms(slope)[0, 1]
     without = np.full(len(scores), slope)
     for k, rows in rows_of.items():
         score, lost = folds[k].left_out(slope)

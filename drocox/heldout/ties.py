@@ -31,17 +31,10 @@ def tied_events(patients: HeldOut) -> float:
     return float((deaths * (deaths - 1)).sum() / 2)
 
 
-def share_tied(patients: HeldOut) -> float:
-    """Share of such pairs, of these and those that the c-index compares; NaN without pairs."""
-    tied = tied_events(patients)
-    pairs = patients.harrell_pairs[:, 1].sum() / 2
-    with np.errstate(invalid="ignore"):
-        return tied / (pairs + tied)
-
-
 def many_tied(patients: HeldOut) -> bool:
     """Whether so many events are tied that the slope says more about the times than the model."""
-    return bool(share_tied(patients) >= MANY_TIED)
+    tied = tied_events(patients)
+    return tied > 0 and tied >= MANY_TIED * (patients.harrell_pairs[:, 1].sum() / 2 + tied)
 
 
 def c_index_slack(patients: HeldOut) -> tuple[float, float]:

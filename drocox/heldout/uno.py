@@ -44,13 +44,10 @@ def sums(
         with_tied[:, rows] = _tied(line)
     at_time = np.zeros(weights.rank.max() + 1)
     at_time[weights.rank[counted]] = weight[counted]
-    total = []
-    without = []
-    for later, earlier, tied in zip(with_later, with_earlier, with_tied, strict=True):
-        terms = weight * later
-        total.append(terms.sum())
-        without.append(weights.sum_without(terms, 2, earlier, at_time[weights.rank] * tied))
-    return np.array(total), np.column_stack(without)
+    terms = weight * with_later
+    lost = zip(terms, with_earlier, at_time[weights.rank] * with_tied, strict=True)
+    without = [weights.sum_without(one, 2, earlier, tied) for one, earlier, tied in lost]
+    return terms.sum(axis=1), np.column_stack(without)
 
 
 def _later(line: concordance.Line) -> tuple[np.ndarray, np.ndarray]:

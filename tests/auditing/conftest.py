@@ -36,4 +36,4 @@ def _one_layout(monkeypatch):
 @pytest.fixture
 def undrawn(monkeypatch):
     """Pages with an empty drawing for each figure: drawing takes longer than the audit."""
-    monkeypatch.setattr(page, "as_svg", lambda draw, content, salt: "<svg></svg>")
+    monkeypatch.setattr(page, "as_svg", lambda draw, *content, salt: "<svg></svg>")

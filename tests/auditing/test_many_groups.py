@@ -19,7 +19,7 @@ def test_many_sites_are_compared_with_everybody():
     rows = found.differences[found.differences["measure"] == "c_index"]
     assert len(rows) == 45 and (rows["versus"] == "everybody").all() and len(found.imparity) == 45
     assert list(rows.loc[rows["says"] == "differ", "group"]) == ["site = 7"]
-    assert "site = 7 is ranked worse than" in found.sentence
+    assert "to expect: worse for site = 7." in found.sentence
     page = page_of({"": found})
     assert page.count("<svg") == 1 and len(page) < 150_000
     assert "differ from everybody: site = 7." in page and "Performance by site, each group" in page

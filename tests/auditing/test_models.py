@@ -42,7 +42,7 @@ def test_scores_of_two_models_side_by_side(given, both, tmp_path, undrawn):
     assert both.sentence.startswith("bad against good: c-index 0.")
     assert f"a difference of {row['difference']:.3f} " in both.sentence
     assert max(map(len, str(both).splitlines())) <= 80
-    assert "bad: By group, " in str(both) and "good: By group, " in str(both)
+    assert "\nbad:\nBy group, " in str(both) and "\ngood:\nBy group, " in str(both)
     text = both.to_html(tmp_path / "p.html").read_text(encoding="utf-8")
     soup = BeautifulSoup(text, "html.parser")
     titles = [title.get_text() for title in soup.select("h2")]

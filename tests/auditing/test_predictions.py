@@ -183,15 +183,15 @@ def test_without_expected_events_risks_are_compared(kind):
     for label, members in groups_of(data).items():
         ratio = kaplan_meier_ratio(data, members, 1 - curves[:, -1], at)
         assert table.loc[label, "calibration"] == pytest.approx(ratio, rel=1e-10)
-    assert "bserved over predicted risks" in found.sentence
+    assert "- Observed / predicted risk: " in found.sentence
     if kind != "one late time":
         assert "On the whole, the observed risk is 0." in found.sentence
-    assert "expected events" not in found.sentence
+    assert "Observed / expected" not in found.sentence
     shown = page({"": found})
     assert "<dt>Observed / predicted risk</dt><dd>Kaplan and Meier's" in shown
     assert "Events by those that the model expects" not in shown
     with_events = drocox.audit(data, survival=curves, times=times, expected=0 * scores + 0.5)
-    assert "bserved over expected events" in with_events.sentence
+    assert "- Observed / expected: " in with_events.sentence
     assert "Events by those that the model expects" in page({"": with_events})
 
 
@@ -275,7 +275,7 @@ def test_no_verdict_on_a_score_that_is_backwards(kind):
     """The group that is ranked worst would be called the best."""
     data, scores = simulated(n=1000, minority=0.4, effects=(0, 0, 0))
     right = drocox.audit(data, scores)
-    assert "group = 1 is ranked worse than" in right.sentence
+    assert "to expect: worse for group = 1." in right.sentence
     survival = 1 - np.exp(-0.3 * np.exp(scores))
     given = {"scores": -scores} if kind == "scores" else {"survival": survival, "times": 0.3}
     found = drocox.audit(data, **given)
@@ -324,7 +324,7 @@ def test_one_model_passed_in_several_ways_has_the_same_table(model):
     assert as_scores.table[["calibration", "risk_predicted", "brier"]].isna().all(axis=None)
     assert expected.table[["c_index", "slope", "auc", "brier"]].isna().all(axis=None)
     assert expected.sentence.startswith(
-        "By group, these data cannot tell whether observed over expected events differ. "
+        "By group, with 95 % intervals:\n- Observed / expected: cannot tell. It is "
     )
     assert expected.slices.empty
 

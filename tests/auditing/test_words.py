@@ -13,7 +13,7 @@ from cohort import simulated
 
 import drocox
 from drocox.auditing.findings import NOT_ASKED, paragraphs, sentences
-from drocox.auditing.measures import MEASURES, WORDED
+from drocox.auditing.measures import MEASURES
 from drocox.auditing.page import page
 from drocox.heldout.intervals import says
 
@@ -85,82 +85,68 @@ def paragraph(*rows, c_index=(0.7, 0.7), events=(90, 40), expected=None):
         found.append({"attribute": "x", "group": group, "versus": versus, "measure": measure})
         found[-1] |= row | {"says": word}
     lines = sentences(table, pd.DataFrame(found), pd.DataFrame(columns=["high"]), ())
-    return paragraphs(lines[:1])
+    return paragraphs([line for line in lines if line[0] in "B-"])
 
 
 def test_alike_differ_and_cannot_tell():
     said = paragraph(("c_index", "b", 0.01, -0.02, 0.04))
-    assert said.startswith(
-        "By x, the c-indices are alike. C-index: 0.700 for b and 0.700 for a, a "
+    assert said == (
+        "By x, with 95 % intervals:\n- Ranking (c-index): alike. It is 0.700 for b and 0.700 for "
+        "a, a difference of 0.010 (-0.020 to 0.040), within ±0.05."
     )
-    assert "0.010 (95 % interval -0.020 to 0.040), within ±0.05" in said
     assert "small but not 0, within" in paragraph(("c_index", "b", 0.02, 0.01, 0.04))
     said = paragraph(("c_index", "b", 0.1, 0.06, 0.14))
-    assert said.startswith("By x, the c-indices differ. C-index: 0.700 for b")
+    assert "- Ranking (c-index): differs. It is 0.700 for b" in said
     said = paragraph(("calibration", "b", 1.5, 1.2, 1.9))
-    assert "observed over expected events differ. Observed / expected: 1.00 for b and" in said
-    assert "1.00 for a, a ratio of 1.50 (95 % interval 1.20 to 1.90)." in said
+    assert "- Observed / expected: differs. It is 1.00 for b and 1.00 for a, a ratio of 1" in said
+    assert said.endswith(" a ratio of 1.50 (1.20 to 1.90).")
     said = paragraph(("calibration", "b", 1.05, 0.9, 1.2))
-    assert (
-        "events are alike" in said and "(95 % interval 0.90 to 1.20), within 0.80 to 1.25" in said
-    )
+    assert ": alike. " in said and "(0.90 to 1.20), within 0.80 to 1.25." in said
 
 
 def test_what_cannot_be_told_names_the_events_that_would_be_needed():
     """Of 130 events, an interval of 0.30 where 0.05 is asked for: 36 times as many."""
     said = paragraph(("c_index", "b", 0.02, -0.13, 0.17))
-    assert said == (
-        "By x, these data cannot tell whether the c-indices differ. C-index: 0.700 for b and 0.700 "
-        "for a, a difference of 0.020 (95 % interval -0.130 to 0.170), compatible with none and "
-        "with more than 0.05; about 4,700 events instead of 130 would decide."
+    assert said.endswith(
+        "- Ranking (c-index): cannot tell. It is 0.700 for b and 0.700 for a, a difference of "
+        "0.020 (-0.130 to 0.170): none is possible, and so is more than 0.05. About 36 times as "
+        "many events, 4,700 instead of 130, would decide."
     )
     said = paragraph(("c_index", "b", -0.02, -0.06, 0.01))  # narrow, across 0 and the margin
-    assert said.endswith("about 260 events instead of 130 would decide.")
+    assert said.endswith("About 2.0 times as many events, 260 instead of 130, would decide.")
     said = paragraph(("c_index", "b", 0.0, -0.3, 0.3))  # 144 times as many
-    assert said.endswith("with none and with more than 0.05.")
+    assert said.endswith("none is possible, and so is more than 0.05.")
     half = 3 * np.log(1.25)
     said = paragraph(("calibration", "b", 1.0, np.exp(-half), np.exp(half)))
     assert said.endswith(
-        "compatible with 1 and with values beyond 0.80 to 1.25; about 4,700 events instead of 130 "
-        "would decide."
+        ": 1 is possible, and so are values beyond 0.80 to 1.25. About 36 times as many events, "
+        "4,700 instead of 130, would decide."
     )
-
-
-def test_what_is_sure_comes_before_what_is_open():
-    both = [("c_minus_expected", one, 0.0, -0.09, 0.09) for one in "ab"]
-    said = paragraph(("c_index", "b", 0.0, -0.1, 0.1), *both, ("calibration", "b", 1.5, 1.2, 1.9))
-    assert said.startswith(
-        "By x, observed over expected events differ; these data cannot tell whether the c-indices "
-        "differ or whether every group is ranked as well as the model's own predictions lead one "
-        "to expect. C-index: "
-    )
-    assert said.count("compatible with") == said.count("instead of 130") == 1
+    # the group whose interval is widest decides for all of them, and is not the one that is told
+    lower = ("c_minus_expected", "a", -0.04, -0.09, 0.01)
+    wider = ("c_minus_expected", "b", 0.02, -0.08, 0.12)
+    said = paragraph(lower, wider, expected=(0.74, 0.68))
+    assert "For a, the c-index is 0.700 where 0.740 is expected" in said
+    assert "About 16 times as many events, 2,100 instead of 130, would decide." in said
 
 
 def test_only_a_lower_c_index_than_expected_counts():
+    label = "- Ranking, beside what the model's own predictions lead one to expect: "
     better = ("c_minus_expected", "b", 0.09, 0.06, 0.12)
     fine = ("c_minus_expected", "a", 0.0, -0.03, 0.03)
     said = paragraph(better, fine, expected=(0.7, 0.6))
-    assert "every group is ranked as well as the model's own predictions lead one to exp" in said
-    assert "expected: 0.700 for a, where 0.700 is expected on everybody's scale, a" in said
-    assert said.endswith("which excludes a shortfall of more than 0.05.")
-    little = ("c_minus_expected", "b", -0.02, -0.03, -0.01)
-    said = paragraph(little, fine, expected=(0.7, 0.72))
-    assert "where 0.720 is expected on everybody's scale, a difference of -0.020 (" in said
+    assert f"{label}as expected. For a, the c-index is 0.700 where 0.700 is expected, a" in said
+    assert said.endswith("; no group is worse by more than 0.05.")
     worse = ("c_minus_expected", "b", -0.09, -0.12, -0.06)
     said = paragraph(worse, fine, expected=(0.7, 0.79))
-    assert (
-        "b is ranked worse than the model's own predictions lead one to expect. C-index minus "
-        "expected: 0.700 for b, where 0.790 is expected on everybody's scale, a difference of "
-        "-0.090 (95 % interval -0.120 to -0.060)."
-    ) in said
+    assert said.endswith(
+        f"{label}worse for b. For b, the c-index is 0.700 where 0.790 is expected, a difference "
+        "of -0.090 (-0.120 to -0.060)."
+    )
     unclear = ("c_minus_expected", "b", -0.02, -0.12, 0.5)  # the lower limit decides
     said = paragraph(unclear, fine, expected=(0.7, 0.72))
-    assert "cannot tell whether every group is ranked as well as the model's own pre" in said
-    assert (
-        "none and with a shortfall of more than 0.05; about 2,100 events instead of 130 would dec"
-        in said
-    )
+    assert f"{label}cannot tell. For b, " in said
+    assert ": as expected is possible, and so is worse by more than 0.05. About 16 times" in said
 
 
 def test_case_mix_is_not_read_as_unfairness(perfect):
@@ -169,15 +155,15 @@ def test_case_mix_is_not_read_as_unfairness(perfect):
     fine = [("c_minus_expected", one, 0.0, -0.03, 0.03) for one in "ab"]
     kwargs = {"c_index": (0.7, 0.6)}
     said = paragraph(lower, *fine, **kwargs, expected=(0.7, 0.6))
-    assert "(95 % interval -0.140 to -0.060), of which -0.100 is expected from how alike" in said
-    assert "of which 0.010 is expected" in paragraph(lower, *fine, **kwargs, expected=(0.7, 0.71))
-    assert "of which" not in paragraph(lower, **kwargs)
+    assert "(-0.140 to -0.060). A difference of -0.100 is expected, since" in said
+    assert "since the model's predictions are more alike for b.\n- " in said
+    said = paragraph(lower, *fine, **kwargs, expected=(0.7, 0.71))
+    assert "A difference of 0.010 is expected, " in said and " less alike for b." in said
+    assert "is expected" not in paragraph(lower, **kwargs)
     data, truth = perfect
     found = drocox.audit(data, truth, expected=data.time * np.exp(truth))
-    said = found.sentence.splitlines()[0]
-    assert said.startswith("By group, the c-indices differ; ") and "C-index: 0.5" in said
-    assert ", of which -0.1" in said
-    assert "ranked worse than" not in said
+    assert "- Ranking (c-index): differs. It is 0.5" in found.sentence
+    assert "A difference of -0.1" in found.sentence and ": worse for" not in found.sentence
 
 
 def test_a_group_that_is_not_judged_forbids_the_word_alike():
@@ -191,20 +177,18 @@ def test_a_group_that_is_not_judged_forbids_the_word_alike():
     assert set(found.differences.loc[found.differences["measure"] == "c_index", "says"]) == {
         "alike"
     }
-    said = found.sentence.splitlines()[0]
-    assert (
-        "cannot tell whether the c-indices differ" in said and ", but not every group is ju" in said
-    )
-    assert re.search(r"Not judged: site = 2 \(\d events?\)\.$", said) and "are alike" not in said
+    said = found.sentence
+    assert "(c-index): cannot tell. " in said and "), but not every group is judged." in said
+    assert re.search(r"\n- Not judged: site = 2 \(\d events?\)\.\n", said)
+    assert ": alike" not in said and ": as expected." not in said
 
 
 def test_a_group_whose_own_ratio_is_not_1_is_named(perfect):
     data, truth = perfect
     twice = np.where(data.groups["group"] == 1, 2.0, 1.0)  # as many events as there will be
     found = drocox.audit(data, truth, expected=data.time * np.exp(truth) * twice)
-    said = found.sentence.splitlines()[0]
-    assert re.search(r"By intervals that hold alone it is not 1: 0\.[45]\d \(0\.", said)
-    assert said.endswith(" for group = 1.")
+    alone = r"By intervals that hold alone, it is not 1: 0\.[45]\d \(0\.[^)]*\) for group = 1\.\n"
+    assert re.search(alone, found.sentence)
 
 
 def test_a_group_without_five_events_up_to_the_horizon_is_not_judged_by_risks(perfect):
@@ -224,15 +208,15 @@ def test_of_many_groups_it_is_told_how_many_differ():
     site = rng.integers(0, 9, 3000)
     scores = np.where(site == 3, -scores, scores)
     found = drocox.audit(replace(data, groups={"site": site}, group_labels={}), scores)
-    assert "C-index: 1 of 9 groups differs from everybody; 0." in found.sentence
-    assert "site = 3 is ranked worse than the model's own predictions" in found.sentence
+    assert ": differs. 1 of 9 groups differs from everybody. It is 0." in found.sentence
+    assert "lead one to expect: worse for site = 3. " in found.sentence
 
 
 def test_another_margin_gives_another_word(perfect):
     data, truth = perfect
     plain = drocox.audit(data, truth)
     wide = drocox.audit(data, truth, margin={"c_index": 0.3})
-    assert "the c-indices differ" in plain.sentence and "c-indices are alike" in wide.sentence
+    assert "(c-index): differs." in plain.sentence and "(c-index): alike." in wide.sentence
     assert "small but not 0, within ±0.30" in wide.sentence
     of_risks = {"risk": np.exp(-np.exp(-truth)), "horizon": 1.0}  # also of a ratio of risks
     wide = drocox.audit(data, **of_risks, margin={"calibration": 9})
@@ -270,14 +254,14 @@ def test_words_are_those_of_the_printed_intervals(wrong):
     shown = [name for name, measure in MEASURES.items() if measure.pairs_on_page]
     assert bold["group = 1 against group = 0"] == [known[*pair, name] for name in shown]
     assert any(bold["group = 1"]) and not any(bold["sex = 1 against sex = 0"])
-    words = [one.get_text() for one in soup.select(".lead b")]
-    assert {"differ", "cannot tell", "ranked worse than"} <= set(words)
+    words = [one.get_text().strip().split(": ")[-1] for one in soup.select(".lead .item b")]
+    assert {"differs.", "cannot tell.", "worse for group = 1."} <= set(words)
 
 
 def test_a_shortfall_is_told_in_the_group_that_has_it(wrong):
-    first, second = wrong.sentence.splitlines()[:2]
-    assert "; group = 1 is ranked worse than the model's own predictions lead" in first
-    assert second.startswith("By sex, ") and "ranked worse than" not in second
+    first, second = wrong.sentence.split("\nBy sex, ")
+    assert "lead one to expect: worse for group = 1. " in first
+    assert ": worse for" not in second
     row = wrong.differences.set_index(["measure", "group"]).loc[("c_minus_expected", "group = 1")]
     assert f"of {row['difference']:.3f} ({row['low']:.3f} to {row['high']:.3f}" in first
 
@@ -285,7 +269,9 @@ def test_a_shortfall_is_told_in_the_group_that_has_it(wrong):
 def test_slopes_that_differ_are_told_by_group_and_not_on_the_whole(wrong):
     """One scale for everybody would spoil the group for which the model is right."""
     slopes = wrong.table.set_index("group")["slope"]
-    said = f"differ: {slopes['group = 1']:.2f} for group = 1 and {slopes['group = 0']:.2f} for"
+    said = (
+        f"differs. It is {slopes['group = 1']:.2f} for group = 1 and {slopes['group = 0']:.2f} for"
+    )
     assert said in wrong.sentence
     assert wrong.table["slope_high"].iloc[0] < 1 and "On the whole" not in wrong.sentence
 
@@ -299,9 +285,9 @@ def test_what_other_models_gain_is_told_beside_everybody(wrong):
     data, scores = simulated(1, n=500, effects=(0.8, 0.5, 0))
     names = list(data.X)
     said = drocox.audit(data, scores, features=names).sentence
-    assert "fitted to one group alone, is not seen to rank any group better: its" in said
+    assert "fitted to one group alone, is not seen to rank any group better. It may" in said
     assert NOT_ASKED in drocox.audit(data, scores).sentence.splitlines()
-    assert "not tried" not in said
+    assert "It was not tried in" not in said
     site = np.isin(np.arange(500), np.flatnonzero(data.event)[:19]).astype(int)
     few = replace(data, groups={"site": site}, group_labels={})
     said = drocox.audit(few, scores, features=names).sentence
@@ -315,7 +301,7 @@ def test_scores_on_another_scale_have_no_expected_c_index(perfect):
     data, truth = perfect
     found = drocox.audit(data, np.round(10 * (truth - truth.min())))
     assert found.table["c_expected"].isna().all() and "Whole numbers" in found.sentence
-    assert "By group, the c-indices differ. C-index: 0." in found.sentence
+    assert "By group, with 95 % intervals:\n- Ranking (c-index): differs. " in found.sentence
 
 
 def test_a_perfect_model_is_as_expected_where_censoring_differs_by_group():
@@ -331,7 +317,7 @@ def test_a_perfect_model_is_as_expected_where_censoring_differs_by_group():
         data = drocox.SurvivalData.from_arrays(time, event, groups={"g": group})
         found = drocox.audit(data, risk=1 - np.exp(-np.exp(truth) * 0.5), horizon=0.5)
         assert found.table["c_expected"].notna().all()
-        worse += "is worse than" in found.sentence
+        worse += ": worse for" in found.sentence
     assert worse <= 1
 
 
@@ -401,4 +387,8 @@ def test_an_audit_can_be_pickled_once_it_has_measured(wrong):
 
 
 def test_words_belong_to_three_measures():
-    assert set(WORDED) == {"c_index", "c_minus_expected", "calibration"}
+    assert {name for name, one in MEASURES.items() if one.worded} == {
+        "c_index",
+        "c_minus_expected",
+        "calibration",
+    }

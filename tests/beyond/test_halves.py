@@ -108,7 +108,7 @@ def test_errors_leave_out_each_patient_in_turn():
     errors = np.sqrt(np.diag(jackknife(np.array(moves))[0]))
     for k, name in enumerate(("c", "gap")):
         assert found[name].value == pytest.approx(np.mean(values, axis=0)[k], abs=1e-9)
-        assert outcomes.standard_error(found[name]) == pytest.approx(errors[k], rel=1e-6)
+        assert found[name].error == pytest.approx(errors[k], rel=1e-6)
 
 
 def test_data_without_attributes_and_groups_have_a_c_index_only(monkeypatch):
