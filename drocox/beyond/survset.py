@@ -106,7 +106,6 @@ def _header(name: str) -> list[str]:
         return next(csv.reader(file))
 
 
-@cache
 def _outcomes(name: str) -> pd.DataFrame:
     """Patient, event and time of each row."""
     rows = _read(name, usecols=["pid", "event", "time"])
