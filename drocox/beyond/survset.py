@@ -144,7 +144,10 @@ def _covariates(name: str, events: np.ndarray) -> pd.DataFrame:
 def informative(covariates: pd.DataFrame) -> pd.DataFrame:
     """The covariates of which at least half of the values are known, and not all are equal."""
     known = covariates.notna().mean() >= 0.5
-    return covariates.loc[:, known & (covariates.nunique() > 1)]
+    numbers = covariates.select_dtypes("number")  # thousands of columns in some files
+    texts = covariates.drop(columns=numbers.columns)
+    varies = pd.concat([numbers.max() > numbers.min(), texts.nunique() > 1])
+    return covariates.loc[:, known & varies]
 
 
 def encoded(covariates: pd.DataFrame) -> pd.DataFrame:
