@@ -371,9 +371,7 @@ def encode(column: pd.Series) -> pd.DataFrame:
     Labels become one 0/1 column "column=label" for each label but the first.
     """
     if is_numeric_dtype(column):
-        numbers = column.astype(np.float64).to_frame()
-        _check_range(numbers)
-        return numbers
+        return column.astype(np.float64).to_frame()
     title = f"feature column {column.name!r}"
     remedy = "leave it out with features=[...], or make it numeric (dates: days since entry)"
     if not isinstance(column.dtype, pd.CategoricalDtype | pd.StringDtype | np.dtypes.ObjectDType):

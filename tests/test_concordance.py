@@ -43,7 +43,7 @@ def points_and_pairs(scores, time, event):
 # Algorithm B.1 ------------------------------------------------------------------------------
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(n=sizes, seed=seeds)
 def test_counts_of_every_patient_equal_the_pairs(n, seed):
     outcome = draw(seed, n)
@@ -71,7 +71,7 @@ def test_fractions_are_points_over_pairs_in_the_order_of_the_groups():
 # Harrell's index ----------------------------------------------------------------------------
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(n=sizes, seed=seeds)
 def test_harrells_counts_equal_scikit_survival(n, seed):
     scores, time, event = draw(seed, n)

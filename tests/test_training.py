@@ -167,8 +167,8 @@ def test_steps_equal_torch_adam(name, hidden):
     ours, dense = OBJECTIVES[name]
     theta = initial_parameters(D, hidden, seed=4)
     for centre in (False, True):
-        got = fit_stack(X, ours(1), theta, [0.01], hidden=hidden, n_iter=25, centre=centre)
-        expected = adam(theta, hidden, dense, 0.01, 25, centre)
+        got = fit_stack(X, ours(1), theta, [0.01], hidden=hidden, n_iter=10, centre=centre)
+        expected = adam(theta, hidden, dense, 0.01, 10, centre)
         np.testing.assert_allclose(got.theta[0], expected, atol=1e-10)
         assert np.abs(got.theta[0] - theta).max() > 0.02  # it moved
 

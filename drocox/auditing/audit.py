@@ -31,13 +31,7 @@ from drocox.auditing.disclosure import (
     small_counts,
     small_decisions,
 )
-from drocox.auditing.findings import (
-    decisions_sentence,
-    model_sentences,
-    number_text,
-    paragraphs,
-    sentences,
-)
+from drocox.auditing.findings import model_sentences, number_text, paragraphs, sentences
 from drocox.auditing.funnel import Funnel, funnel
 from drocox.auditing.group_measures import (
     FEW_EVENTS,
@@ -177,11 +171,10 @@ class Audit:
             return "\n".join(self.notes)
         found = (self.table, self.differences, self.slices, self.notes)
         features = self.features if self._predictions.ranks and not self._open else None
-        lines = sentences(*found, self.measures, features)
+        decided = None if self.threshold is None else (self.threshold, self.horizon)
+        lines = sentences(*found, self.measures, features, decided)
         if self.smallest and self.features:
             lines.append(SEARCHED_SHYLY)
-        if self.threshold is not None:
-            lines.append(decisions_sentence(self.table.iloc[0], self.threshold, self.horizon))
         return paragraphs(lines)
 
     @property

@@ -37,8 +37,7 @@ from drocox.beyond.models import (
     ridge_cox,
     rounded,
     slope_of,
-    told_attribute,
-    told_group,
+    told,
 )
 from drocox.evaluation import scaled_features
 from drocox.heldout import Estimate, HeldOut, assign_folds, expected_events
@@ -212,11 +211,12 @@ def _with_ridge(patients: Patients, decided: Decided, seed: int) -> dict[Key, Mo
     """Ridge Cox, and Cox models that are told an attribute or the worst group."""
     models = {Key(RIDGE_COX): ridge_cox(patients, seed)}
     for attribute in present(decided.cuts):
-        both = told_attribute(patients, decided.cuts, attribute, seed)
+        both = told(patients, lambda some, a=attribute: codes_of(some, decided.cuts)[a], seed)
         models[Key(CROSSED, attribute)], models[Key(WEIGHTED, attribute)] = both
     if decided.worst is not None:
-        both = told_group(patients, decided.worst, seed)
+        worst = decided.worst
+        both = told(patients, lambda some: worst.members(some.covariates), seed)
         models[Key(CROSSED_WORST)], models[Key(WEIGHTED_WORST)] = both
-        members = decided.worst.members(patients.covariates)
+        members = worst.members(patients.covariates)
         models[Key(ALONE)] = ridge_cox(patients.subset(np.flatnonzero(members)), seed)
     return models

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import stats
 
-from drocox.beyond.datasets import Described, Patients, codes_of
+from drocox.beyond.datasets import Patients
 from drocox.beyond.group_models import by_group
 from drocox.beyond.rival_methods import RIDGE_PENALTIES
 from drocox.cox import cox_losses, risk_sets
@@ -224,28 +224,21 @@ def ridge_cox(patients: Patients, seed: int) -> Model:
     return Model(patients, linear(found.coef), facts=_of_ridge(found, penalty))
 
 
-def told(patients: Patients, codes_of_patients: Callable, seed: int) -> tuple[Model, Model]:
-    """Cox models that are told two groups: by interactions, and by equal weights."""
+def told(patients: Patients, codes: Callable, seed: int) -> tuple[Model, Model]:
+    """Cox models that are told two groups: by interactions, and by equal weights.
+
+    ``codes`` is a function of patients; 1 is the group that gets its own coefficients.
+    """
     X = scaled_features(patients.data)[0]
 
     def crossed(X, some: Patients) -> np.ndarray:
-        return by_group(X, (codes_of_patients(some) == 1)[None])
+        return by_group(X, (codes(some) == 1)[None])
 
     found, penalty = ridge(crossed(X, patients), patients, np.ones(len(patients)), seed)
     first = Model(patients, linear(found.coef, crossed), facts=_of_ridge(found, penalty))
-    weights = balanced(patients.data.event, codes_of_patients(patients))
+    weights = balanced(patients.data.event, codes(patients))
     found, penalty = ridge(X, patients, weights, seed)
     return first, Model(patients, linear(found.coef), facts=_of_ridge(found, penalty))
-
-
-def told_attribute(patients: Patients, cuts: dict[str, float], attribute: str, seed: int):
-    """The models that are told the groups of an attribute."""
-    return told(patients, lambda some: codes_of(some, cuts)[attribute], seed)
-
-
-def told_group(patients: Patients, group: Described, seed: int) -> tuple[Model, Model]:
-    """The models that are told who is a member of a group."""
-    return told(patients, lambda some: group.members(some.covariates).astype(int), seed)
 
 
 def _of_ridge(found: Solution, penalty: float) -> dict[str, float]:

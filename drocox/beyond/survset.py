@@ -27,7 +27,7 @@ equal. Times of 0 are kept, since the partial likelihood needs their order only.
 import csv
 import tomllib
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -144,7 +144,10 @@ def _covariates(name: str, events: np.ndarray) -> pd.DataFrame:
 def informative(covariates: pd.DataFrame) -> pd.DataFrame:
     """The covariates of which at least half of the values are known, and not all are equal."""
     known = covariates.notna().mean() >= 0.5
-    return covariates.loc[:, known & (covariates.nunique() > 1)]
+    numbers = covariates.select_dtypes("number")  # thousands of columns in some files
+    texts = covariates.drop(columns=numbers.columns)
+    varies = pd.concat([numbers.max() > numbers.min(), texts.nunique() > 1])
+    return covariates.loc[:, known & varies]
 
 
 def encoded(covariates: pd.DataFrame) -> pd.DataFrame:
@@ -235,8 +238,14 @@ def _first_step(name: str, columns: list[str], patients: int, rows: int, events:
     return next((step for step, failed in fails.items() if failed), None)
 
 
-@cache
-def _flow() -> pd.DataFrame:
+def flow() -> pd.DataFrame:
+    """All 76 data sets by name, each with the step at which it leaves and the reason.
+
+    Columns: what, source, study, rows, patients, events, step (a key of ``STEPS``; "included" or
+    "beside" for those that stay), features (encoded), describing (how many covariates can describe
+    a group), sex, age, race (whether the attribute is eligible), reason. Later columns are missing
+    where a data set left earlier.
+    """
     table = []
     for name in NAMES:
         facts = TABLE[name]
@@ -269,14 +278,3 @@ def _flow() -> pd.DataFrame:
     counts = {"features": "Int64", "describing": "Int64"}
     flags = dict.fromkeys(ATTRIBUTES, "boolean")
     return flow.drop(columns="attributes").astype({**counts, **flags})
-
-
-def flow() -> pd.DataFrame:
-    """All 76 data sets by name, each with the step at which it leaves and the reason.
-
-    Columns: what, source, study, rows, patients, events, step (a key of ``STEPS``; "included" or
-    "beside" for those that stay), features (encoded), describing (how many covariates can describe
-    a group), sex, age, race (whether the attribute is eligible), reason. Later columns are missing
-    where a data set left earlier.
-    """
-    return _flow().copy()

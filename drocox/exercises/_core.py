@@ -1,8 +1,8 @@
 """Grading: an answer is compared with the right one and with known mistakes.
 
-A grader is a function of an answer that returns an explanation of what is wrong, or None. The
-modules beside this one hold the graders, each module for some chapters, registered by
-:func:`exercise`.
+What is asked for has a ``grade``: it takes an answer and returns an explanation of what is wrong,
+or None. The modules beside this one have the exercises, each module those of some chapters, and
+register them by :func:`asks`.
 """
 
 import importlib
@@ -25,7 +25,9 @@ from drocox.exercises._answers import (
     RIGHT,
     UNKNOWN,
     Question,
+    letters_question,
     numbers_question,
+    parts_question,
 )
 
 # in this order: an exercise of the first two is found without torch
@@ -49,28 +51,7 @@ class Verdict:
         return self.text
 
 
-Grader = Callable[[object], str | None]
-_graders: dict[str, Grader] = {}
-_questions: dict[str, Question] = {}
-
-
-def exercise(name: str) -> Callable[[Grader], Grader]:
-    """Register a grader under the name that the book uses; ``hints.toml`` has its hints."""
-
-    def register(grader: Grader) -> Grader:
-        if name in _graders:
-            raise ValueError(f"two exercises are called {name!r}")
-        _graders[name] = grader
-        return grader
-
-    return register
-
-
-@cache
-def _all() -> Mapping[str, Grader]:
-    for module in MODULES:
-        importlib.import_module(f"drocox.exercises.{module}")
-    return _graders
+_asked: dict[str, "Question | FunctionExercise"] = {}  # what has a ``grade`` for an answer
 
 
 @cache
@@ -80,16 +61,18 @@ def _hints() -> Mapping[str, list[str]]:
 
 def names() -> list[str]:
     """The names of all exercises with a check, without those of the quizzes."""
-    return sorted(name for name in _all() if not name.startswith(QUIZ))
+    for module in MODULES:
+        importlib.import_module(f"drocox.exercises.{module}")
+    return sorted(name for name in _asked if not name.startswith(QUIZ))
 
 
 def _load(name: str) -> None:
     """Import modules until one has an exercise of this name."""
     for module in MODULES:
-        if name in _graders:
+        if name in _asked:
             return
         importlib.import_module(f"drocox.exercises.{module}")
-    if name not in _graders:
+    if name not in _asked:
         raise ValueError(f"no exercise is called {name!r}; drocox.exercises.names() lists them")
 
 
@@ -100,11 +83,10 @@ def check(name: str, answer: object = ...) -> Verdict:
     is shown as one line that explains what is wrong, if anything.
     """
     _load(name)
-    grader = _graders[name]
     if answer is ... or answer is None:
         says = NO_ANSWER
     else:
-        says = grader(answer) or RIGHT
+        says = _asked[name].grade(answer) or RIGHT
     mark = MARKS.get(says, CROSS)
     return Verdict(says == RIGHT, f"{mark} {name}: {says}")
 
@@ -155,15 +137,26 @@ def _failed(error: Exception, case: tuple) -> str:
     return f"your function raised {type(error).__name__}: {error}"
 
 
-def asks(name: str, question: Question) -> None:
-    """Register an exercise whose answer is data."""
-    exercise(name)(question.grade)
-    _questions[name] = question
+def asks(name: str, asked: "Question | FunctionExercise") -> None:
+    """Register an exercise under the name that the book uses; ``hints.toml`` has its hints."""
+    if name in _asked:
+        raise ValueError(f"two exercises are called {name!r}")
+    _asked[name] = asked
 
 
 def asks_numbers(name: str, right: object, mistakes: Mapping[str, object], **how: Any) -> None:
     """Register an exercise whose answer is one or several numbers, see :func:`numbers_question`."""
     asks(name, numbers_question(right, mistakes, **how))
+
+
+def asks_parts(name: str, parts: Mapping[str, tuple[float, Mapping]], **how: Any) -> None:
+    """Register an exercise for numbers that are graded one by one, see :func:`parts_question`."""
+    asks(name, parts_question(parts, **how))
+
+
+def asks_letters(name: str, right: str, wrong: Mapping[str, str]) -> None:
+    """Register a choice of several letters, see :func:`letters_question`."""
+    asks(name, letters_question(right, wrong))
 
 
 def question(name: str) -> Question | None:
@@ -172,7 +165,8 @@ def question(name: str) -> Question | None:
     None if the answer is a function, which only a notebook can grade.
     """
     _load(name)
-    return _questions.get(name)
+    asked = _asked[name]
+    return asked if isinstance(asked, Question) else None
 
 
 def hints(name: str) -> list[str]:
@@ -255,7 +249,7 @@ def asks_function(
 
     def register(right: Callable) -> FunctionExercise:
         asked = FunctionExercise(right, cases, atol, near)
-        exercise(name)(asked.grade)
+        asks(name, asked)
         return asked
 
     return register

@@ -4,8 +4,7 @@ import numpy as np
 from scipy.stats import norm, t
 
 import drocox
-from drocox.exercises._answers import letters_question
-from drocox.exercises._core import asks, asks_function, asks_numbers
+from drocox.exercises._core import asks_function, asks_letters, asks_numbers
 from drocox.exercises.survival import EVENT, IN_A, TIME
 from drocox.exercises.training import equal_losses
 
@@ -176,18 +175,16 @@ def _regret_per_any_death(common, own, event, codes):
 
 
 _ORDER = "order is all that concordance sees, among everybody and in a group"
-asks(
+asks_letters(
     "rivals-shrunken",
-    letters_question(
-        "cd",
-        {
-            "a": _ORDER,
-            "b": _ORDER,
-            "c": "F_A compares hazards, and those of half the scores lie closer together",
-            "d": ("a baseline is fitted again, but survival curves of half the scores lie closer"),
-            "e": _ORDER,
-        },
-    ),
+    "cd",
+    {
+        "a": _ORDER,
+        "b": _ORDER,
+        "c": "F_A compares hazards, and those of half the scores lie closer together",
+        "d": ("a baseline is fitted again, but survival curves of half the scores lie closer"),
+        "e": _ORDER,
+    },
 )
 
 
@@ -269,27 +266,23 @@ _mean = 1.5
 _se = 0.6
 _tau = 0.8
 _data_sets = 22
-_half = t.ppf(0.975, _data_sets - 2) * np.hypot(_tau, _se)
+_far = t.ppf(0.975, _data_sets - 2)
+
+
+def _around(half):
+    return [_mean - half, _mean + half]
+
+
 asks_numbers(
     "many-next",
-    [_mean - _half, _mean + _half],
+    _around(_far * np.hypot(_tau, _se)),
     {
-        "this is where the mean lies; the next true effect also varies by τ": [
-            _mean - t.ppf(0.975, _data_sets - 1) * _se,
-            _mean + t.ppf(0.975, _data_sets - 1) * _se,
-        ],
-        "variances add up, standard deviations do not": [
-            _mean - t.ppf(0.975, _data_sets - 2) * (_tau + _se),
-            _mean + t.ppf(0.975, _data_sets - 2) * (_tau + _se),
-        ],
-        "the error of the mean is missing": [
-            _mean - t.ppf(0.975, _data_sets - 2) * _tau,
-            _mean + t.ppf(0.975, _data_sets - 2) * _tau,
-        ],
-        "with τ² for τ": [
-            _mean - t.ppf(0.975, _data_sets - 2) * np.hypot(_tau**2, _se),
-            _mean + t.ppf(0.975, _data_sets - 2) * np.hypot(_tau**2, _se),
-        ],
+        "this is where the mean lies; the next true effect also varies by τ": _around(
+            t.ppf(0.975, _data_sets - 1) * _se
+        ),
+        "variances add up, standard deviations do not": _around(_far * (_tau + _se)),
+        "the error of the mean is missing": _around(_far * _tau),
+        "with τ² for τ": _around(_far * np.hypot(_tau**2, _se)),
     },
     labels=["low", "high"],
 )

@@ -4,8 +4,7 @@ import numpy as np
 from scipy.stats import binom
 
 from drocox import fairness
-from drocox.exercises._answers import parts_question
-from drocox.exercises._core import asks, asks_numbers
+from drocox.exercises._core import asks_numbers, asks_parts
 
 # Four cells of equal size: young women, young men, old women, old men.
 _HAZARDS = np.array([1.0, 2.0, 2.0, 1.0])
@@ -14,56 +13,52 @@ _MEN = np.array([0, 1, 0, 1])
 _cells = fairness.intersectional(_HAZARDS, np.column_stack([_OLD, _MEN]), smoothing=False)
 _HALF = "compare the group's mean hazard with that of everybody"
 _ONE_CELL = "this is a cell's mean; a group is made of two cells"
-asks(
+asks_parts(
     "fair-twice",
-    parts_question(
-        {
-            "F_G by age": (
-                fairness.group(_HAZARDS, _OLD, smoothing=False),
-                {0.5: _ONE_CELL, 1.5: _HALF, 1: _ONE_CELL},
-            ),
-            "F_G by gender": (
-                fairness.group(_HAZARDS, _MEN, smoothing=False),
-                {0.5: _ONE_CELL, 1.5: _HALF, 1: _ONE_CELL},
-            ),
-            "F_∩": (
-                _cells,
-                {
-                    2: "this is a ratio of mean hazards; its log is asked for",
-                    1: "a ratio of means, not their difference, and then its log",
-                    0: "the groups have equal means, but do their intersections?",
-                    np.log10(2): "your log is to base 10; the book's is the natural one",
-                },
-            ),
-        }
-    ),
+    {
+        "F_G by age": (
+            fairness.group(_HAZARDS, _OLD, smoothing=False),
+            {0.5: _ONE_CELL, 1.5: _HALF, 1: _ONE_CELL},
+        ),
+        "F_G by gender": (
+            fairness.group(_HAZARDS, _MEN, smoothing=False),
+            {0.5: _ONE_CELL, 1.5: _HALF, 1: _ONE_CELL},
+        ),
+        "F_∩": (
+            _cells,
+            {
+                2: "this is a ratio of mean hazards; its log is asked for",
+                1: "a ratio of means, not their difference, and then its log",
+                0: "the groups have equal means, but do their intersections?",
+                np.log10(2): "your log is to base 10; the book's is the natural one",
+            },
+        ),
+    },
 )
 
 _MEANS = np.array([0.2113, 0.0439, 0.4490])
 _SDS = np.array([0.0093, 0.0052, 0.0322])
-asks(
+asks_parts(
     "mean-of-three",
-    parts_question(
-        {
-            "F_A": (
-                _MEANS.mean(),
-                {
-                    _MEANS.sum(): "this is the sum of the three",
-                    _MEANS.max(): "this is the largest of the three",
-                },
-            ),
-            "largest SD": (
-                _SDS.mean(),
-                {
-                    np.sqrt((_SDS**2).sum()) / 3: (
-                        "this is for metrics that move independently; when is the SD largest?"
-                    ),
-                    _SDS.sum(): "this is the largest SD of the sum; a mean is a third of it",
-                    _SDS.max(): "no single SD is the bound: all three enter the mean",
-                },
-            ),
-        }
-    ),
+    {
+        "F_A": (
+            _MEANS.mean(),
+            {
+                _MEANS.sum(): "this is the sum of the three",
+                _MEANS.max(): "this is the largest of the three",
+            },
+        ),
+        "largest SD": (
+            _SDS.mean(),
+            {
+                np.sqrt((_SDS**2).sum()) / 3: (
+                    "this is for metrics that move independently; when is the SD largest?"
+                ),
+                _SDS.sum(): "this is the largest SD of the sum; a mean is a third of it",
+                _SDS.max(): "no single SD is the bound: all three enter the mean",
+            },
+        ),
+    },
 )
 
 _FEW = (6 + 0.5) / (6 + 1)
@@ -81,37 +76,30 @@ asks_numbers(
 
 _NOT_ALLOWED = "this one has lost more c-index than the rule allows"
 _ALLOWED = "the smallest CI among all that keep enough of the c-index, not the largest c-index"
-asks(
+asks_parts(
     "protocol-choose",
-    parts_question(
-        {
-            "goes into the table": (
-                3,
-                {4: _NOT_ALLOWED, 5: _NOT_ALLOWED, 1: _ALLOWED, 2: _ALLOWED},
-            ),
-            "if 10 % may be lost": (5, dict.fromkeys((1, 2, 3, 4), "who passes the lower bar?")),
-            "if Cox had 0.750": (
-                1,
-                dict.fromkeys((2, 3, 4, 5), "who passes the bar now? If nobody, what decides?"),
-            ),
-        },
-        digits=None,
-    ),
+    {
+        "goes into the table": (3, {4: _NOT_ALLOWED, 5: _NOT_ALLOWED, 1: _ALLOWED, 2: _ALLOWED}),
+        "if 10 % may be lost": (5, dict.fromkeys((1, 2, 3, 4), "who passes the lower bar?")),
+        "if Cox had 0.750": (
+            1,
+            dict.fromkeys((2, 3, 4, 5), "who passes the bar now? If nobody, what decides?"),
+        ),
+    },
+    digits=None,
 )
 
 _BAR = "compare its c-index with 95 % of Cox's"
 _SMALLEST = "one with a smaller value of the metric passes the bar, too"
-asks(
+asks_parts(
     "tuned-rules",
-    parts_question(
-        {
-            "by CI": (2, {3: _BAR, 1: _SMALLEST}),
-            "by F_A": (2, {3: _BAR, 1: _SMALLEST}),
-            "by CI, Cox 0.78": (3, {1: _SMALLEST, 2: _SMALLEST}),
-            "by F_A, Cox 0.78": (3, {1: _SMALLEST, 2: _SMALLEST}),
-        },
-        digits=None,
-    ),
+    {
+        "by CI": (2, {3: _BAR, 1: _SMALLEST}),
+        "by F_A": (2, {3: _BAR, 1: _SMALLEST}),
+        "by CI, Cox 0.78": (3, {1: _SMALLEST, 2: _SMALLEST}),
+        "by F_A, Cox 0.78": (3, {1: _SMALLEST, 2: _SMALLEST}),
+    },
+    digits=None,
 )
 
 

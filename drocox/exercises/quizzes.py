@@ -13,7 +13,7 @@ computes, and explanations of numbers that result from known mistakes.
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
 
@@ -29,9 +29,9 @@ class QuizQuestion:
 
     name: str  # for :func:`drocox.exercises.check`
     text: str  # Markdown with formulas
-    choices: Mapping[str, str]  # by letter; empty if a number is asked for
     right: str | float
     shows: Mapping[str, str]  # what is said of each wrong letter or number
+    choices: Mapping[str, str] = field(default_factory=dict)  # none if a number is asked for
 
     @property
     def question(self) -> Question:
@@ -50,16 +50,10 @@ def quizzes() -> Mapping[str, list[QuizQuestion]]:
         text = resources.files(__package__).joinpath(file).read_text("utf8")
         for chapter, tables in tomllib.loads(text).items():
             by_chapter[chapter] = [
-                _read(f"{QUIZ}{chapter}-{number}", table)
+                QuizQuestion(f"{QUIZ}{chapter}-{number}", **table)
                 for number, table in enumerate(tables, start=1)
             ]
     return by_chapter
-
-
-def _read(name: str, table: Mapping) -> QuizQuestion:
-    """A question from its table."""
-    choices = table.get("choices", {})
-    return QuizQuestion(name, table["question"], choices, table["right"], table["shows"])
 
 
 def quiz(chapter: str) -> list[QuizQuestion]:

@@ -4,8 +4,8 @@ import numpy as np
 import torch
 
 import drocox
-from drocox.exercises._answers import Question, letters_question, numbers_question
-from drocox.exercises._core import asks, asks_function
+from drocox.exercises._answers import Question, numbers_question
+from drocox.exercises._core import asks, asks_function, asks_letters
 from drocox.exercises.survival import EVENT, IN_A, PATIENTS, TIME, chances
 
 
@@ -81,18 +81,16 @@ def _gradient_of_another_constant(scores, time, event, alpha):
     return _weighted_gradient(scores, time, event, weights)
 
 
-asks(
+asks_letters(
     "dro-cox-valid",
-    letters_question(
-        "ad",
-        {
-            "a": "(a) has f_i and Y_i in it: is there a second patient?",
-            "b": "subtracting log |R_i| does not take the others out of the loss",
-            "c": "an estimated baseline is made of patients: of which, in each case?",
-            "d": "what was fixed before these patients came does not tie them to each other",
-            "e": "a pair has two patients",
-        },
-    ),
+    "ad",
+    {
+        "a": "(a) has f_i and Y_i in it: is there a second patient?",
+        "b": "subtracting log |R_i| does not take the others out of the loss",
+        "c": "an estimated baseline is made of patients: of which, in each case?",
+        "d": "what was fixed before these patients came does not tie them to each other",
+        "e": "a pair has two patients",
+    },
 )
 
 
@@ -197,19 +195,17 @@ def _sorted_by_time() -> Question:
 
 asks("split-sorted", _sorted_by_time())
 
-asks(
+asks_letters(
     "split-safe",
-    letters_question(
-        "ace",
-        {
-            "a": "a coin knows nothing of the patients; the halves need not have the same size",
-            "b": "these losses are independent, but whose are they? D₁ contains the young only",
-            "c": "what does a number of this registry say about the patient who gets it?",
-            "d": "this choice looks at the times: each lies between two of the other half",
-            "e": "look up what the proposition says of a choice that looks at events only",
-            "f": "to pick one of many random halves by the data is to choose it by the data",
-        },
-    ),
+    "ace",
+    {
+        "a": "a coin knows nothing of the patients; the halves need not have the same size",
+        "b": "these losses are independent, but whose are they? D₁ contains the young only",
+        "c": "what does a number of this registry say about the patient who gets it?",
+        "d": "this choice looks at the times: each lies between two of the other half",
+        "e": "look up what the proposition says of a choice that looks at events only",
+        "f": "to pick one of many random halves by the data is to choose it by the data",
+    },
 )
 
 
@@ -268,17 +264,15 @@ def _pulls_on_means(scores, time, event, first):
 
 
 _OWN_HALF = "who else is in the half of A does not enter its loss: that is why one splits"
-asks(
+asks_letters(
     "split-company",
-    letters_question(
-        "bc",
-        {
-            "a": _OWN_HALF,
-            "b": "F is in the comparison set of A, and alive when A dies",
-            "c": "follow a patient of the other half whose time changes: at risk when A dies?",
-            "d": _OWN_HALF,
-            "e": "the other half counts by being at risk; how it ends later is not in the sum",
-            "f": "a constant added to all scores cancels between f_i and the log of the sum",
-        },
-    ),
+    "bc",
+    {
+        "a": _OWN_HALF,
+        "b": "F is in the comparison set of A, and alive when A dies",
+        "c": "follow a patient of the other half whose time changes: at risk when A dies?",
+        "d": _OWN_HALF,
+        "e": "the other half counts by being at risk; how it ends later is not in the sum",
+        "f": "a constant added to all scores cancels between f_i and the log of the sum",
+    },
 )

@@ -15,7 +15,8 @@ from matplotlib.figure import Figure
 
 import drocox
 from drocox.cox import RiskSets
-from drocox.explorables.element import Explorable, element, rounded
+from drocox.explorables.element import element, rounded
+from drocox.paper.tables import Shown
 from drocox.solver import minimise
 
 # Trained models; the last is the ordinary Cox model.
@@ -52,24 +53,23 @@ def state(
     tensor = torch.tensor(losses)
     constant = drocox.dual_constant(alpha, rule="paper")
     q = drocox.worst_case_weights(tensor, alpha, rule="paper").numpy()
+    eta = drocox.optimal_eta(tensor, constant).item()
     early = event & (time <= np.quantile(time[event], 0.1))
     of_deaths = 100 * q[event] / q[event].sum()
+    bars = [by_year(time[event], of_deaths * group[event]) for group in (old, ~old)]
     return {
-        "eta": drocox.optimal_eta(tensor, constant).item(),
+        "eta": eta if np.isfinite(eta) else None,  # none where all weights are equal
         "worth": len(losses) / constant**2,
         "chosen": int((q > 0).sum()),
-        "old": 100 * q[old].sum(),
-        "early": 100 * q[early].sum() / q[event].sum(),
-        "bars": [
-            by_year(time[event], of_deaths * old[event]),
-            by_year(time[event], of_deaths * ~old[event]),
-        ],
+        "old": float(100 * q[old].sum()),
+        "early": float(100 * q[early].sum() / q[event].sum()),
+        "bars": rounded(bars),
     }
 
 
 def who_gets_the_weight(
     losses: np.ndarray, time: np.ndarray, event: np.ndarray, old: np.ndarray, figure: Figure
-) -> Explorable:
+) -> Shown:
     """Losses and weights of all deaths, with alpha to move and training to switch on.
 
     ``losses`` are those of :func:`losses_by_alpha`, times are in years, ``old`` marks age over 65;
@@ -101,18 +101,7 @@ def who_gets_the_weight(
             "curve": [rounded(years[some], 4), rounded(risk_sets, 4)],
             "deaths": rounded(of_deaths),
             "deathsOld": float(100 * old[event].mean()),
-            "before": [sent(found) for found in before],
-            "after": [sent(found) for found in after],
+            "before": before,
+            "after": after,
         },
     )
-
-
-def sent(found: dict) -> dict:
-    """A state as JSON: without a threshold where all weights are equal."""
-    eta = found["eta"]
-    return found | {
-        "eta": float(eta) if np.isfinite(eta) else None,
-        "old": float(found["old"]),
-        "early": float(found["early"]),
-        "bars": rounded(found["bars"]),
-    }
