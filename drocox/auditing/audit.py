@@ -429,10 +429,8 @@ class Audits(dict[str, Audit]):
     @property
     def table(self) -> pd.DataFrame:
         """The tables of all models below each other; the first column is ``model``."""
-        tables = []
-        for name, one in self.items():
-            tables.append(one.table.assign(model=name)[["model", *one.table.columns]])
-        return pd.concat(tables, ignore_index=True)
+        tables = {name: one.table for name, one in self.items()}
+        return pd.concat(tables, names=["model"]).reset_index("model").reset_index(drop=True)
 
     @property
     def sentence(self) -> str:
@@ -518,10 +516,9 @@ def _paired(audits: Mapping[str, Audit]) -> pd.DataFrame:
 def _check_same_patients(one: Audit, other: Audit) -> None:
     """Refuse to compare audits of other outcomes, groups or horizons."""
     mine, theirs = one._predictions.patients, other._predictions.patients
-    same_time = np.array_equal(mine.time, theirs.time)
-    same_event = np.array_equal(mine.event, theirs.event)
+    same = np.array_equal(mine.time, theirs.time) and np.array_equal(mine.event, theirs.event)
     labels, others = ([g.labels for g in audit._groupings] for audit in (one, other))
-    if not same_time or not same_event or labels != others:
+    if not same or labels != others:
         raise ValueError("other must be an audit of the same data and groups")
     if one.horizon != other.horizon:
         raise ValueError(
