@@ -31,13 +31,7 @@ from drocox.auditing.disclosure import (
     small_counts,
     small_decisions,
 )
-from drocox.auditing.findings import (
-    decisions_sentence,
-    model_sentences,
-    number_text,
-    paragraphs,
-    sentences,
-)
+from drocox.auditing.findings import model_sentences, number_text, paragraphs, sentences
 from drocox.auditing.funnel import Funnel, funnel
 from drocox.auditing.group_measures import (
     FEW_EVENTS,
@@ -177,11 +171,10 @@ class Audit:
             return "\n".join(self.notes)
         found = (self.table, self.differences, self.slices, self.notes)
         features = self.features if self._predictions.ranks and not self._open else None
-        lines = sentences(*found, self.measures, features)
+        decided = None if self.threshold is None else (self.threshold, self.horizon)
+        lines = sentences(*found, self.measures, features, decided)
         if self.smallest and self.features:
             lines.append(SEARCHED_SHYLY)
-        if self.threshold is not None:
-            lines.append(decisions_sentence(self.table.iloc[0], self.threshold, self.horizon))
         return paragraphs(lines)
 
     @property
@@ -436,10 +429,8 @@ class Audits(dict[str, Audit]):
     @property
     def table(self) -> pd.DataFrame:
         """The tables of all models below each other; the first column is ``model``."""
-        tables = []
-        for name, one in self.items():
-            tables.append(one.table.assign(model=name)[["model", *one.table.columns]])
-        return pd.concat(tables, ignore_index=True)
+        tables = {name: one.table for name, one in self.items()}
+        return pd.concat(tables, names=["model"]).reset_index("model").reset_index(drop=True)
 
     @property
     def sentence(self) -> str:
@@ -525,10 +516,9 @@ def _paired(audits: Mapping[str, Audit]) -> pd.DataFrame:
 def _check_same_patients(one: Audit, other: Audit) -> None:
     """Refuse to compare audits of other outcomes, groups or horizons."""
     mine, theirs = one._predictions.patients, other._predictions.patients
-    same_time = np.array_equal(mine.time, theirs.time)
-    same_event = np.array_equal(mine.event, theirs.event)
+    same = np.array_equal(mine.time, theirs.time) and np.array_equal(mine.event, theirs.event)
     labels, others = ([g.labels for g in audit._groupings] for audit in (one, other))
-    if not same_time or not same_event or labels != others:
+    if not same or labels != others:
         raise ValueError("other must be an audit of the same data and groups")
     if one.horizon != other.horizon:
         raise ValueError(

@@ -23,6 +23,7 @@ PREDICTIONS = {  # kinds of predictions, one at a time
     "survival": "probabilities of surviving until --horizon, instead of scores",
     "risk": "risks of an event up to --horizon (1 minus survival), instead of scores",
 }
+OPTIONS = ("horizon", "smallest", "familywise", "threshold", "features")  # for any model
 MOST_COLUMNS = 6  # columns in a sentence
 PENALTIES = (0.0001, 0.001, 0.01, 0.1, 1.0)  # of the ridge Cox model that is fitted here
 MODEL = "ridge Cox"
@@ -105,6 +106,7 @@ def _audit(args) -> None:
     from drocox.auditing import columns
 
     whole = files.read_table(source)
+    args.event_column, args.event_value = columns.event_of(whole, args.event)
     args.groups = columns.names_in(args.groups, whole.columns)
     args.features = columns.names_in(args.features, whole.columns)
     df, rows = _complete(whole, args)
@@ -112,11 +114,13 @@ def _audit(args) -> None:
     print(f"{source.name}: {len(data):,} patients, {data.event.sum():,} events", flush=True)
 
     warned: list[str] = []  # of models that are fitted here, and of events
+    options = {name: getattr(args, name) for name in OPTIONS}
+    options["folds"] = df[args.fold].to_numpy() if args.fold else None
     if args.kind:
-        audits = _audit_given(df, data, args)
+        audits = _audit_given(df, data, args, options)
     else:
-        audits, warned = _audit_fitted(data, args)
-    if warning := columns.several_censored(df, args.event):
+        audits, warned = _audit_fitted(data, options)
+    if warning := columns.several_censored(df, args.event_column, args.event_value):
         warned.append(warning)
 
     from drocox.auditing.page import page
@@ -182,7 +186,7 @@ def _complete(df, args):
     from drocox.auditing.disclosure import count_text
     from drocox.data import column
 
-    event = columns.event_name(df, args.event)
+    event = args.event_column
     wanted = {args.time: "--time", event: "--event"}
     if len(wanted) == 1:
         raise ValueError(f"--time and --event are both {args.time!r}; name two columns")
@@ -216,9 +220,9 @@ def _patients(df, args, name: str) -> tuple["SurvivalData", dict[str, str]]:
     from drocox.auditing.disclosure import count_text
     from drocox.data import SurvivalData
 
-    event = columns.event_name(df, args.event)
+    event = args.event_column
     times = columns.time_column(df, args.time)
-    events = columns.event_column(df, args.event)
+    events = columns.event_column(df, event, args.event_value)
     if not events.any():
         raise ValueError(f"--event: nobody in {name} has the event {args.event!r}")
     outcomes = (args.time, event)
@@ -260,18 +264,12 @@ def _patients(df, args, name: str) -> tuple["SurvivalData", dict[str, str]]:
     return data, facts
 
 
-def _audit_options(args) -> dict[str, Any]:
-    """Options of an audit, whatever the model."""
-    names = ("horizon", "smallest", "familywise", "threshold", "features")
-    return {name: getattr(args, name) for name in names}
-
-
-def _audit_given(df, data: "SurvivalData", args) -> Mapping[str, "Audit"]:
+def _audit_given(df, data: "SurvivalData", args, options: dict) -> Mapping[str, "Audit"]:
     """The audits of scores, survival probabilities or risks that are columns of the file."""
     from drocox.auditing import columns
     from drocox.auditing.audit import audit
 
-    outcomes = (args.time, columns.event_name(df, args.event))
+    outcomes = (args.time, args.event_column)
     by_model: dict[str, Any] = {}
     for name in args.predicted:
         if args.kind == "score":
@@ -279,18 +277,14 @@ def _audit_given(df, data: "SurvivalData", args) -> Mapping[str, "Audit"]:
             by_model[name] = -scores if args.later else scores
         else:
             by_model[name] = columns.probability_column(df, name, outcomes, f"--{args.kind}")
-    options = _audit_options(args)
-    if args.fold:
-        options["folds"] = df[args.fold].to_numpy()
     several = len(by_model) > 1
-    options["scores" if args.kind == "score" else args.kind] = (
-        by_model if several else by_model[name]
-    )
-    found: Any = audit(data, **options)
+    kind = "scores" if args.kind == "score" else args.kind
+    given: dict[str, Any] = {kind: by_model if several else by_model[name], **options}
+    found: Any = audit(data, **given)
     return found if several else {name: found}
 
 
-def _audit_fitted(data: "SurvivalData", args) -> tuple[Mapping[str, "Audit"], list[str]]:
+def _audit_fitted(data: "SurvivalData", options: dict) -> tuple[Mapping[str, "Audit"], list[str]]:
     """The audit of a ridge Cox model, cross-fitted to the file, and warnings of training."""
     from sklearn.model_selection import GridSearchCV, KFold
 
@@ -312,7 +306,8 @@ def _audit_fitted(data: "SurvivalData", args) -> tuple[Mapping[str, "Audit"], li
         warnings.simplefilter("always")
         held_out = cross_fit(data, chosen)
     warned = list(dict.fromkeys(f"{warning.message}." for warning in caught))  # each once
-    found: Any = audit(data, **held_out, **_audit_options(args))
+    given: dict[str, Any] = {**options, **held_out}  # whose folds are those of the fitting
+    found: Any = audit(data, **given)
     return {MODEL: found}, warned
 
 

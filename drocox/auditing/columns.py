@@ -69,30 +69,28 @@ def cut_of(name: str, known: pd.Index) -> Cut | None:
     return None
 
 
-def event_name(df, given: str) -> str:
-    """The column of the event, given as COLUMN or COLUMN=VALUE."""
-    name, equals, _ = given.rpartition("=")
-    if given in df.columns or not equals:
-        name = given
+def event_of(df, given: str) -> tuple[str, str | None]:
+    """The column of the event and the value that means it, given as COLUMN or COLUMN=VALUE."""
+    name, value = given, None
+    if given not in df.columns and "=" in given:
+        name, value = map(str.strip, given.rsplit("=", 1))
     column(df, name.strip(), "--event")
-    return name.strip()
+    return name.strip(), value
 
 
-def event_column(df, given: str) -> pd.Series:
-    """The indicator of the event, given as COLUMN or COLUMN=VALUE."""
-    name = event_name(df, given)
+def event_column(df, name: str, value: str | None) -> pd.Series:
+    """The indicator of the event: a column of 0 and 1, or where a column has a value."""
     events = df[name].infer_objects()
     labels = sorted(set(_texts(events)))
     shown = ", ".join(labels[:MOST_LABELS]) + ", …" * (len(labels) > MOST_LABELS)
-    if name == given:
+    if value is None:
         if not set(labels) <= {"0", "1", "False", "True"}:
             likely = next(filter(EVENT.search, labels), labels[-1])
             raise ValueError(
-                f"--event: {given!r} holds {shown}; say which of them is the event, as in --event "
-                f"{shlex.quote(f'{given}={likely}')}"
+                f"--event: {name!r} holds {shown}; say which of them is the event, as in --event "
+                f"{shlex.quote(f'{name}={likely}')}"
             )
         return events.map(lambda value: str(value) in ("1", "1.0", "True"))
-    value = given.rpartition("=")[2].strip()
     if value not in labels:
         raise ValueError(f"--event: {name!r} never holds {value!r}; it holds: {shown}")
     return pd.Series([label == value for label in _texts(events)], df.index)
@@ -129,12 +127,10 @@ def refuse_missing(gaps: pd.DataFrame, wanted: dict[str, str]) -> None:
         )
 
 
-def several_censored(df, given: str) -> str:
+def several_censored(df, name: str, value: str | None) -> str:
     """A warning where several labels count as censored, one of which may be another event."""
-    name = event_name(df, given)
-    if name == given:
+    if value is None:
         return ""
-    value = given.rpartition("=")[2].strip()
     labels = sorted(set(_texts(df[name].dropna().unique())) - {value})
     if len(labels) < 2:
         return ""

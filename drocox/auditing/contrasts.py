@@ -116,9 +116,8 @@ def contrast(
 def _can_be_told(one: Contrast, scale: Scale) -> bool:
     """Whether both values exist without each patient, and have errors of their own."""
     estimates = (one.first, one.second)
-    for estimate in estimates:
-        if not np.isfinite(estimate.without).all():
-            return False
+    if not all(np.isfinite(estimate.without).all() for estimate in estimates):
+        return False
     if all(estimate.limits is not None for estimate in estimates):
         return True  # Wilson's limits exist at 0 and 1, too
     inside = np.isfinite(scale.forward(np.array([one.first.value, one.second.value]))).all()

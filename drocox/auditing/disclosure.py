@@ -16,6 +16,7 @@ cells together: none of these has more than all of them.
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from drocox.auditing.groupings import Grouping
 from drocox.heldout import HeldOut
@@ -63,12 +64,8 @@ def hidden_groups(
     names = [(grouping.attribute, label) for grouping in groupings for label in grouping.labels]
     attributes = [grouping.codes for grouping in groupings if grouping.compared]
     cell = np.unique(np.column_stack(attributes), axis=0, return_inverse=True)[1].ravel()
-    parts = []
-    for grouping in groupings:
-        inside = np.zeros((len(grouping.labels), cell.max() + 1))
-        inside[grouping.codes, cell] = 1.0
-        parts.append(inside)
-    rows = np.vstack(parts)  # which cells each group consists of
+    parts = [pd.crosstab(grouping.codes, cell) > 0 for grouping in groupings]
+    rows = np.vstack(parts).astype(float)  # which cells each group consists of
     kinds = [np.bincount(cell, event), np.bincount(cell, ~event)]
     patients = rows @ sum(kinds)
     whole = rows.sum(axis=1) == rows.shape[1]  # everybody
@@ -137,8 +134,7 @@ def small_decisions(patients: HeldOut, groupings: list[Grouping], smallest: int)
     """
     codes = np.column_stack([grouping.codes for grouping in groupings])
     cell = np.unique(codes, axis=0, return_inverse=True)[1].ravel()
-    flagged = patients.flags
-    early = patients.event & (patients.time <= patients.until)
+    flagged, early = patients.flags, patients.event_by_horizon
     cells = cell.max() + 1
     for part in (flagged, ~flagged):
         everybody = np.bincount(cell[part], minlength=cells)

@@ -21,6 +21,7 @@ from drocox.terminal import listed
 
 MOST_TIMES = 100  # as many events that are still worth a number
 MOST_NAMED = 6  # groups in a sentence
+MOST_TOLD = 3  # groups with their c-indices and expected ones
 NOT_ASKED = (
     "Whether another model would rank a group better was not asked, since no columns were named "
     "that it may use."
@@ -38,17 +39,21 @@ def sentences(
     notes: tuple[str, ...],
     measures: Mapping[str, Measure] = MEASURES,
     features: Sequence[str] | None = (),
+    decided: tuple[float, float] | None = None,
 ) -> list[str]:
     """A line for each note and attribute, for everybody, for other models and each group found.
 
     ``features`` are the columns that other models have used; without them nothing is said of these
-    where it is None, and else that it was not asked.
+    where it is None, and else that it was not asked. ``decided`` is the threshold of risk from
+    which patients are flagged, and the horizon.
     """
     lines = list(notes)
     for name in table["attribute"].unique():
         rows = comparisons[comparisons["attribute"] == name]
         if name and (len(rows) or " × " not in name):
             lines += _attribute(name, rows, table, measures)
+    if decided is not None:
+        lines.append(_decided(table.iloc[0], *decided))
     slopes = comparisons["says"][comparisons["measure"] == "slope"]
     lines += _whole(table.iloc[0], measures["calibration"], not (slopes == DIFFER).any())
     if features:
@@ -88,8 +93,11 @@ def _attribute(
                 not_by.append(f"- Not judged by {_in_a_sentence(measure.title)}: {lacking}.")
             if len(mine):
                 lines.append(_compared(measure, mine, values, not (few | hidden | lacks).any()))
-        elif one in DECISIONS or (one == "slope" and (mine["says"] == DIFFER).any()):
-            lines += [_compared(measure, mine, values)] if len(mine) else []
+        elif len(mine) and (
+            one in DECISIONS
+            or (one == "slope" and ((mine["says"] == DIFFER).any() or len(_not_1(values, one))))
+        ):
+            lines.append(_compared(measure, mine, values))
     not_judged = [
         f"{short[at]} ({_events(values['events'].iloc[at])})" for at in np.flatnonzero(few)
     ]
@@ -138,30 +146,39 @@ def _compared(
             verdict = f"worse for {listed([named(one) for one in differ], MOST_NAMED)}"
         elif word == ALIKE:
             verdict = "as expected"
-        known, expected = (text_of(name, row["group"]) for name in ("c_index", "c_expected"))
-        text = f"For {named(row['group'])}, the c-index is {known} where {expected} is expected"
+        told = rows if len(rows) <= MOST_TOLD else row.to_frame().T
+        each = []
+        for one in told.sort_values("difference").to_dict("records"):
+            known, expected = (text_of(name, one["group"]) for name in ("c_index", "c_expected"))
+            each.append(f"{known} for {named(one['group'])}, where {expected} is expected")
+            each[-1] += f", a difference of {_size(one, measure.digits)}"
+        text = f"The c-index is {'; '.join(each)}"
     else:
         if word == DIFFER and measure.needs == "threshold":
-            verdict += ", which by itself is no fault"
+            verdict += ", which need not be a fault"
         both = [f"{text_of(row['measure'], g)} for {named(g)}" for g in row[["group", "versus"]]]
-        text = f"It is {' and '.join(both)}"
+        text = (
+            f"It is {' and '.join(both)}, a {'ratio' if measure.ratio else 'difference'} of {size}"
+        )
         if word == DIFFER and len(rows) > 1 and row["versus"] == EVERYBODY:
             count = f"{len(differ)} of {len(rows)} groups {_differ(differ)} from everybody"
             text = f"{count}. {text}"
-    text += f", a {'ratio' if measure.ratio else 'difference'} of {size}"
     if word == ALIKE:
         text += _within(measure, margin, row)
     elif word == CANNOT_TELL and measure.worded:
         text += (
-            ", but not every group is judged" if (says == ALIKE).all() else _open(measure, margin)
+            ", but not every group is judged"
+            if (says == ALIKE).all()
+            else _open(measure, margin, row["low"], row["high"])
         )
         text += _would_decide(measure, margin, half[says == word].max(), values)
     if word == DIFFER and row["measure"] == "c_index":
         text += _case_mix(values["c_expected"], row, named(row["group"]))
-    if word == DIFFER and row["measure"] == "slope":
-        text += ". Where it is below 1, differences between patients are smaller than predicted"
-    if row["measure"] == "calibration":
-        text += _off(values, row["attribute"], measure.digits)
+    if row["measure"] in ("calibration", "slope"):
+        off = _not_1(values, row["measure"])
+        alone = [f"{size} for {named(group)}" for group, size in off.items()]
+        text += ". By intervals that hold alone, it is not 1: " if alone else ""
+        text += listed(alone, MOST_NAMED)
     return f"- {measure.said or measure.title}: {verdict}. {text}."
 
 
@@ -175,14 +192,14 @@ def _within(measure: Measure, margin: float, row: pd.Series) -> str:
     return f"{f', small but not {none},' if small else ','} within {inside}"
 
 
-def _open(measure: Measure, margin: float) -> str:
-    """What the difference may be."""
-    if measure.ratio:
-        return f": 1 is possible, and so are values beyond {1 / margin:.2f} to {margin:.2f}"
-    more = f"more than {number_text(margin)}"
+def _open(measure: Measure, margin: float, low: float, high: float) -> str:
+    """What the difference may be, by an interval with these ends."""
     if measure.versus:
-        return f": as expected is possible, and so is worse by {more}"
-    return f": none is possible, and so is {more}"
+        return f": as expected is possible, and so is worse by more than {number_text(margin)}"
+    none, least, most = (1, 1 / margin, margin) if measure.ratio else (0, -margin, margin)
+    below, above = f"below {number_text(least)}", f"above {number_text(most)}"
+    sides = [side for side, beyond in ((below, low <= least), (above, high >= most)) if beyond]
+    return f": {none} is possible, and so are values {' or '.join(sides)}"
 
 
 def _would_decide(measure: Measure, margin: float, half: float, values: pd.DataFrame) -> str:
@@ -209,21 +226,16 @@ def _case_mix(expected: pd.Series, row: pd.Series, group: str) -> str:
         return ""
     more = "more" if size < 0 else "less"
     return (
-        f". A difference of {number_text(size, 3)} is expected, since the model's predictions are "
-        f"{more} alike for {group}"
+        f". A difference of {number_text(size, 3)} is expected, since the hazards predicted for "
+        f"{group} are relatively {more} alike"
     )
 
 
-def _off(values: pd.DataFrame, attribute: str, digits: int) -> str:
-    """The groups in which observed over expected itself is not 1, by intervals that hold alone."""
+def _not_1(values: pd.DataFrame, name: str) -> dict[str, str]:
+    """The groups in which a measure itself is not 1, by intervals that hold alone."""
     groups = values.drop(EVERYBODY)
-    off = groups[(groups["calibration_low"] > 1) | (groups["calibration_high"] < 1)]
-    named = []
-    for group, row in off.iterrows():
-        ends = (row["calibration"], row["calibration_low"], row["calibration_high"])
-        named.append(f"{interval_text(*ends, digits, 1)} for {_short(str(group), attribute)}")
-    alone = ". By intervals that hold alone, it is not 1: "
-    return f"{alone}{listed(named, MOST_NAMED)}" if named else ""
+    off = groups[(groups[f"{name}_low"] > 1) | (groups[f"{name}_high"] < 1)]
+    return {str(group): _with_interval(row, name, 2, 1) for group, row in off.iterrows()}
 
 
 def _short(group: str, attribute: str) -> str:
@@ -249,7 +261,12 @@ def interval_text(value: float, low: float, high: float, least: int, none: float
     return f"{value_text} ({low_text} to {high_text})"
 
 
-def _size(row: pd.Series, least: int, none: float = 0) -> str:
+def _with_interval(row: pd.Series, name: str, least: int, none: float = 0) -> str:
+    """A measure of a group with its interval, which holds alone."""
+    return interval_text(row[name], row[f"{name}_low"], row[f"{name}_high"], least, none)
+
+
+def _size(row: pd.Series | dict, least: int, none: float = 0) -> str:
     """A difference with its interval."""
     return interval_text(row["difference"], row["low"], row["high"], least, none)
 
@@ -287,8 +304,9 @@ def _own_models(rows: pd.DataFrame, table: pd.DataFrame, features: Sequence[str]
     elif not text:
         row = rows.loc[rows["high"].idxmax()]
         text = (
-            f"{what}, fitted to one group alone, is not seen to rank any group better. It may gain "
-            f"most in {row['group']}: {_size(row, 3)} of the c-index. Other models were not tried."
+            f"{what}, fitted to one group alone, is not seen to rank any group better: in "
+            f"{row['group']}, where it may gain most, the c-index changes by {_size(row, 3)}. "
+            "Other models were not tried."
         )
     single = table["attribute"].ne("") & ~table["attribute"].str.contains(" × ")
     untried = table["group"][single & table["events"].notna() & ~table["group"].isin(rows["group"])]
@@ -391,14 +409,16 @@ def _in_a_sentence(title: str) -> str:
     return title if named else title[:1].lower() + title[1:]
 
 
-def decisions_sentence(everybody: pd.Series, threshold: float, horizon: float) -> str:
+def _decided(everybody: pd.Series, threshold: float, horizon: float) -> str:
     """What the threshold does to everybody."""
     values = []
-    for name in DECISIONS:
-        title, digits = _in_a_sentence(MEASURES[name].title), MEASURES[name].digits
-        values.append(f"{title} {number_text(everybody[name], digits).replace('nan', 'unknown')}")
+    for name in (name for name in DECISIONS if MEASURES[name].compared):
+        size = _with_interval(everybody, name, MEASURES[name].digits)
+        values.append(
+            f"{_in_a_sentence(MEASURES[name].title)} {size}".replace("nan (nan to nan)", "unknown")
+        )
     return (
-        f"At a threshold of {threshold:.3g} for the risk up to time {horizon:.4g}: "
+        f"At a threshold of {threshold:.3g} for the risk up to time {horizon:.4g}, of everybody: "
         f"{', '.join(values)}."
     )
 

@@ -53,13 +53,9 @@ def funnel(
 ) -> Funnel:
     """The funnel of an attribute's groups, from an audit and the c-index of each group."""
     rows = table[(table["attribute"] == attribute) & table["c_index"].notna()]
-    of_c_index = differences[
-        (differences["attribute"] == attribute) & (differences["measure"] == "c_index")
-    ]
-    beyond = of_c_index.set_index("group")["says"].eq(DIFFER)
-    groups = rows[["group", "events", "c_index"]].assign(
-        differs=rows["group"].isin(beyond.index[beyond])
-    )
+    mine = differences["attribute"].eq(attribute) & differences["measure"].eq("c_index")
+    beyond = differences["group"][mine & differences["says"].eq(DIFFER)]
+    groups = rows[["group", "events", "c_index"]].assign(differs=rows["group"].isin(beyond))
     of_one_event = np.full(len(rows), np.nan)
     with np.errstate(divide="ignore", invalid="ignore"):  # at the end of the scale
         for k, row in enumerate(rows.itertuples()):

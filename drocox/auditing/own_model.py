@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 
 from drocox import _checks, concordance
+from drocox.accuracy import log_partial_likelihood
 from drocox.heldout import Estimate, HeldOut
 from drocox.risksets import risk_sets
 from drocox.solver import ridge_path
@@ -105,19 +106,11 @@ def own_scores(X: np.ndarray, time: np.ndarray, event: np.ndarray, part: np.ndar
             if other != k:
                 rows = part == other
                 tried = by_penalty[min(k, other), max(k, other)][rows]
-                likelihood += _log_likelihood(tried, time[rows], event[rows])
+                risk = risk_sets(time[rows], event[rows])
+                of_event = [log_partial_likelihood(scores, risk) for scores in tried.T]
+                likelihood += event[rows].sum() * np.array(of_event)
         scores[part == k] = by_penalty[(k,)][part == k, np.argmax(likelihood)]
     return scores
-
-
-def _log_likelihood(scores: np.ndarray, time: np.ndarray, event: np.ndarray) -> np.ndarray:
-    """Cox's log partial likelihood of each column of scores, with Breslow's ties."""
-    order = np.argsort(-time, kind="stable")
-    scores, later = scores[order], -time[order]
-    top = scores.max(axis=0)
-    at_risk = np.cumsum(np.exp(scores - top), axis=0)
-    at_risk = at_risk[np.searchsorted(later, later, side="right") - 1]
-    return (scores - top - np.log(at_risk))[event[order]].sum(axis=0)
 
 
 def _prepared(X: np.ndarray) -> np.ndarray:

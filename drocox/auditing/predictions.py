@@ -81,11 +81,8 @@ class Predictions(NamedTuple):
             "risks or expected events": risks or self.patients.expected is not None,
             "threshold": self.patients.threshold is not None,
         }
-        functions = {}
-        for name, measure in self.described.items():
-            if answers[measure.needs]:
-                functions[name] = self.more.get(name) or getattr(HeldOut, measure.method or name)
-        return functions
+        methods = {k: one.method or k for k, one in self.described.items() if answers[one.needs]}
+        return {k: self.more.get(k) or getattr(HeldOut, name) for k, name in methods.items()}
 
 
 def same_measure(name: str, one: Predictions, two: Predictions, members: np.ndarray) -> bool:

@@ -12,7 +12,8 @@ import torch
 from matplotlib.figure import Figure
 
 import drocox
-from drocox.explorables.element import Explorable, element, rounded
+from drocox.explorables.element import element, rounded
+from drocox.paper.tables import Shown
 
 SHARES = (0.25, 0.3, 1 / 3, 0.4, 0.45, 0.5, 0.55, 0.6, 2 / 3, 0.7, 0.75, 0.8, 0.9, 1.0)
 FIRST = 7  # of the shares
@@ -32,7 +33,7 @@ def under_ceiling(alpha: float) -> np.ndarray:
 
 def ball_slider(
     name: str, losses: np.ndarray, names: Sequence, radius: Mapping[str, Callable], figure: Figure
-) -> Explorable:
+) -> Shown:
     """The triangle of three patients, with alpha to move.
 
     ``radius`` has for each of the rules sharp, definition and paper the radius of the ball as a

@@ -10,27 +10,13 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 
+from drocox.paper.tables import Shown
+
 DIGITS = re.compile(r"(\d+\.\d)\d+")  # a tenth of a point is enough for a place
 STYLE = {"svg.fonttype": "none", "svg.hashsalt": "drocox"}
 
 
-class Explorable:
-    """HTML of an explorable, with a sentence instead where only text is shown."""
-
-    def __init__(self, markup: str, description: str) -> None:
-        self.markup = markup
-        self.description = description
-
-    def _repr_html_(self) -> str:
-        return self.markup
-
-    def __repr__(self) -> str:
-        return f"<interactive figure: {self.description}>"
-
-
-def element(
-    kind: str, name: str, *, title: str, alt: str, figure: Figure, data: Mapping
-) -> Explorable:
+def element(kind: str, name: str, *, title: str, alt: str, figure: Figure, data: Mapping) -> Shown:
     """An explorable run by ``book/_static/explore/<kind>.js``, with the id ``explore-<name>``.
 
     The figure is shown until the script replaces it. Equal input gives equal bytes.
@@ -43,7 +29,7 @@ def element(
 <div class="explore-picture">{picture(figure)}</div></div>
 <script type="application/json">{packed}</script>
 </figure>"""
-    return Explorable(markup, alt)
+    return Shown(markup, f"interactive figure: {alt}")
 
 
 def picture(figure: Figure) -> str:

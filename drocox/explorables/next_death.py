@@ -12,7 +12,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import drocox
-from drocox.explorables.element import Explorable, element
+from drocox.explorables.element import element
+from drocox.paper.tables import Shown
 from drocox.solver import minimise
 
 THETAS = (-1.0, 2.0)  # from which to choose
@@ -26,7 +27,7 @@ def who_is_next(
     figure: Figure,
     *,
     theta: float = float(np.log(2)),
-) -> Explorable:
+) -> Shown:
     """Four deaths with the patients at risk, theta to move, and the sum of the losses.
 
     ``x`` is the one feature; ``theta`` is the initial value; ``figure`` is shown where no script

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from drocox.explorables.element import Explorable, element, rounded
+from drocox.explorables.element import element, rounded
 from drocox.paper import protocol, tables
 
 METRICS = {  # their names without markup: F_I
@@ -56,7 +56,7 @@ def results_browser(
     exhibit: str = "t2",
     metric: str = "ci_percent",
     view: str = "corrected",
-) -> Explorable:
+) -> tables.Shown:
     """The main tables as ranked dots; exhibit, metric and view are the initial choices.
 
     ``main_tables`` has two tables of :func:`drocox.paper.tables.main_table` for each exhibit, under

@@ -10,15 +10,14 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.figure import Figure
 
-from drocox.explorables.element import Explorable, element
+from drocox.explorables.element import element
+from drocox.paper.tables import Shown
 
 END = 14  # months
 ASKED = 9  # the month that the patient asks about
 
 
-def kaplan_meier(
-    time: np.ndarray, event: np.ndarray, names: Sequence, figure: Figure
-) -> Explorable:
+def kaplan_meier(time: np.ndarray, event: np.ndarray, names: Sequence, figure: Figure) -> Shown:
     """The Kaplan-Meier curve of a few patients; times, whole months, and deaths can be changed.
 
     ``figure`` is shown where no script runs.

@@ -15,7 +15,8 @@ from matplotlib.figure import Figure
 
 import drocox
 from drocox.bookstyle import SIX
-from drocox.explorables.element import Explorable, element
+from drocox.explorables.element import element
+from drocox.paper.tables import Shown
 
 LOWEST = -0.8  # eta that can be chosen
 
@@ -28,7 +29,7 @@ def six_losses() -> np.ndarray:
 
 def water_level(
     losses: np.ndarray, names: Sequence, figure: Figure, *, alpha: float = 0.3, eta: float = 0.1
-) -> Explorable:
+) -> Shown:
     """Losses as bars, the largest first, and the dual's threshold as a water level to move.
 
     ``alpha`` and ``eta`` are the initial values; ``figure`` is shown where no script runs.

@@ -15,7 +15,8 @@ from matplotlib.figure import Figure
 
 import drocox
 from drocox.cox import RiskSets
-from drocox.explorables.element import Explorable, element, rounded
+from drocox.explorables.element import element, rounded
+from drocox.paper.tables import Shown
 from drocox.solver import minimise
 
 # Trained models; the last is the ordinary Cox model.
@@ -68,7 +69,7 @@ def state(
 
 def who_gets_the_weight(
     losses: np.ndarray, time: np.ndarray, event: np.ndarray, old: np.ndarray, figure: Figure
-) -> Explorable:
+) -> Shown:
     """Losses and weights of all deaths, with alpha to move and training to switch on.
 
     ``losses`` are those of :func:`losses_by_alpha`, times are in years, ``old`` marks age over 65;

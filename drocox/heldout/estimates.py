@@ -86,9 +86,8 @@ class HeldOut:
 
     def subset(self, rows: np.ndarray) -> "HeldOut":
         """The patients of a mask, with the same horizon."""
-        arrays = (field.name for field in fields(self))
-        arrays = (name for name in arrays if isinstance(getattr(self, name), np.ndarray))
-        of_rows = {name: getattr(self, name)[rows] for name in arrays}
+        given = {field.name: getattr(self, field.name) for field in fields(self)}
+        of_rows = {name: one[rows] for name, one in given.items() if isinstance(one, np.ndarray)}
         return replace(self, **of_rows, horizon=self.until if rows.any() else None)
 
     def with_others(self, **predictions: Any) -> "HeldOut":

@@ -438,17 +438,17 @@ def wins(table: pd.DataFrame) -> pd.Series:
 
 
 class Shown:
-    """A table as HTML, with its caption where only text is shown."""
+    """HTML of a table or figure, and what it is in words where only text is shown."""
 
-    def __init__(self, markup: str, caption: str):
+    def __init__(self, markup: str, words: str):
         self.markup = markup
-        self.caption = caption
+        self.words = words
 
     def _repr_html_(self) -> str:
         return self.markup
 
     def __repr__(self) -> str:
-        return f"<table: {self.caption}>"
+        return f"<{self.words}>"
 
 
 def show(
@@ -502,7 +502,7 @@ def show(
         f"</caption><thead><tr><th>method</th>{head}</tr></thead>"
         f"<tbody>{''.join(body)}</tbody></table></div>"
     )
-    return Shown(markup, caption)
+    return Shown(markup, f"table: {caption}")
 
 
 def written(method: str) -> str:

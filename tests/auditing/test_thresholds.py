@@ -56,12 +56,12 @@ def test_a_line_and_a_table_say_what_a_threshold_does():
     survival["survival"] **= np.where(data.groups["group"] == 1, 1 / 3, 1.0)
     found = drocox.audit(data, **survival, threshold=0.4)
     everybody = found.table.iloc[0]
-    all_of_them = found.sentence.splitlines()[-1]
-    said = "At a threshold of 0.4 for the risk up to time 0.5: flagged "
-    assert all_of_them.startswith(f"{said}{everybody['flagged']:.3f}, sensitivity ")
-    assert f"PPV {everybody['ppv']:.3f}, net benefit" in all_of_them
+    said = "At a threshold of 0.4 for the risk up to time 0.5, of everybody: flagged "
+    assert f"{said}{everybody['flagged']:.3f} (95 % interval 0." in found.sentence
+    ends = f"{everybody['ppv_low']:.3f} to {everybody['ppv_high']:.3f}"
+    assert f"PPV {everybody['ppv']:.3f} ({ends})." in found.sentence
     by_group, by_sex = found.sentence.split("By sex, ")
-    said = r"- Flagged: differs, which by itself is no fault\. It is 0\.\d+ for group = 1"
+    said = r"- Flagged: differs, which need not be a fault\. It is 0\.\d+ for group = 1"
     assert re.search(said, by_group)
     for title in ("Flagged", "Sensitivity", "Specificity", "PPV"):
         assert f"- {title}: cannot tell. It is 0." in by_sex
@@ -137,7 +137,7 @@ def test_the_command_judges_decisions(capsys, tmp_path, monkeypatch):
             assert stop.code == status
         return " ".join("".join(capsys.readouterr()).split())
 
-    assert "At a threshold of 0.4 for the risk up to time 0.5: " in said(
+    assert "At a threshold of 0.4 for the risk up to time 0.5, of everybody: " in said(
         "--risk", "risk", "--threshold", "0.4"
     )
     assert "Decisions: flagged from a risk of 0.4" in (tmp_path / "p-audit.html").read_text("utf-8")

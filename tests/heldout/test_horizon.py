@@ -73,3 +73,13 @@ def test_intervals_of_the_observed_risk_equal_scikit_survival(n):
     for k in (1, 2):
         low, high = 1 - limits[::-1, k]
         assert risk_interval(time, event, times[k]) == pytest.approx((low, high), rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("name", "missing"),
+    [("risk_predicted", "risk"), ("brier", "risk"), ("calibration", "expected")],
+)
+def test_an_estimate_without_its_predictions_says_what_to_pass(name, missing):
+    patients = HeldOut(np.arange(4.0), np.arange(4.0), np.full(4, True), np.zeros(4, int))
+    with pytest.raises(ValueError, match=f"{missing} is missing; pass .* as {missing}="):
+        getattr(patients, name)(np.full(4, True))
