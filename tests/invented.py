@@ -10,10 +10,8 @@ from drocox.paper.run import columns
 
 def rows_of(stack):
     """Rows of a stack, the same on every call."""
-    keys = [
-        [setting._asdict().get(k, getattr(stack, k, None)) for k in KEYS]
-        for setting in stack.grid()
-    ]
+    settings = [setting._asdict() for setting in stack.grid()]
+    keys = [[one.get(k, getattr(stack, k, None)) for k in KEYS] for one in settings]
     metrics = [c for c in columns() if c not in (*KEYS, "unstable")]
     draw = np.random.default_rng(list(stack.name.encode()))
     values = pd.DataFrame(draw.uniform(0.5, 0.9, (len(keys), len(metrics))), columns=metrics)

@@ -179,8 +179,6 @@ def _compared(
         alone = [f"{size} for {named(group)}" for group, size in off.items()]
         text += ". By intervals that hold alone, it is not 1: " if alone else ""
         text += listed(alone, MOST_NAMED)
-    if row["measure"] == "slope":
-        text += ". Where it is below 1, differences between patients are smaller than predicted"
     return f"- {measure.said or measure.title}: {verdict}. {text}."
 
 

@@ -272,6 +272,8 @@ def test_slopes_that_differ_are_told_by_group_and_not_on_the_whole(wrong):
         f"differs. It is {slopes['group = 1']:.2f} for group = 1 and {slopes['group = 0']:.2f} for"
     )
     assert said in wrong.sentence
+    own = f"By intervals that hold alone, it is not 1: {slopes['group = 1']:.2f} ("
+    assert own in wrong.sentence
     assert wrong.table["slope_high"].iloc[0] < 1 and "On the whole" not in wrong.sentence
 
 
