@@ -107,7 +107,7 @@ def test_intervals_hold_for_all_attributes_at_once(model):
     # 32 comparisons in the headline, 3.16 by 1.96, and more for ratios; 8 of slopes, 2.73 by 1.96
     for measure, factor in (("c_index", 3.16 / 1.96), ("calibration", 1.65), ("slope", 1.39)):
         assert wider[apart["measure"] == measure].mean() == pytest.approx(factor, abs=0.1)
-    assert "5 % of such pages would say that one does" in page_of({"": found})
+    assert "5 % of such pages would say of one of these three that it does" in page_of({"": found})
     one = replace(data, groups={"a0": groups["a0"]}, group_labels={})
     apart = drocox.audit(one, **given, familywise=False)
     width = [
