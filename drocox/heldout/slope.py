@@ -48,8 +48,8 @@ class _Fold:
 
     def sums(self, slope: float) -> _Sums:
         """Weighted moments of the scores in every risk set, at a given slope."""
-        linear = slope * self.scores
-        weight = np.exp(linear - linear.max())
+        weight = slope * self.scores
+        weight = np.exp(weight - weight.max(), out=weight)  # in place: it may be a large array
 
         def later(values: np.ndarray) -> np.ndarray:
             """Sum over the patients at risk, by rank of the time."""
