@@ -371,7 +371,9 @@ def encode(column: pd.Series) -> pd.DataFrame:
     Labels become one 0/1 column "column=label" for each label but the first.
     """
     if is_numeric_dtype(column):
-        return column.astype(np.float64).to_frame()
+        numbers = column.astype(np.float64).to_frame()
+        _check_range(numbers)  # the command of the audit leaves out columns that cannot be encoded
+        return numbers
     title = f"feature column {column.name!r}"
     remedy = "leave it out with features=[...], or make it numeric (dates: days since entry)"
     if not isinstance(column.dtype, pd.CategoricalDtype | pd.StringDtype | np.dtypes.ObjectDType):
