@@ -149,7 +149,7 @@ def _measured(
                 if enough and _one_or_two_decide(estimate):
                     hanging.append(f"{measure.title} of {label}")
                 if name == "central_slope":
-                    tails += _tails_decide(label, slopes[grouping.attribute][label], estimate)
+                    tails += _tails_decide(label, slopes[grouping.attribute].pop(label), estimate)
             if name == "slope":
                 slopes[grouping.attribute] = of_groups
             if grouping.compared and measure.compared and not predictions.backwards:
