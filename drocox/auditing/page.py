@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date
+from functools import cache
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,6 +23,16 @@ if TYPE_CHECKING:
     from drocox.auditing.audit import Audit, Audits
 
 
+@cache
+def _layout() -> jinja2.Template:
+    """``page.html``, compiled once."""
+    environment = jinja2.Environment(autoescape=True)
+    environment.filters |= {"number_text": number_text, "minus": _minus}
+    return environment.from_string(
+        Path(__file__).with_name("page.html").read_text(encoding="utf-8")
+    )
+
+
 def page(
     audits: Mapping[str, "Audit"],
     facts: Mapping[str, str] | None = None,
@@ -33,9 +44,6 @@ def page(
     are what else the page says about its making, such as the command; ``warnings`` are messages of
     fitting the models.
     """
-    layout = Path(__file__).with_name("page.html").read_text(encoding="utf-8")
-    environment = jinja2.Environment(autoescape=True)
-    environment.filters |= {"number_text": number_text, "minus": _minus}
     about = {"Made on": date.today().isoformat(), "With": f"drocox {__version__}"}
     first = next(iter(audits.values()))
     folds = len(np.unique(first._predictions.patients.fold))
@@ -63,7 +71,7 @@ def page(
     def drawn(draw: Callable, *content: object) -> str:
         return as_svg(draw, *content, salt=f"drocox {next(numbers)}")
 
-    return environment.from_string(layout).render(
+    return _layout().render(
         audits=audits,
         first=first,
         facts=about | dict(facts or {}),
