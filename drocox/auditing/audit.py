@@ -166,7 +166,7 @@ class Audit:
 
     @property
     def sentence(self) -> str:
-        """The finding in words, a line for each attribute and for each group found."""
+        """The findings in words, a line for each attribute, its measures, and each group found."""
         if self._predictions.backwards:
             return "\n".join(self.notes)
         found = (self.table, self.differences, self.slices, self.notes)

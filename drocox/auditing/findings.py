@@ -41,7 +41,7 @@ def sentences(
     features: Sequence[str] | None = (),
     decided: tuple[float, float] | None = None,
 ) -> list[str]:
-    """A line for each note and attribute, for everybody, for other models and each group found.
+    """The findings: notes, attributes with a line for each measure, everybody, models, groups found.
 
     ``features`` are the columns that other models have used; without them nothing is said of these
     where it is None, and else that it was not asked. ``decided`` is the threshold of risk from
