@@ -41,7 +41,7 @@ def sentences(
     features: Sequence[str] | None = (),
     decided: tuple[float, float] | None = None,
 ) -> list[str]:
-    """The findings: notes, attributes with a line for each measure, everybody, models, groups found.
+    """The findings: notes, attributes with a line a measure, everybody, models, groups found.
 
     ``features`` are the columns that other models have used; without them nothing is said of these
     where it is None, and else that it was not asked. ``decided`` is the threshold of risk from
