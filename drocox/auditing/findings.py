@@ -177,7 +177,7 @@ def _compared(
     if row["measure"] in ("calibration", "slope"):
         off = _not_1(values, row["measure"])
         alone = [f"{size} for {named(group)}" for group, size in off.items()]
-        text += ". By intervals that hold alone, it is not 1: " if alone else ""
+        text += ". By intervals that hold alone, 1 is excluded: " if alone else ""
         text += listed(alone, MOST_NAMED)
     return f"- {measure.said or measure.title}: {verdict}. {text}."
 

@@ -186,7 +186,7 @@ def test_a_group_whose_own_ratio_is_not_1_is_named(perfect):
     data, truth = perfect
     twice = np.where(data.groups["group"] == 1, 2.0, 1.0)  # as many events as there will be
     found = drocox.audit(data, truth, expected=data.time * np.exp(truth) * twice)
-    alone = r"By intervals that hold alone, it is not 1: 0\.[45]\d \(0\.[^)]*\) for group = 1\.\n"
+    alone = r"By intervals that hold alone, 1 is excluded: 0\.[45]\d \(0\.[^)]*\) for group = 1\.\n"
     assert re.search(alone, found.sentence)
 
 
@@ -272,7 +272,7 @@ def test_slopes_that_differ_are_told_by_group_and_not_on_the_whole(wrong):
         f"differs. It is {slopes['group = 1']:.2f} for group = 1 and {slopes['group = 0']:.2f} for"
     )
     assert said in wrong.sentence
-    own = f"By intervals that hold alone, it is not 1: {slopes['group = 1']:.2f} ("
+    own = f"By intervals that hold alone, 1 is excluded: {slopes['group = 1']:.2f} ("
     assert own in wrong.sentence
     assert wrong.table["slope_high"].iloc[0] < 1 and "On the whole" not in wrong.sentence
 
