@@ -99,7 +99,12 @@ def _log_running_sums(x: np.ndarray) -> np.ndarray:
     """Logarithms of the running sums of exp(x), with one common shift where no term underflows."""
     top = x.max(initial=-np.inf)
     if x.min(initial=top) > top - SAFE_SPREAD:
-        return np.log(np.cumsum(np.exp(x - top))) + top
+        sums = x - top
+        np.exp(sums, out=sums)
+        np.cumsum(sums, out=sums)
+        np.log(sums, out=sums)
+        sums += top
+        return sums
     return np.logaddexp.accumulate(x)
 
 

@@ -100,7 +100,8 @@ def in_time_order(time, event, stratum, order) -> tuple[np.ndarray, ...]:
         begin = np.maximum.accumulate(np.where(of_stratum, position, 0), axis=1)
     stop = np.full(order.shape, len(position))
     np.copyto(stop[:, :-1], position[1:], where=first[:, 1:])
-    stop = np.minimum.accumulate(stop[:, ::-1], axis=1)[:, ::-1].copy()
+    back = stop[:, ::-1]
+    np.minimum.accumulate(back, axis=1, out=back)
     return time, event, stop, begin
 
 
