@@ -95,7 +95,7 @@ def unchecked_losses(
     """
     n = scores.shape[-1]
     order, stop, died = risk.on(scores.device)
-    bounds = [0, n] if risk.labels is None else risk.bounds
+    bounds = risk.bounds
     if ties == "order":  # each patient is a block
         stop = torch.arange(1, n + 1, device=scores.device)[None]
     x = _take(scores.reshape(-1, n), order)  # from here on in time order, latest first

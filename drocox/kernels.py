@@ -17,9 +17,6 @@ SAFE_SPREAD = 600.0  # exp(-600) does not underflow: scores this close need one 
 # --- Risk sets: sums over patients in time order, latest first ------------------------------------
 
 
-NO_STRATA = np.zeros((1, 1), int)
-
-
 @njit(cache=True)
 def _scan(values, stop, enters, meets, begin, back):
     """Running sums over blocks of equal times: a block's values enter, then its patients read.
@@ -27,7 +24,6 @@ def _scan(values, stop, enters, meets, begin, back):
     The sums restart with each stratum.
     """
     models, n = values.shape
-    strata = begin.shape[1] == n
     out = np.empty((models, n))
     for m in range(models):
         sums = np.zeros(2)
@@ -40,7 +36,7 @@ def _scan(values, stop, enters, meets, begin, back):
             else:
                 start = end
                 end = stop[0, start]
-            if strata and (end < n and begin[0, end] == end if back else begin[0, start] == start):
+            if (end < n and begin[0, end] == end) if back else begin[0, start] == start:
                 sums[:] = 0.0
             for q in range(start, end):
                 sums[enters[0, q]] += values[m, q]
@@ -49,7 +45,7 @@ def _scan(values, stop, enters, meets, begin, back):
     return out
 
 
-def risk_sums(values, stop, enters, meets, begin=NO_STRATA):
+def risk_sums(values, stop, enters, meets, begin):
     """Sum over the risk set of each patient: those of the same block and of earlier positions.
 
     ``values`` (models, n); the others (1, n). ``stop`` is one past the last position with the same
@@ -59,7 +55,7 @@ def risk_sums(values, stop, enters, meets, begin=NO_STRATA):
     return _scan(values, stop, enters, meets, begin, False)
 
 
-def risk_sums_back(values, stop, enters, meets, begin=NO_STRATA):
+def risk_sums_back(values, stop, enters, meets, begin):
     """The transposed map: sum over all patients in whose risk set each patient is."""
     return _scan(values, stop, meets, enters, begin, True)
 

@@ -142,8 +142,7 @@ class RiskObjective:
         if first is not None:  # one sum for each half: a patient enters its own, reads the other
             enters = first[order].astype(int)[None]
             meets = 1 - enters
-        begin = kernels.NO_STRATA if risk.labels is None else risk.begin
-        self.sets = (stop, enters, meets, begin)
+        self.sets = (stop, enters, meets, risk.begin)
 
     def __call__(self, scores: torch.Tensor) -> torch.Tensor:
         """One differentiable value for each model, from scores (models, n)."""
