@@ -70,7 +70,8 @@ def whitened(X: np.ndarray, risk: RiskSets, weights: np.ndarray, penalty: float)
     # 1. Scale each column by a power of two, centre it, and drop columns that are constant.
     exponent = np.frexp(_largest_entries(X))[1]
     exponent = np.maximum(exponent, LEAST_EXPONENT)
-    Z = _scaled_rows(X, order, np.ldexp(1.0, -exponent))
+    Z = np.take(X, order, axis=0)
+    Z *= np.ldexp(1.0, -exponent)
     at_risk = _in_a_risk_set(risk, weights)
     squares = _centre(Z, at_risk, np.array(risk.bounds))
     scale = np.sqrt(squares / max(1, at_risk.sum()))
@@ -98,7 +99,7 @@ def whitened(X: np.ndarray, risk: RiskSets, weights: np.ndarray, penalty: float)
         Z = _rotated(Z, rotation / scale[:, None])
         to_coefficients = rotation / deviation[:, None]
     else:
-        columns = _scaled_rows(X, order, np.ldexp(1.0, -exponent))[:, varies] / scale
+        columns = (X[order] * np.ldexp(1.0, -exponent))[:, varies] / scale
         Z, rotation = _whiten_near_copies(columns, vectors, at_risk, risk, np.flatnonzero(varies))
         if rotation.shape[1] == 0:
             return null
@@ -220,18 +221,6 @@ def _largest_entries(X: np.ndarray) -> np.ndarray:
     for i in range(len(X)):
         for j in range(X.shape[1]):
             out[j] = max(out[j], abs(X[i, j]))
-    return out
-
-
-@njit(cache=True)
-def _scaled_rows(X: np.ndarray, order: np.ndarray, unit: np.ndarray) -> np.ndarray:
-    """Rows of ``X`` in the given order, each column multiplied by its ``unit``."""
-    n, d = X.shape
-    out = np.empty((n, d))
-    for i in range(n):
-        row = order[i]
-        for j in range(d):
-            out[i, j] = X[row, j] * unit[j]
     return out
 
 
