@@ -153,6 +153,7 @@ def cross_fit(
         for log-hazards, or ``survival`` and ``times`` for another model that has
         ``predict_survival_function``, whose scores need not be log-hazards.
     """
+    from drocox import DROCox
     from drocox.heldout import assign_folds
 
     _check_data(data)
@@ -162,10 +163,8 @@ def cross_fit(
             f"data has {data.event.sum()} event(s), too few for folds={folds}; lower folds"
         )
     if model is None:  # not `model or ...`: an unfitted ensemble has no truth value
-        from drocox import DROCox
-
         model = DROCox(alpha=1.0)
-    ours = _is_drocox(model)
+    ours = isinstance(model, DROCox)
     fold = assign_folds(2 * np.asarray(by) + data.event, folds, seed)
     scores = np.empty(len(data))
     train = {}
@@ -188,13 +187,6 @@ def cross_fit(
     if curves:
         return {"scores": scores, "folds": fold, "survival": survival, "times": times}
     return {"scores": scores, "folds": fold, "train": train}
-
-
-def _is_drocox(model) -> bool:
-    """Whether a model is a :class:`drocox.DROCox`."""
-    from drocox import DROCox
-
-    return isinstance(model, DROCox)
 
 
 def _gives_curves(fitted, X: np.ndarray) -> bool:
