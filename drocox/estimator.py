@@ -541,7 +541,15 @@ class DROCox(BaseEstimator):
         if not hasattr(self, "coef_"):
             raise AttributeError("summary_ is for linear models; a network has no coefficients")
         names = getattr(self, "feature_names_in_", [f"x{k}" for k in range(len(self.coef_))])
-        return coefficient_table(names, self.coef_, self._standard_errors)
+        with np.errstate(over="ignore"):
+            columns = {"coefficient": self.coef_, "hazard_ratio": np.exp(self.coef_)}
+        errors = self._standard_errors
+        if errors is not None:
+            z = self.coef_ / errors
+            reach = special.ndtri(0.975) * errors
+            columns |= {"standard_error": errors, "z": z, "p": 2 * special.ndtr(-np.abs(z))}
+            columns |= {"low": self.coef_ - reach, "high": self.coef_ + reach}
+        return pd.DataFrame(columns, index=pd.Index(names, name="feature"))
 
     def predict(self, X: ArrayLike) -> np.ndarray:
         """Scores: the higher, the higher the risk; raw ones, also with ``recalibrate``.
@@ -714,24 +722,6 @@ def breslow_baseline(scores: np.ndarray, sample: Sample) -> Baseline:
     grid = times if times[0] == 0 else np.append(0.0, times)
     log_sums = log_risk_sums(scores, sample.risk, sample.weights)
     return Baseline(grid, log_baseline(log_sums, sample.risk, grid, sample.weights))
-
-
-# --- Coefficients and their standard errors -------------------------------------------------------
-
-
-def coefficient_table(
-    names: list[str], coef: np.ndarray, errors: np.ndarray | None = None
-) -> pd.DataFrame:
-    """Coefficients and hazard ratios; with standard errors also tests and 95 % intervals."""
-    with np.errstate(over="ignore"):
-        ratios = np.exp(coef)
-    columns = {"coefficient": coef, "hazard_ratio": ratios}
-    if errors is not None:
-        z = coef / errors
-        reach = special.ndtri(0.975) * errors
-        columns |= {"standard_error": errors, "z": z, "p": 2 * special.ndtr(-np.abs(z))}
-        columns |= {"low": coef - reach, "high": coef + reach}
-    return pd.DataFrame(columns, index=pd.Index(names, name="feature"))
 
 
 # --- The slope of a recalibrated model ------------------------------------------------------------
