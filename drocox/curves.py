@@ -123,15 +123,13 @@ def log_risk_sums(scores: np.ndarray, risk: RiskSets, weights: np.ndarray | None
 
 def log_baseline(log_sums, risk: RiskSets, times, weights: np.ndarray | None = None) -> np.ndarray:
     """Logarithm of Breslow's cumulative baseline hazard, shape (strata, len(times))."""
+    counts = np.ones(len(log_sums)) if weights is None else weights
+    died = risk.event[0] & (counts[risk.order[0]] > 0)
     baselines = []
     for low, high in pairwise(risk.bounds):
-        at = low + np.flatnonzero(risk.event[0, low:high])[::-1]  # earliest event first
-        died = risk.order[0][at]
-        if weights is not None:
-            at, died = at[weights[died] > 0], died[weights[died] > 0]
-        steps = -log_sums[died]
-        if weights is not None:
-            steps += np.log(weights[died])
+        at = low + np.flatnonzero(died[low:high])[::-1]  # earliest event first
+        who = risk.order[0][at]
+        steps = np.log(counts[who]) - log_sums[who]
         happened = np.searchsorted(risk.time[0][at], times, side="right")
         baselines.append(np.append(-np.inf, _log_running_sums(steps))[happened])
     return np.array(baselines)
