@@ -44,7 +44,7 @@ since :math:`|K''| \le b^2 / (6 \sqrt 3)`, except for the kink where scores are 
 import numpy as np
 from scipy import special
 
-from drocox.compiled import njit, njit_or
+from drocox.compiled import njit
 from drocox.concordance import TOLERANCE
 from drocox.heldout.slope import calibration_slope, newton
 
@@ -132,24 +132,6 @@ def _every_pair(
     return np.column_stack([sums[0] + sums[1], sums[2] + sums[3]])
 
 
-def _between_arrays(entered, left, right, share):
-    """What ``_between`` computes, as products of arrays."""
-    at_left = entered @ left
-    return at_left + share * (entered @ right - at_left)
-
-
-@njit_or(_between_arrays)
-def _between(entered, left, right, share):
-    """The two sums over all who have entered, for a score between two nodes."""
-    a = b = c = d = 0.0
-    for m in range(len(entered)):
-        a += entered[m] * left[m, 0]
-        b += entered[m] * right[m, 0]
-        c += entered[m] * left[m, 1]
-        d += entered[m] * right[m, 1]
-    return a + share * (b - a), c + share * (d - c)
-
-
 @njit(cache=True)
 def _walk(cell, share, kernel, begins, ends, asks, enters):
     """Block by block, those who ask read the sums over all who have entered; then others enter."""
@@ -158,8 +140,9 @@ def _walk(cell, share, kernel, begins, ends, asks, enters):
     for block in range(len(begins)):
         for q in range(begins[block], ends[block]):
             if asks[q]:
-                left, right = kernel[cell[q]], kernel[cell[q] + 1]
-                sums[q, 0], sums[q, 1] = _between(entered, left, right, share[q])
+                at_left = entered @ kernel[cell[q]]  # of the two nodes around the score
+                at_right = entered @ kernel[cell[q] + 1]
+                sums[q] = at_left + share[q] * (at_right - at_left)
         for q in range(begins[block], ends[block]):
             if enters[q]:
                 entered[cell[q]] += 1 - share[q]

@@ -137,16 +137,6 @@ def test_a_grid_keeps_to_its_bound(outlier, monkeypatch):
     assert abs(binned.sum() - exact.sum()) / pairs < (2e-4 if outlier else 3e-5)
 
 
-def test_without_compiler_the_sums_are_the_same():
-    """Where numba does not exist, products of arrays take the place of the innermost loop."""
-    rng = np.random.default_rng(0)
-    weights, left, right = rng.random(9), rng.normal(size=(9, 2)), rng.normal(size=(9, 2))
-    arguments = weights, left, right, 0.3
-    np.testing.assert_allclose(
-        expected._between_arrays(*arguments), expected._between(*arguments), rtol=1e-12
-    )
-
-
 # The published formula ----------------------------------------------------------------------
 
 
