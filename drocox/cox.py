@@ -21,17 +21,8 @@ from numpy.typing import ArrayLike
 
 from drocox import _checks, kernels
 from drocox.curves import stratum_of_each
-from drocox.risksets import RiskSets, as_risk_sets, risk_sets
+from drocox.risksets import RiskSets, as_risk_sets, risk_sets  # noqa: F401, imported from here, too
 
-__all__ = [
-    "RiskSets",
-    "as_risk_sets",
-    "breslow_survival",
-    "cox_losses",
-    "risk_sets",
-    "split_cox_losses",
-    "unchecked_losses",
-]
 TIES = ("breslow", "efron", "order")
 
 
