@@ -97,11 +97,8 @@ def test_a_judge_has_the_literal_metrics_for_every_attribute():
 
 BAD = [
     ("attribute", "sex", "unknown attribute 'sex'; choose one of: age, race"),
-    ("attribute", None, "unknown attribute None; choose one of: age, race"),
     ("test_scores", np.full(40, np.nan), "test_scores holds 40 NaN or infinite"),
-    ("test_scores", np.full(40, np.inf), "test_scores holds 40 NaN or infinite"),
     ("test_scores", np.zeros(39), "test_scores has 39, test has 40; pass one value per patient"),
-    ("test_scores", [], "test_scores is empty"),
     ("train_scores", np.full(40, np.nan), "train_scores holds 40 NaN"),
     ("train_scores", np.zeros(41), "train_scores has 41, train has 40; pass one value"),
     ("train_scores", np.zeros((1, 40)), "train_scores must have 1 dimension"),

@@ -186,27 +186,16 @@ CALLS = {
 }
 BAD = [
     ("hazards", [1.0, np.nan, 1.0, 1.0], "hazards holds 1 NaN or infinite value.*impute or drop"),
-    ("hazards", [1.0, np.inf, 1.0, 1.0], "hazards holds 1 NaN or infinite value"),
     ("hazards", [1.0, -0.5, 1.0, 1.0], r"hazards holds negative values.*; pass exp\(scores\)"),
-    ("hazards", [], "hazards is empty; pass at least one"),
     ("hazards", np.ones((2, 4)), "hazards must have 1 dimension"),
-    ("hazards", list("abcd"), "hazards must be numeric; encode"),
     ("hazards", np.ones(3), r"lengths differ: hazards has 3|one group label per patient \(3\)"),
     ("scores", [1.0, np.nan, 2.0, 3.0], "scores holds 1 NaN or infinite value"),
-    ("scores", [1.0, -np.inf, 2.0, 3.0], "scores holds 1 NaN or infinite value"),
-    ("scores", [], "scores is empty"),
     ("train_scores", [np.nan], "train_scores holds 1 NaN"),
-    ("train_scores", [], "train_scores is empty"),
     ("time", [1, 2, -1, 4], "time holds negative values; durations start at 0"),
-    ("time", [1, 2, np.nan, 4], "time holds 1 NaN or infinite"),
     ("time", [1, 2], "time has 2, event has 4; pass one value per patient"),
     ("event", [1, 0, 3, 1], "event must be 0/1"),
-    ("event", [0, 0, 0, 0], "nobody has an event .*at least one event"),
-    ("event", [1, 0, 1], "time has 4, event has 3; pass one value per patient"),
     ("codes", [0, 1, 0], r"codes must hold one group label per patient \(4\)"),
     ("codes", [1, 1, 1, 1], "codes holds a single group.*at least two"),
-    ("codes", [0, 1, np.nan, 1], "codes holds (NaN|missing).*; give every patient a group label"),
-    ("codes", [], "codes must hold one group label per patient"),
 ]
 
 
