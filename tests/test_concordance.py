@@ -5,7 +5,7 @@ import pytest
 import torch
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from leave_one_out import b1_point
+from leave_one_out import b1_point, harrell_point
 from sksurv.metrics import concordance_index_censored
 
 from drocox import accuracy, concordance, fairness
@@ -26,17 +26,17 @@ def draw(seed: int, n: int):
     return base + rng.integers(0, rng.integers(1, n + 1), n) * step, time, event
 
 
-def points_and_pairs(scores, time, event):
-    """Algorithm B.1 for each patient alone: the points of the patient, and the pairs."""
+def points_and_pairs(scores, time, event, point=b1_point):
+    """By the rule for a pair, Algorithm B.1's or Harrell's: points and pairs of each patient."""
     n = len(scores)
     points = np.zeros(n)
     pairs = np.zeros(n)
     for i in range(n):
         for j in range(n):
-            point = None if i == j else b1_point(scores, time, event, i, j)
-            if point is not None:
+            found = None if i == j else point(scores, time, event, i, j)
+            if found is not None:
                 pairs[i] += 1
-                points[i] += point
+                points[i] += found
     return points, pairs
 
 
@@ -114,28 +114,22 @@ def test_with_strata_pairs_are_compared_within_a_stratum_only(n, strata, seed):
     counts = concordance.count(scores, time, event, strata=labels)
     points = np.zeros(n)
     pairs = np.zeros(n)
-    harrell_points = 0.0
-    harrell_pairs = 0
-    for label in sorted(set(labels)):
+    harrell = np.zeros(2)
+    for label in set(labels):
         here = labels == label
-        points[here], pairs[here] = points_and_pairs(scores[here], time[here], event[here])
-    for i in range(n):
-        for j in range(n):
-            later = time[i] < time[j] or (time[i] == time[j] and not event[j])
-            if i != j and event[i] and later and labels[i] == labels[j]:
-                harrell_pairs += 1
-                apart = scores[i] - scores[j]
-                harrell_points += 0.5 if abs(apart) <= 1e-8 else float(apart > 0)
+        part = scores[here], time[here], event[here]
+        points[here], pairs[here] = points_and_pairs(*part)
+        harrell += np.sum(points_and_pairs(*part, harrell_point), axis=1)
     assert counts.points.tolist() == points.tolist()
     assert counts.pairs.tolist() == pairs.tolist()
     again = concordance.count(scores, risk_sets(time, event, strata=labels))
     assert again.points.tolist() == points.tolist()
-    if harrell_pairs == 0:
+    if harrell[1] == 0:
         with pytest.raises(ValueError, match="no comparable pair"):
             accuracy.concordance_index(scores, time, event, strata=labels)
         return
     index = accuracy.concordance_index(scores, time, event, strata=labels)
-    assert index == harrell_points / harrell_pairs
+    assert index == harrell[0] / harrell[1]
     codes = np.arange(n) % 2
     means = [points[codes == k].sum() / max(pairs[codes == k].sum(), 1) for k in (0, 1)]
     if all(pairs[codes == k].any() for k in (0, 1)):
