@@ -1,5 +1,6 @@
 """``DROCox`` against the trainer, scikit-survival, and the conventions of scikit-learn."""
 
+import inspect
 import pickle
 import re
 import warnings
@@ -324,9 +325,8 @@ def test_passes_the_checks_of_scikit_learn(model):
     assert [c["check_name"] for c in checks if c["status"] == "failed"] == []
 
 
-def test_parameters_have_their_defaults_and_survive_clone():
-    model = DROCox(alpha=0.3, split=True, hidden_units=5, n_iter=7)
-    assert DROCox().get_params() == {
+def test_parameters_keep_their_order_and_defaults_and_survive_clone():
+    positional = {
         "alpha": 1.0,
         "rule": "sharp",
         "split": False,
@@ -337,10 +337,14 @@ def test_parameters_have_their_defaults_and_survive_clone():
         "tol": 1e-6,
         "random_state": 0,
         "verbose": False,
-        "penalty": 0.0,
-        "recalibrate": False,
-        "ties": "breslow",
     }
+    keyword = {"penalty": 0.0, "recalibrate": False, "ties": "breslow"}
+    parameters = inspect.signature(DROCox).parameters.values()
+    for kind, expected in (("POSITIONAL_OR_KEYWORD", positional), ("KEYWORD_ONLY", keyword)):
+        found = {p.name: p.default for p in parameters if p.kind.name == kind}
+        assert list(found.items()) == list(expected.items())
+    assert [*inspect.signature(DROCox().fit).parameters] == ["X", "y", "sample_weight", "strata"]
+    model = DROCox(alpha=0.3, split=True, hidden_units=5, n_iter=7)
     assert clone(model).get_params() == model.get_params()
     assert model.set_params(alpha=0.4).alpha == 0.4
     assert repr(DROCox(alpha=0.4)) == "DROCox(alpha=0.4)"

@@ -4,21 +4,14 @@ import re
 
 import numpy as np
 import pytest
-from lifelines.datasets import load_rossi
 from sklearn.exceptions import ConvergenceWarning
-from sksurv.util import Surv
+from test_estimator import EVENT, TIME, X, Y
 
 import drocox
 from drocox.estimator import DROCox
 
-FRAME = load_rossi()  # 432 prisoners, of whom 114 were arrested again
-X = FRAME.drop(columns=["week", "arrest"]).astype(float)
-X = (X - X.mean()) / X.std()
-EVENT = FRAME["arrest"].to_numpy() == 1
-TIME = FRAME["week"].to_numpy(float)
-Y = Surv.from_arrays(EVENT, TIME)
-SHARE = EVENT.mean()
-STRATA = FRAME["race"].to_numpy()
+SHARE = EVENT.mean()  # 114 of 432
+STRATA = X["race"].to_numpy()
 HARDLY = r"alpha=\S+ hardly acts"
 KINDS = {
     "linear": {},

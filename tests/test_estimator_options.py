@@ -1,6 +1,5 @@
 """Penalty, strata, recalibration, survival at given times and coefficient tables of ``DROCox``."""
 
-import inspect
 import tracemalloc
 
 import literal
@@ -38,31 +37,6 @@ Y = Surv.from_arrays(EVENT, TIME)
 SCALED = (X - X.mean()) / X.std()
 STRATA = np.where(X["wexp"] == 1, "worked", "not")
 INSIDE = X.drop(columns="wexp")
-
-
-def test_positional_parameters_keep_their_order():
-    parameters = inspect.signature(DROCox).parameters
-    positional = [p.name for p in parameters.values() if p.kind == p.POSITIONAL_OR_KEYWORD]
-    assert positional == [
-        "alpha",
-        "rule",
-        "split",
-        "hidden_units",
-        "solver",
-        "learning_rate",
-        "n_iter",
-        "tol",
-        "random_state",
-        "verbose",
-    ]
-    keyword = [p.name for p in parameters.values() if p.kind == p.KEYWORD_ONLY]
-    assert keyword == ["penalty", "recalibrate", "ties"]
-    assert list(inspect.signature(DROCox.fit).parameters)[1:] == [
-        "X",
-        "y",
-        "sample_weight",
-        "strata",
-    ]
 
 
 # Penalty ------------------------------------------------------------------------------------
