@@ -219,15 +219,10 @@ def test_any_object_with_fit_and_predict_can_be_cross_fitted():
     assert "survival" in tuning.cross_fit(data, coxnet, folds=2)
 
 
-def test_choose_alpha_says_that_it_leaves():
-    data, _ = simulated(0, n=200)
-    with pytest.warns(DeprecationWarning, match="gone in the next edition"):
-        drocox.choose_alpha(data, "group", alphas=[0.5], folds=3, repeats=1)
-
-
-def test_choose_alpha_with_the_default_estimator():
+def test_choose_alpha_with_the_default_estimator_says_that_it_leaves():
     data, _ = simulated(n=150)
-    chosen = drocox.choose_alpha(data, "group", alphas=[0.5], folds=3, repeats=1)
+    with pytest.warns(DeprecationWarning, match="gone in the next edition"):
+        chosen = drocox.choose_alpha(data, "group", alphas=[0.5], folds=3, repeats=1)
     assert chosen.alpha in (0.5, 1.0)
     assert chosen.table["c_index"].between(0.5, 0.9).all()
 
