@@ -19,9 +19,7 @@ def predicted(seed, n=90):
     """Patients with a predicted risk."""
     patients, members = patients_and_group(seed, n)
     risk = 1 / (1 + np.exp(-patients.scores))
-    return HeldOut(
-        patients.scores, patients.time, patients.event, patients.fold, None, patients.horizon, risk
-    ), members
+    return replace(patients, risk=risk), members
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -1,5 +1,7 @@
 """Uno's c and the calibration slope, against loops, other packages and real refits."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.optimize import brentq
@@ -38,9 +40,7 @@ def value_without_each(name, patients, members):
 @pytest.mark.parametrize("seed", range(9))
 def test_uno_c_equals_scikit_survival(seed):
     patients, members = patients_and_group(seed)
-    patients = HeldOut(
-        patients.scores, patients.time, patients.event, 0 * patients.fold, None, patients.horizon
-    )
+    patients = replace(patients, fold=0 * patients.fold)
     outcomes = Surv.from_arrays(patients.event[members], patients.time[members])
     theirs = concordance_index_ipcw(
         outcomes, outcomes, patients.scores[members], tau=patients.horizon
@@ -58,8 +58,7 @@ def test_uno_c_leave_one_out_values_are_exact(seed):
 
 def test_uno_c_is_nan_without_events_before_the_horizon():
     patients, members = patients_and_group(0)
-    early = HeldOut(patients.scores, patients.time, patients.event, patients.fold, horizon=0.0)
-    assert np.isnan(early.uno_c(members).value)
+    assert np.isnan(replace(patients, horizon=0.0).uno_c(members).value)
 
 
 def test_default_horizon_leaves_a_tenth_under_observation():
@@ -134,7 +133,7 @@ def with_outlier(score, leaves):
     scores, event = patients.scores.copy(), patients.event.copy()
     scores[outlier] = score
     event[outlier] = leaves != "first"  # the first is at risk at no event
-    return HeldOut(scores, patients.time, event, patients.fold), np.full(len(event), True)
+    return replace(patients, scores=scores, event=event), np.full(len(event), True)
 
 
 @pytest.mark.parametrize("score", [50.0, -50.0, 1e4, -1e4, 1e6, -1e6])
