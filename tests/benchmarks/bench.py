@@ -68,46 +68,28 @@ def gradient(loss, inputs, *args, **kwargs) -> np.ndarray:
     return inputs.grad.numpy()
 
 
-def dense_sides(at, first) -> list:
-    """For each side of a split: its patients, the other side's, and who of those is at risk."""
-    a, b = np.flatnonzero(first), np.flatnonzero(~first)
-    return [(i, j, torch.from_numpy(at[j] >= at[i][:, None])) for i, j in ((a, b), (b, a))]
-
-
-def dense_split_losses(scores, event, sides) -> torch.Tensor:
-    """Equation (8) as printed: a matrix with a row for each i and a column for each j."""
-    losses = torch.zeros_like(scores)
-    for own, other, at_risk in sides:
-        total = scores[own].exp() + (at_risk * scores[other].exp()).sum(1)
-        losses[own] = event[own] * (total.log() - scores[own])
-    return losses
-
-
 def split_call(form: str, n: int, tied: bool = False):
     """A function that computes split losses and their gradient once."""
     f, at, event, first = patients(n, tied)
-    if form == "dense":
-        sides, event = dense_sides(at, first), torch.tensor(event)
-        return lambda: gradient(dense_split_losses, f, event, sides)
     outcomes = (risk_sets(at, event),) if form == "prepared" else (at, event)
     return lambda: gradient(split_cox_losses, f, *outcomes, first=first)
 
 
-def memory_rise(form: str, n: int) -> float:
+def memory_rise(n: int) -> float:
     """Bytes by which one call and its inputs raise the memory of this process (on Linux)."""
-    split_call(form, 100)()
+    split_call("stateless", 100)()
     if sys.platform != "linux":
         return math.nan
     Path("/proc/self/clear_refs").write_text("5")  # forget the peak so far
     before = Path("/proc/self/status").read_text().split("VmRSS:")[1].split()[0]
-    split_call(form, n)()
+    split_call("stateless", n)()
     after = Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0]
     return 1024 * (int(after) - int(before))
 
 
 def bench_split() -> None:
     print("\nSPLIT LOSSES WITH GRADIENT")
-    few, many, sizes = (10**3, 10**4, (500, 2000)) if QUICK else (10**4, 10**6, (2000, 8000))
+    few, many = (10**3, 10**4) if QUICK else (10**4, 10**6)
     for tied in (False, True):
         for form in ("prepared", "stateless"):
             a, b = (best(split_call(form, n, tied))[0] for n in (few, many))
@@ -119,18 +101,8 @@ def bench_split() -> None:
                 b <= 2 and power <= 1.1,
             )
     with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
-        used, dense = pool.starmap(memory_rise, (("stateless", many), ("dense", sizes[1])), 1)
+        used = pool.apply(memory_rise, [many])
     line(f"n = {many:>9,}: extra memory", f"{used / 1e6:.0f} MB", "<= 1 GB", not used > 1e9)
-    for n in sizes:
-        calls = split_call("prepared", n), split_call("dense", n)
-        assert np.allclose(calls[0](), calls[1](), atol=1e-10), "gradients differ"
-        a, b = best(*calls)
-        line(f"n = {n:>9,}: dense n1 x n2 matrices", f"{ms(b)}, ours {ms(a)}: {b / a:.0f} x")
-    line(
-        f"    memory they need, from n = {sizes[1]:,}",
-        f"{dense * (5e4 / sizes[1]) ** 2 / 1e9:.0f} "
-        f"GB at 50,000, 16 GB at {sizes[1] * math.sqrt(16e9 / dense):,.0f}",
-    )
 
 
 def bench_penalty() -> None:
