@@ -419,13 +419,9 @@ class DROCox(BaseEstimator):
 
     def _solve(self, sample: Sample, **options: Any) -> Solution:
         """The certified optimum."""
-        if self.split:
-            options["first"] = sample.first
-        else:
-            options["weights"] = sample.weights
-        return minimise(
-            sample.X, sample.risk, self.alpha, rule=self.rule, penalty=self.penalty, **options
-        )
+        options |= {"rule": self.rule, "penalty": self.penalty, "first": sample.first}
+        weights = None if self.split else sample.weights
+        return minimise(sample.X, sample.risk, self.alpha, weights=weights, **options)
 
     def _train(self, sample: Sample, seed: int) -> np.ndarray:
         """Train by Adam, set ``coef_`` or the network, and return the losses.
@@ -467,10 +463,8 @@ class DROCox(BaseEstimator):
         else:
             self._network = model
         losses = np.empty(len(order))
-        if self.split:
-            losses[order] = cox.split_cox_losses(scores, sample.risk, first=sample.first)
-        else:
-            losses[order] = cox.cox_losses(scores, sample.risk, weights=sample.weights)
+        first = None if sample.first is None else sample.first[None]
+        losses[order] = cox.unchecked_losses(scores, sample.risk, weights=weights, first=first)
         return losses
 
     def _scores(self, X: np.ndarray) -> np.ndarray:
