@@ -121,55 +121,47 @@ def _all_on_top(f, event, stop, enters, meets, begin):
     return True
 
 
+@dataclass(eq=False, repr=False)
 class Problem:
-    """Patients, penalty and adversary: everything that does not depend on the coefficients.
+    """Patients, penalty and adversary: everything that does not depend on the coefficients."""
 
-    Case weights and the mask of :math:`D_1` are in the order of the risk sets.
-    """
+    coordinates: Coordinates
+    risk_sets: RiskSets
+    weights: np.ndarray  # in the order of the risk sets, as is
+    first: np.ndarray | None  # the mask of D1
+    alpha: float
+    rule: str
+    penalty: float = 0.0
 
-    def __init__(
-        self,
-        coordinates: Coordinates,
-        risk: RiskSets,
-        weights: np.ndarray,
-        first: np.ndarray | None,
-        alpha: float,
-        rule: str,
-        penalty: float = 0.0,
-    ):
-        self.coordinates = coordinates
-        self.Z = coordinates.Z
-        self.risk_sets = risk
-        self.weights = weights
-        self.first = first
-        self.alpha = alpha
-        self.rule = rule
-        self.penalty = penalty
-        self.ridge = penalty * coordinates.back.T @ coordinates.back  # lambda B^T B
-        self.event = risk.event[0] & (weights > 0)  # rows with weight 0 are ignored
+    def __post_init__(self) -> None:
+        risk = self.risk_sets
+        back = self.coordinates.back
+        self.Z = self.coordinates.Z
+        self.ridge = self.penalty * back.T @ back  # lambda B^T B
+        self.event = risk.event[0] & (self.weights > 0)  # rows with weight 0 are ignored
         self.censored = ~self.event
-        self.split = first is not None
-        half = np.zeros(len(weights), int)
+        self.split = self.first is not None
+        half = np.zeros(len(self.weights), int)
         other = half
         self.parts: list[Part] = [slice(None)]
-        if first is not None:
-            half = np.where(first, 0, 1)
+        if self.first is not None:
+            half = np.where(self.first, 0, 1)
             other = 1 - half
-            self.parts = [first, ~first]
+            self.parts = [self.first, ~self.first]
         self.sets = (risk.stop, half[None], other[None], risk.begin)
         if not all(self.event[part].any() for part in self.parts):
             if self.split:
                 raise ValueError("first: one half has no event; put an event into each half")
             raise ValueError("no event has a weight above 0; give some event a positive weight")
-        self.mass = weights.copy()  # p
+        self.mass = self.weights.copy()  # p
         for part in self.parts:
             self.mass[part] /= self.mass[part].sum()
         self.radius = np.sqrt(np.einsum("ij,ij->i", self.Z, self.Z).max())
-        self.tail = rule == "cvar" and alpha < 1  # at alpha=1 the ball of C = 1
+        self.tail = self.rule == "cvar" and self.alpha < 1  # at alpha=1 the ball of C = 1
         self.c = None
-        self.cap = 1 / alpha  # the largest q_i / p_i there can be
+        self.cap = 1 / self.alpha  # the largest q_i / p_i there can be
         if not self.tail:
-            self.c = dual_constant(alpha, rule="sharp" if alpha == 1 else rule)
+            self.c = dual_constant(self.alpha, rule="sharp" if self.alpha == 1 else self.rule)
             self.cap = self.c**2
 
     def thinned(self, step: int) -> "Problem":
