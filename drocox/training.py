@@ -10,7 +10,7 @@ penalty; the DRO risk of all patients' losses (7); the sum of the two split risk
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -85,6 +85,7 @@ class _ValueWithGradient(torch.autograd.Function):
         return upstream[:, None] * ctx.gradient, None
 
 
+@dataclass(eq=False, repr=False)
 class RiskObjective:
     r"""Worst-case mean Cox loss of every model of a stack, with its gradient.
 
@@ -106,25 +107,19 @@ class RiskObjective:
     gradient.
     """
 
-    def __init__(
-        self,
-        risk: RiskSets,
-        adversary: Ball | Tail,
-        parts,
-        *,
-        ties: str = "breslow",
-        first=None,
-        weights=None,
-        reference_gradient: bool = True,
-    ):
-        self.risk = risk
-        self.adversary = adversary
-        self.parts = np.asarray(parts, dtype=float)
-        self.ties = ties
-        self.first = first
-        self.weights = weights
-        self.reference_gradient = reference_gradient
+    risk: RiskSets
+    adversary: Ball | Tail
+    parts: np.ndarray
+    _: KW_ONLY
+    ties: str = "breslow"
+    first: np.ndarray | None = None
+    weights: np.ndarray | None = None
+    reference_gradient: bool = True
+
+    def __post_init__(self) -> None:
+        self.parts = np.asarray(self.parts, dtype=float)
         # from here on patients are in time order, latest first
+        risk = self.risk
         order = risk.order[0]
         n = len(order)
         self.order = order
@@ -132,15 +127,16 @@ class RiskObjective:
         self.ordered_parts = np.take(self.parts, order, axis=1)
         self.event = risk.event[0]
         self.widest = kernels.SAFE_SPREAD
-        if weights is not None:
-            self.mass = weights[order]
+        if self.weights is not None:
+            self.mass = self.weights[order]
             self.event = self.event & (self.mass > 0)  # rows with weight 0 are ignored
-            self.widest -= np.abs(np.log(weights[weights > 0])).max()
-        stop = np.arange(1, n + 1)[None] if ties == "order" else risk.stop
+            self.widest -= np.abs(np.log(self.mass[self.mass > 0])).max()
+        stop = np.arange(1, n + 1)[None] if self.ties == "order" else risk.stop
         enters = np.zeros((1, n), int)
         meets = enters
-        if first is not None:  # one sum for each half: a patient enters its own, reads the other
-            enters = first[order].astype(int)[None]
+        if self.first is not None:
+            # one sum for each half: a patient enters its own, reads the other
+            enters = self.first[order].astype(int)[None]
             meets = 1 - enters
         self.sets = (stop, enters, meets, risk.begin)
 
