@@ -127,8 +127,8 @@ class Problem:
 
     coordinates: Coordinates
     risk_sets: RiskSets
-    weights: np.ndarray  # in the order of the risk sets, as is
-    first: np.ndarray | None  # the mask of D1
+    weights: np.ndarray  # of cases, in the order of the risk sets
+    first: np.ndarray | None  # mask of D1, in the same order
     alpha: float
     rule: str
     penalty: float = 0.0
