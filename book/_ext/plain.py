@@ -26,7 +26,6 @@ from drocox import exercises
 
 ROOT = Path(__file__).resolve().parents[2]
 BOXES = ("admonition", "note", "tip", "hint", "warning", "important", "seealso", "dropdown")
-KINDS = {"exercise-start": "Exercise"}
 SOLUTION = "#### Solution"
 HIDDEN = {"remove-cell", "hide-cell", "hide-input"}
 # A span of code, alone or as the text of a role; words with a class; the target of a link.
@@ -116,9 +115,10 @@ def numbered(text):
             title = re.search(rf"\({token.content}\)=\s*\n#+ (.*)", text)
             yield "", token.content, CLASSED.sub("", title[1]).strip() if title else token.content
         elif box is not None:
-            kind = KINDS.get(box.name, box.name.partition("prf:")[2].capitalize())
+            boxed = box.name.partition("prf:")[2].capitalize()
+            kind = "Exercise" if box.name == "exercise-start" else boxed
             if kind and kind != "Proof":
-                yield kind, box.options.get("label", box.options.get("name")), None
+                yield kind, box.options.get("label"), None
             yield from numbered(box.body)
 
 
@@ -217,7 +217,6 @@ class Page:
 
     def directive(self, box):
         """Any directive of the book, by its name."""
-        kind = box.name.removeprefix("prf:")
         if box.name == "glue":
             return self.glued(box.argument)
         if box.name in {"exercise-end", "solution-end", "index"}:
@@ -227,7 +226,7 @@ class Page:
         title = self.inline(box.argument)
         body = self.markdown(box.body)
         if box.name in BOXES:
-            return quote(f"**{title or kind.capitalize()}**\n\n{body}")
+            return quote(f"**{title or box.name.capitalize()}**\n\n{body}")
         if box.name == "exercise-start":
             name, _ = self.label(box.options.get("label"))
             return f"### {name}: {title}\n\n{body}"
