@@ -141,16 +141,6 @@ def labels():
 
 
 @functools.lru_cache
-def targets():
-    """``{label: page}`` for places in the text that are marked as ``(label)=``."""
-    return {
-        label: page
-        for page in pages()
-        for label in re.findall(r"^\(([\w-]+)\)=$", page.read_text(encoding="utf8"), re.MULTILINE)
-    }
-
-
-@functools.lru_cache
 def base():
     """The address of the site."""
     config = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf8"))
@@ -315,8 +305,8 @@ class Page:
             figure, _, state = target.removeprefix("explore:").partition("?")
             page = self.source.relative_to(ROOT).with_suffix(".html").as_posix()
             return f"{base()}{page}?{state}#explore-{figure}"
-        if target in targets():
-            return self.relative(targets()[target])
+        if target in labels():
+            return self.relative(labels()[target][1])
         path, _, anchor = target.partition("#")
         if not path and anchor:
             slugs = {slug(title): title for title in headings(self.source)}
