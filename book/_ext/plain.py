@@ -61,9 +61,14 @@ def parsed(text):
     return read_myst_markdown_notebook(text, syntax())
 
 
+def notebook(text):
+    """The text of a page as a notebook (a copy), read as in the build."""
+    return copy.deepcopy(parsed(text))
+
+
 def read(source):
-    """A page as a notebook (a copy), read as in the build."""
-    return copy.deepcopy(parsed(source.read_text(encoding="utf8")))
+    """A page as a notebook."""
+    return notebook(source.read_text(encoding="utf8"))
 
 
 @functools.lru_cache
