@@ -154,8 +154,8 @@ def fill_cache(app):
     """
     cache = get_cache(app.config.nb_execution_cache_path)
 
-    def keep(source, notebook, seconds=0.0):
-        bundle = CacheBundleIn(notebook, str(source), data={"execution_seconds": seconds})
+    def keep(source, notebook):
+        bundle = CacheBundleIn(notebook, str(source))
         cache.cache_notebook_bundle(bundle, check_validity=False, overwrite=True)
 
     chapters = twins.chapters()
@@ -175,7 +175,7 @@ def fill_cache(app):
             source = jobs[job]
             notebook, seconds, error = job.result()
             if error is None:
-                keep(source, notebook, seconds)
+                keep(source, notebook)
                 logger.info(f"{source.relative_to(ROOT)}: {seconds:.1f} s")
 
 
