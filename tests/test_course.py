@@ -98,8 +98,9 @@ def test_every_number_of_the_six_patients_is_a_computed_one():
 
 def visible(markup, steps=True):
     """What a reader of a page sees, without what the speaker says; steps: what comes by and by."""
-    soup = BeautifulSoup(quotes.one_block(markup), "html.parser")
-    hidden = ".notes, script, style, svg, .katex-html, .colophon"
+    words = re.sub(r"<svg.*?</svg>", "", markup, flags=re.DOTALL)  # pictures take long to read
+    soup = BeautifulSoup(words, "html.parser")
+    hidden = ".notes, script, style, .katex-html, .colophon"
     for part in soup.select(hidden if steps else f"{hidden}, .fragment"):
         part.decompose()
     return soup.get_text(" ")
