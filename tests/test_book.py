@@ -533,21 +533,23 @@ def test_nbval_compares_what_a_reader_sees(tmp_path):
     draw = "from IPython.display import display, SVG\ndisplay(SVG('<svg><g x=\"{}\"/></svg>'))"
     picture = shown('<svg><g x="5"/></svg>')
     picture.data["text/plain"] = "<IPython.core.display.SVG object>"
-    cases = {
-        "same": ("print(3)", stream("3\n"), "PASSED"),
-        "differs": ("print(4)", stream("3\n"), "FAILED"),
-        "figure_looks_the_same": (draw.format(5.00001), picture, "PASSED"),
-        "figure_differs": (draw.format(5.1), picture, "FAILED"),
-    }
-    for label, (code, output, _) in cases.items():
-        cell = nbformat.v4.new_code_cell(code, outputs=[output], execution_count=1)
-        nbformat.write(nbformat.v4.new_notebook(cells=[cell]), tmp_path / f"{label}.ipynb")
+    cases = [
+        ("print(3)", stream("3\n"), "PASSED"),
+        ("print(4)", stream("3\n"), "FAILED"),
+        (draw.format(5.00001), picture, "PASSED"),
+        (draw.format(5.1), picture, "FAILED"),
+    ]
+    cells = [
+        nbformat.v4.new_code_cell(code, outputs=[output], execution_count=count)
+        for count, (code, output, _) in enumerate(cases, start=1)
+    ]
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), tmp_path / "a.ipynb")
     options = ["-rA", "-p", "conftest", "-p", "no:cacheprovider", f"--rootdir={tmp_path}"]
     options += ["--nbval", "--nbval-current-env", tmp_path]
     done = fresh.run("-m", "pytest", *options, folder=ROOT / "book", PYTHONPATH=str(ROOT / "book"))
-    lines = re.findall(r"^(PASSED|FAILED) \S*?(\w+)\.ipynb", done.stdout, re.MULTILINE)
-    found = {label: outcome for outcome, label in lines}
-    assert found == {label: case[-1] for label, case in cases.items()}, done.stdout
+    lines = re.findall(r"^(PASSED|FAILED) \S*a\.ipynb::Cell (\d)", done.stdout, re.MULTILINE)
+    found = {int(count): outcome for outcome, count in lines}
+    assert found == dict(enumerate(case[-1] for case in cases)), done.stdout
     assert "the output of 2 cells is the same for a reader, with 1 figures" in done.stdout
 
 
