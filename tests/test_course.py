@@ -224,21 +224,6 @@ def slides_of(page, site):
             yield deck, number
 
 
-@BROWSER
-@pytest.mark.slow
-def test_every_slide_can_be_read_in_a_browser(chromium, site):
-    check_slide = (ROOT / "tests" / "slides.js").read_text(encoding="utf8")
-    problems = []
-    page = chromium.new_page(viewport={"width": 1280, "height": 720})
-    page.on("pageerror", lambda error: problems.append(str(error)))
-    page.on("requestfailed", lambda request: problems.append(request.url))
-    for deck, number in slides_of(page, site):
-        found = page.evaluate(check_slide, number)
-        problems += [f"{deck} {number + 1}: {problem}" for problem in found]
-    page.close()
-    assert problems == []
-
-
 LETTERS = """() => [...document.querySelectorAll("section.present figure.quoted svg use")]
   .filter((e) => e.checkVisibility({visibilityProperty: true}) && e.closest("g[transform*=scale]"))
   .map((e) => e.closest("g[transform*=scale]").getScreenCTM())
@@ -247,8 +232,13 @@ LETTERS = """() => [...document.querySelectorAll("section.present figure.quoted 
 
 @BROWSER
 @pytest.mark.slow
-def test_letters_of_figures_that_come_in_steps_can_be_read_at_the_back(chromium, site):
+def test_every_slide_can_be_read_at_the_back(chromium, site):
+    """Letters of figures at each of their steps, then the slide as a whole."""
+    check_slide = (ROOT / "tests" / "slides.js").read_text(encoding="utf8")
+    problems = []
     page = chromium.new_page(viewport={"width": 1280, "height": 720})
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.on("requestfailed", lambda request: problems.append(request.url))
     seen = 0
     for deck, number in slides_of(page, site):
         page.evaluate("(number) => Reveal.slide(number, 0, -1)", number)
@@ -259,8 +249,11 @@ def test_letters_of_figures_that_come_in_steps_can_be_read_at_the_back(chromium,
             if not page.evaluate("Reveal.availableFragments().next"):
                 break
             page.evaluate("Reveal.nextFragment()")
+        found = page.evaluate(check_slide, number)
+        problems += [f"{deck} {number + 1}: {problem}" for problem in found]
     page.close()
     assert seen > 10, seen
+    assert problems == []
 
 
 @BROWSER
