@@ -624,6 +624,15 @@ def test_handout_and_quizzes_are_one_page_and_a_sheet_one_leaf(chromium, site):
 # Notebooks
 
 
+RIGHT_WEIGHTS = """\
+import numpy as np
+
+def worst_weights(losses, eta):
+    excess = np.maximum(losses - eta, 0)
+    return excess / excess.sum()
+"""
+
+
 @pytest.fixture(scope="module")
 def student():
     return notebooks.student(DUAL)
@@ -680,10 +689,8 @@ def test_an_open_stub_fails_its_graded_cell_and_a_right_answer_passes(student):
         exec(found[f"stub-{name}"][0].source, space)
         with pytest.raises(AssertionError, match=name):
             exec(found[f"check-{name}"][0].source, space)
-    right = "import numpy as np\ndef worst_weights(losses, eta):\n"
-    right += "    excess = np.maximum(losses - eta, 0)\n    return excess / excess.sum()\n"
     space = {}
-    exec(right, space)
+    exec(RIGHT_WEIGHTS, space)
     exec(found["check-dual-weights"][0].source, space)
 
 
@@ -758,10 +765,8 @@ def test_an_empty_answer_gets_no_points_where_the_package_is_missing(student):
 def test_marks_without_torch_are_those_with_it(student):
     """One answer right, one wrong, one left empty."""
     notebook = copy.deepcopy(student)
-    right = "import numpy as np\ndef worst_weights(losses, eta):\n"
-    right += "    excess = np.maximum(losses - eta, 0)\n    return excess / excess.sum()\n"
     found = marks(notebook)
-    found["stub-dual-weights"][0].source = right
+    found["stub-dual-weights"][0].source = RIGHT_WEIGHTS
     found["stub-dual-by-hand"][0].source = "answer = 0.5"
     assert executed(notebook, "torch") == {
         "check-dual-weights": False,
