@@ -339,14 +339,6 @@ def test_pictures_have_caption_and_alternative_text(chapter):
             assert options.get("figure", {}).get("name", "").startswith("fig-"), cell.source
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name)
-def test_images_in_text_have_alternative_text(page):
-    text = page.read_text(encoding="utf8")
-    assert not re.search(r"!\[\s*\]\(", text)
-    for directive in re.findall(r"\{(?:figure|image)\}[^\n]*\n((?::[^\n]*\n)*)", text):
-        assert ":alt:" in directive
-
-
 SMALL_BOOK = """\
 # The choice of α
 
@@ -413,11 +405,6 @@ def test_a_page_describes_itself(small_site):
     assert (ROOT / "book" / preview).read_bytes().startswith(b"\x89PNG")
     assert f"drocox {drocox.__version__}." in page
     assert "<title>Small book</title>" in (small_site / "index.html").read_text(encoding="utf8")
-
-
-def test_a_page_has_one_address(small_site):
-    page = (small_site / "alpha.html").read_text(encoding="utf8")
-    assert '<link rel="canonical" href="https://example.org/alpha.html" />' in page
 
 
 def test_a_table_that_knows_more_decimals_comes_as_csv(small_site):
