@@ -92,8 +92,8 @@ def test_no_twin_without_chapter():
 @pytest.mark.parametrize("chapter", CHAPTERS, ids=name)
 def test_links_of_a_twin_lead_somewhere(chapter):
     for cell in twin(chapter).cells:
-        for target in re.findall(r"\]\(([\w./-]+\.(?:ipynb|md))\)", cell.source):
-            assert (chapter.parent / target).exists(), target
+        for target in re.findall(r"\]\(([\w./-]+)\)", cell.source):
+            assert cell.cell_type == "code" or (chapter.parent / target).exists(), target
 
 
 FOLDED = {"hide-input", "hide-cell", "hide-output"}
@@ -339,14 +339,6 @@ def test_pictures_have_caption_and_alternative_text(chapter):
             assert options.get("figure", {}).get("name", "").startswith("fig-"), cell.source
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name)
-def test_images_in_text_have_alternative_text(page):
-    text = page.read_text(encoding="utf8")
-    assert not re.search(r"!\[\s*\]\(", text)
-    for directive in re.findall(r"\{(?:figure|image)\}[^\n]*\n((?::[^\n]*\n)*)", text):
-        assert ":alt:" in directive
-
-
 SMALL_BOOK = """\
 # The choice of α
 
@@ -415,11 +407,6 @@ def test_a_page_describes_itself(small_site):
     assert "<title>Small book</title>" in (small_site / "index.html").read_text(encoding="utf8")
 
 
-def test_a_page_has_one_address(small_site):
-    page = (small_site / "alpha.html").read_text(encoding="utf8")
-    assert '<link rel="canonical" href="https://example.org/alpha.html" />' in page
-
-
 def test_a_table_that_knows_more_decimals_comes_as_csv(small_site):
     page = (small_site / "alpha.html").read_text(encoding="utf8")
     (address,) = re.findall(r'<a href="([^"]+\.csv)" download>', page)
@@ -465,19 +452,12 @@ def test_outputs_are_computed_again_when_package_results_or_libraries_change(tmp
     assert len(set(keys)) == 4
 
 
-def stream(text, name="stdout"):
-    return nbformat.v4.new_output("stream", name=name, text=text)
+def stream(text):
+    return nbformat.v4.new_output("stream", text=text)
 
 
 def shown(svg):
     return nbformat.v4.new_output("display_data", data={twins.SVG: svg})
-
-
-def test_output_printed_in_pieces_is_joined():
-    cell = nbformat.v4.new_code_cell("", outputs=[stream("2.12 "), stream("and"), shown("<svg/>")])
-    cell.outputs += [stream("b"), stream("c", "stderr")]
-    bookbuild.merge_streams(nbformat.v4.new_notebook(cells=[cell]))
-    assert [output.get("text") for output in cell.outputs] == ["2.12 and", None, "b", "c"]
 
 
 CHAPTER = """\
@@ -540,21 +520,23 @@ def test_nbval_compares_what_a_reader_sees(tmp_path):
     draw = "from IPython.display import display, SVG\ndisplay(SVG('<svg><g x=\"{}\"/></svg>'))"
     picture = shown('<svg><g x="5"/></svg>')
     picture.data["text/plain"] = "<IPython.core.display.SVG object>"
-    cases = {
-        "same": ("print(3)", stream("3\n"), "PASSED"),
-        "differs": ("print(4)", stream("3\n"), "FAILED"),
-        "figure_looks_the_same": (draw.format(5.00001), picture, "PASSED"),
-        "figure_differs": (draw.format(5.1), picture, "FAILED"),
-    }
-    for label, (code, output, _) in cases.items():
-        cell = nbformat.v4.new_code_cell(code, outputs=[output], execution_count=1)
-        nbformat.write(nbformat.v4.new_notebook(cells=[cell]), tmp_path / f"{label}.ipynb")
+    cases = [
+        ("print(3)", stream("3\n"), "PASSED"),
+        ("print(4)", stream("3\n"), "FAILED"),
+        (draw.format(5.00001), picture, "PASSED"),
+        (draw.format(5.1), picture, "FAILED"),
+    ]
+    cells = [
+        nbformat.v4.new_code_cell(code, outputs=[output], execution_count=count)
+        for count, (code, output, _) in enumerate(cases, start=1)
+    ]
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), tmp_path / "a.ipynb")
     options = ["-rA", "-p", "conftest", "-p", "no:cacheprovider", f"--rootdir={tmp_path}"]
     options += ["--nbval", "--nbval-current-env", tmp_path]
     done = fresh.run("-m", "pytest", *options, folder=ROOT / "book", PYTHONPATH=str(ROOT / "book"))
-    lines = re.findall(r"^(PASSED|FAILED) \S*?(\w+)\.ipynb", done.stdout, re.MULTILINE)
-    found = {label: outcome for outcome, label in lines}
-    assert found == {label: case[-1] for label, case in cases.items()}, done.stdout
+    lines = re.findall(r"^(PASSED|FAILED) \S*a\.ipynb::Cell (\d)", done.stdout, re.MULTILINE)
+    found = {int(count): outcome for outcome, count in lines}
+    assert found == dict(enumerate(case[-1] for case in cases)), done.stdout
     assert "the output of 2 cells is the same for a reader, with 1 figures" in done.stdout
 
 

@@ -5,7 +5,6 @@ Each explorable stands on a small page of its own with the scripts of ``book/_st
 
 import functools
 import re
-import shutil
 import sys
 from pathlib import Path
 
@@ -109,41 +108,51 @@ class Tab:
         )
 
 
-@pytest.fixture
-def show(chromium, tmp_path):
-    """A function that opens an explorable in a page; at the end nothing may have gone wrong."""
-    contexts = []
+@pytest.fixture(scope="module")
+def tabs(chromium, tmp_path_factory):
+    """Tabs with scripts and without, as opening one takes long, and what goes wrong in them."""
     trouble = []
+    expected = tmp_path_factory.getbasetemp().as_uri(), STATIC.as_uri(), "blob:"
 
-    def open_page(explorable, *, javascript=True, width=1280, text="", address=""):
-        folder = tmp_path / str(len(contexts))
-        shutil.copytree(STATIC / "explore", folder / "explore")
-        file = folder / "page.html"
-        file.write_text(
-            f'<!doctype html><html lang="en"><meta charset="utf-8"><title>x</title>'
-            f"{explore.tags(explorable.markup, '.')}{explorable.markup}{text}</html>",
-            encoding="utf8",
-        )
-        context = chromium.new_context(
-            viewport={"width": width, "height": 900}, java_script_enabled=javascript, has_touch=True
-        )
-        contexts.append(context)
+    def note(request):
+        if not request.url.startswith(expected):
+            trouble.append(request.url)
+
+    opened = {}
+    for javascript in (True, False):
+        context = chromium.new_context(java_script_enabled=javascript, has_touch=True)
         page = context.new_page()
         page.on("console", lambda message: trouble.append(message.text))
         page.on("pageerror", lambda error: trouble.append(str(error)))
-
-        def note(request):
-            if not request.url.startswith((folder.as_uri(), "blob:")):
-                trouble.append(request.url)
-
         page.on("request", note)
         page.on("requestfailed", lambda request: trouble.append(request.url))
+        opened[javascript] = page
+    yield opened, trouble
+    for page in opened.values():
+        page.context.close()
+
+
+@pytest.fixture
+def show(tabs, tmp_path):
+    """A function that opens an explorable in a page; at the end nothing may have gone wrong."""
+    opened, trouble = tabs
+    trouble.clear()
+
+    def open_page(explorable, *, javascript=True, width=1280, text="", address=""):
+        file = tmp_path / f"{javascript}.html"
+        file.write_text(
+            f'<!doctype html><html lang="en"><meta charset="utf-8"><title>x</title>'
+            f"{explore.tags(explorable.markup, STATIC.as_uri())}{explorable.markup}{text}</html>",
+            encoding="utf8",
+        )
+        page = opened[javascript]
+        page.set_viewport_size({"width": width, "height": 900})
         page.goto(file.as_uri() + address)
         return Tab(page)
 
     yield open_page
-    for context in contexts:
-        context.close()
+    for page in opened.values():
+        page.goto("about:blank")  # nothing of this test goes on in the next
     assert trouble == []
 
 
@@ -430,9 +439,9 @@ def test_the_weights_are_those_of_unrounded_losses(adversary):
             assert shown["chosen"] == str((q > 0).sum())
             assert shown["old"] == f"{100 * q[old].sum():.0f}"
             assert shown["early"] == f"{100 * q[early].sum() / q[event].sum():.0f}"
-            paths = adversary.page.locator(".explore-heavy").all()
-            large = sum(path.get_attribute("d").count("M") for path in paths)
-            assert large == (q[event] > 0).sum()
+            paths = adversary.page.locator(".explore-heavy")
+            dots = paths.evaluate_all("all => all.map((e) => e.getAttribute('d')).join()")
+            assert dots.count("M") == (q[event] > 0).sum()
 
 
 def test_sliders_appear_after_a_guess(adversary):

@@ -116,25 +116,15 @@ def choose_cache(app, config):
         shutil.rmtree(old, ignore_errors=True)
 
 
-def merge_streams(notebook):
-    """Join consecutive pieces of printed output: where they were cut depends on timing."""
-    for cell in twins.code_cells(notebook):
-        merged = []
-        for output in cell.outputs:
-            if merged and output.output_type == "stream" and output.name == merged[-1].get("name"):
-                merged[-1].text += output.text
-            else:
-                merged.append(output)
-        cell.outputs = merged
-
-
 def execute(source, timeout):
-    """A chapter with its outputs, and how long it took; a message if a cell failed."""
+    """A chapter with its outputs, and how long it took; a message if a cell failed.
+
+    Pieces of printed output are joined: where they were cut depends on timing.
+    """
     notebook = twins.read(source)
     result = single_nb_execution(
-        notebook, cwd=str(source.parent), timeout=timeout, allow_errors=False, meta_override=True
+        notebook, str(source.parent), timeout, allow_errors=False, coalesce_streams=True
     )
-    merge_streams(notebook)
     return notebook, result.time, result.exc_string
 
 
@@ -164,8 +154,8 @@ def fill_cache(app):
     """
     cache = get_cache(app.config.nb_execution_cache_path)
 
-    def keep(source, notebook, seconds=0.0):
-        bundle = CacheBundleIn(notebook, str(source), data={"execution_seconds": seconds})
+    def keep(source, notebook):
+        bundle = CacheBundleIn(notebook, str(source))
         cache.cache_notebook_bundle(bundle, check_validity=False, overwrite=True)
 
     chapters = twins.chapters()
@@ -185,7 +175,7 @@ def fill_cache(app):
             source = jobs[job]
             notebook, seconds, error = job.result()
             if error is None:
-                keep(source, notebook, seconds)
+                keep(source, notebook)
                 logger.info(f"{source.relative_to(ROOT)}: {seconds:.1f} s")
 
 

@@ -95,10 +95,9 @@ def describe(app, pagename, templatename, context, doctree):
     }
     if about:
         tags["og:description"] = about
+        context["metatags"] += f'\n<meta name="description" content="{html.escape(about)}" />'
     if base := app.config.html_baseurl:
         tags |= {"og:url": f"{base}{pagename}.html", "og:image": f"{base}_static/preview.png"}
-    if about and 'name="description"' not in context["metatags"]:  # a page may bring its own
-        context["metatags"] += f'\n<meta name="description" content="{html.escape(about)}" />'
     for key, text in tags.items():
         context["metatags"] += f'\n<meta property="{key}" content="{html.escape(text)}" />'
 
@@ -134,7 +133,7 @@ def keep_together(doctree):
     for text in list(doctree.findall(nodes.Text)):
         if isinstance(text.parent, CODE):
             continue
-        joined = re.sub(r"(?<!\S) (?=%)|(?<=\d) (?=%)|^ (?=%)", NO_BREAK, text)
+        joined = re.sub(r"(?<!\S) (?=%)|(?<=\d) (?=%)", NO_BREAK, text)
         joined = re.sub(r" ± ", f"{NO_BREAK}±{NO_BREAK}", joined)
         if joined != text:
             text.parent.replace(text, nodes.Text(joined))

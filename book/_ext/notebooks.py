@@ -11,7 +11,6 @@ import re
 from pathlib import Path
 from string import Template
 
-import jupytext
 import nbformat
 import plain
 import twins
@@ -54,7 +53,7 @@ def student(page: Path) -> NotebookNode:
     """
     text = SOLUTION.sub("", page.read_text(encoding="utf8"))
     values = plain.values(twins.load(page.with_suffix(".ipynb")))
-    cells = plain.cells(jupytext.reads(text, fmt="md:myst"), page, values)
+    cells = plain.cells(plain.notebook(text), page, values)
     names = {name: label for label, (name, at) in plain.labels().items() if at == page}
     done = []
     points = 0
@@ -83,7 +82,7 @@ def student(page: Path) -> NotebookNode:
 def session(name: str) -> NotebookNode:
     """The notebook of a session: its cells, with exercises of the book put in."""
     cells = []
-    for cell in jupytext.reads(source(f"notebooks/{name}.md"), fmt="md:myst").cells:
+    for cell in plain.notebook(source(f"notebooks/{name}.md")).cells:
         named = REFERENCE.fullmatch(cell.source.strip())
         if named is None:
             cells.append(cell)

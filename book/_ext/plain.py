@@ -26,7 +26,6 @@ from drocox import exercises
 
 ROOT = Path(__file__).resolve().parents[2]
 BOXES = ("admonition", "note", "tip", "hint", "warning", "important", "seealso", "dropdown")
-KINDS = {"exercise-start": "Exercise"}
 SOLUTION = "#### Solution"
 HIDDEN = {"remove-cell", "hide-cell", "hide-input"}
 # A span of code, alone or as the text of a role; words with a class; the target of a link.
@@ -62,9 +61,14 @@ def parsed(text):
     return read_myst_markdown_notebook(text, syntax())
 
 
+def notebook(text):
+    """The text of a page as a notebook (a copy), read as in the build."""
+    return copy.deepcopy(parsed(text))
+
+
 def read(source):
-    """A page as a notebook (a copy), read as in the build."""
-    return copy.deepcopy(parsed(source.read_text(encoding="utf8")))
+    """A page as a notebook."""
+    return notebook(source.read_text(encoding="utf8"))
 
 
 @functools.lru_cache
@@ -116,9 +120,10 @@ def numbered(text):
             title = re.search(rf"\({token.content}\)=\s*\n#+ (.*)", text)
             yield "", token.content, CLASSED.sub("", title[1]).strip() if title else token.content
         elif box is not None:
-            kind = KINDS.get(box.name, box.name.partition("prf:")[2].capitalize())
+            boxed = box.name.partition("prf:")[2].capitalize()
+            kind = "Exercise" if box.name == "exercise-start" else boxed
             if kind and kind != "Proof":
-                yield kind, box.options.get("label", box.options.get("name")), None
+                yield kind, box.options.get("label"), None
             yield from numbered(box.body)
 
 
@@ -138,16 +143,6 @@ def labels():
                     name = f"{kind} {chapter}{'.' if chapter else ''}{counts[kind]}".strip()
                 found[label or (page, name)] = (name, page)
     return found
-
-
-@functools.lru_cache
-def targets():
-    """``{label: page}`` for places in the text that are marked as ``(label)=``."""
-    return {
-        label: page
-        for page in pages()
-        for label in re.findall(r"^\(([\w-]+)\)=$", page.read_text(encoding="utf8"), re.MULTILINE)
-    }
 
 
 @functools.lru_cache
@@ -217,7 +212,6 @@ class Page:
 
     def directive(self, box):
         """Any directive of the book, by its name."""
-        kind = box.name.removeprefix("prf:")
         if box.name == "glue":
             return self.glued(box.argument)
         if box.name in {"exercise-end", "solution-end", "index"}:
@@ -227,7 +221,7 @@ class Page:
         title = self.inline(box.argument)
         body = self.markdown(box.body)
         if box.name in BOXES:
-            return quote(f"**{title or kind.capitalize()}**\n\n{body}")
+            return quote(f"**{title or box.name.capitalize()}**\n\n{body}")
         if box.name == "exercise-start":
             name, _ = self.label(box.options.get("label"))
             return f"### {name}: {title}\n\n{body}"
@@ -316,8 +310,8 @@ class Page:
             figure, _, state = target.removeprefix("explore:").partition("?")
             page = self.source.relative_to(ROOT).with_suffix(".html").as_posix()
             return f"{base()}{page}?{state}#explore-{figure}"
-        if target in targets():
-            return self.relative(targets()[target])
+        if target in labels():
+            return self.relative(labels()[target][1])
         path, _, anchor = target.partition("#")
         if not path and anchor:
             slugs = {slug(title): title for title in headings(self.source)}

@@ -25,9 +25,7 @@ CHECKED = re.compile(r'check\("([\w-]+)"')
 VERDICT = re.compile(r"[✓≈○✗] [\w-]+: ")
 CALLS = re.compile(r"^(?:answer = \.\.\.|check\(|assert ).*$\n?", re.MULTILINE)
 # Hints are for the notebook.
-HINTS = re.compile(
-    r'\s*\([^()]*`hint\("[^"]*"\)`[^()]*\)|\s*Hints?:\s+`hint\("[^"]*"\)`\.?', re.DOTALL
-)
+HINTS = re.compile(r'\s*\([^()]*`hint\("[^"]*"\)`[^()]*\)')
 # a question of an exam: heading with points, text, model answer, and for what there are marks
 QUESTION = re.compile(
     r"^## (?P<title>.*?) \((?P<points>\d+) points\)\n(?P<text>.*?)\nAnswer:\n(?P<answer>.*?)"

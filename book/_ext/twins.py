@@ -87,7 +87,6 @@ def skeleton(source, outputs):
         for output in cell.outputs:
             if output.output_type == "execute_result":
                 output.execution_count = count
-            output.get("metadata", {}).pop("execution", None)
     return twin
 
 

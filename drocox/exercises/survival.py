@@ -94,6 +94,14 @@ def losses_of_six(scores, at_risk=TIME >= TIME[:, None], event=EVENT) -> np.ndar
     return event * (np.log((at_risk * np.exp(scores)).sum(axis=1)) - scores)
 
 
+def other_logs(right: np.ndarray) -> dict[str, np.ndarray]:
+    """The mistake of a log that is not natural, in an answer made of logs."""
+    return {
+        f"your log is to base {base}; the book's is the natural one": right / np.log(base)
+        for base in (2, 10)
+    }
+
+
 def _six() -> Question:
     scores = -SCORES
     right = losses_of_six(scores)
@@ -111,10 +119,8 @@ def _six() -> Question:
         "these are sums of hazards divided by the patient's own; the log is still missing": (
             EVENT * np.exp(right)
         ),
-        "your log is to base 2; the book's is the natural one": right / np.log(2),
-        "your log is to base 10; the book's is the natural one": right / np.log(10),
     }
-    return numbers_question(right, mistakes, labels=PATIENTS)
+    return numbers_question(right, mistakes | other_logs(right), labels=PATIENTS)
 
 
 asks("cox-loss-six", _six())

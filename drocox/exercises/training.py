@@ -6,7 +6,7 @@ import torch
 import drocox
 from drocox.exercises._answers import Question, numbers_question
 from drocox.exercises._core import asks, asks_function, asks_letters
-from drocox.exercises.survival import EVENT, IN_A, PATIENTS, TIME, chances
+from drocox.exercises.survival import EVENT, IN_A, PATIENTS, TIME, chances, other_logs
 
 
 def equal_losses(time, event) -> np.ndarray:
@@ -27,10 +27,9 @@ def _newcomer() -> Question:
             np.full(6, rise[0])
         ),
         "this is what happens if a patient leaves, not if one arrives": before - after,
-        "your log is to base 2; the book's is the natural one": (after - before) / np.log(2),
-        "your log is to base 10; the book's is the natural one": (after - before) / np.log(10),
     }
-    return numbers_question(after - before, mistakes, labels=PATIENTS)
+    right = after - before
+    return numbers_question(right, mistakes | other_logs(right), labels=PATIENTS)
 
 
 asks("dro-cox-newcomer", _newcomer())
@@ -107,10 +106,8 @@ def _split_six() -> Question:
         "you compare patients within their half; the split loss compares with the other half": same,
         "B and E are censored, and have the loss 0": np.log(sums),
         "these are the sums; the loss of a death with score 0 is a log": np.where(EVENT, sums, 0),
-        "your log is to base 2; the book's is the natural one": right / np.log(2),
-        "your log is to base 10; the book's is the natural one": right / np.log(10),
     }
-    return numbers_question(right, mistakes, labels=PATIENTS)
+    return numbers_question(right, mistakes | other_logs(right), labels=PATIENTS)
 
 
 asks("split-six", _split_six())
@@ -186,11 +183,9 @@ def _sorted_by_time() -> Question:
         "this is one loss; two patients of D₁ die": right / 2,
         "these are means over a half; the sums are asked": right / 3,
         "this is the product of the sums; add up their logs": np.exp(right),
-        "your log is to base 2; the book's is the natural one": right / np.log(2),
-        "your log is to base 10; the book's is the natural one": right / np.log(10),
     }
     sides = ("D₁, u = 1", "D₁, u = 1/2", "D₂, u = 1", "D₂, u = 1/2")
-    return numbers_question(right, mistakes, labels=sides)
+    return numbers_question(right, mistakes | other_logs(right), labels=sides)
 
 
 asks("split-sorted", _sorted_by_time())

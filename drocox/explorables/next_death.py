@@ -20,18 +20,11 @@ THETAS = (-1.0, 2.0)  # from which to choose
 
 
 def who_is_next(
-    time: np.ndarray,
-    event: np.ndarray,
-    x: np.ndarray,
-    names: Sequence,
-    figure: Figure,
-    *,
-    theta: float = float(np.log(2)),
+    time: np.ndarray, event: np.ndarray, x: np.ndarray, names: Sequence, figure: Figure
 ) -> Shown:
     """Four deaths with the patients at risk, theta to move, and the sum of the losses.
 
-    ``x`` is the one feature; ``theta`` is the initial value; ``figure`` is shown where no script
-    runs.
+    ``x`` is the one feature; ``figure`` is shown where no script runs.
     """
     risk_sets = drocox.risk_sets(time, event)
     best = minimise(x[:, None], risk_sets, 1.0, rule="sharp").coef.item()
@@ -50,7 +43,7 @@ def who_is_next(
             "x": x.tolist(),
             "names": list(names),
             "thetas": THETAS,
-            "theta": theta,
+            "theta": float(np.log(2)),  # at first
             "best": best,
         },
     )

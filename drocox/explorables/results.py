@@ -18,6 +18,7 @@ METRICS = {  # their names without markup: F_I
     for metric, (name, _) in tables.METRICS.items()
 }
 VIEWS = ("printed", "reproduced", "corrected")
+FIRST = {"exhibit": "t2", "metric": "ci_percent", "view": "corrected", "model": "both"}
 
 
 def kind_of(method: str) -> str:
@@ -49,15 +50,9 @@ def limits(rows: list[np.ndarray]) -> tuple[float, float]:
 
 
 def results_browser(
-    main_tables: Mapping[tuple[str, str], pd.DataFrame],
-    titles: Mapping[str, str],
-    figure: Figure,
-    *,
-    exhibit: str = "t2",
-    metric: str = "ci_percent",
-    view: str = "corrected",
+    main_tables: Mapping[tuple[str, str], pd.DataFrame], titles: Mapping[str, str], figure: Figure
 ) -> tables.Shown:
-    """The main tables as ranked dots; exhibit, metric and view are the initial choices.
+    """The main tables as ranked dots, of which the choices of ``FIRST`` are shown at first.
 
     ``main_tables`` has two tables of :func:`drocox.paper.tables.main_table` for each exhibit, under
     "reproduced" and "corrected"; ``titles`` has the names of the exhibits. ``figure`` is shown
@@ -79,7 +74,8 @@ def results_browser(
         "results",
         title="The main tables as ranked dots",
         alt=f"Methods ranked by the mean of a metric, each a dot with a bar of one standard "
-        f"deviation to either side; here {METRICS[metric]} on {titles[exhibit]}, {view}.",
+        f"deviation to either side; here {METRICS[FIRST['metric']]} on {titles[FIRST['exhibit']]}, "
+        f"{FIRST['view']}.",
         figure=figure,
         data={
             "values": {
@@ -98,6 +94,6 @@ def results_browser(
             "methods": methods,
             "models": [protocol.METHODS[m].model for m in methods],
             "kinds": [kind_of(m) for m in methods],
-            "first": {"exhibit": exhibit, "metric": metric, "view": view, "model": "both"},
+            "first": FIRST,
         },
     )

@@ -27,12 +27,10 @@ def six_losses() -> np.ndarray:
     return drocox.cox_losses(scores, SIX["time"].to_numpy(), SIX["event"].to_numpy()).numpy()
 
 
-def water_level(
-    losses: np.ndarray, names: Sequence, figure: Figure, *, alpha: float = 0.3, eta: float = 0.1
-) -> Shown:
+def water_level(losses: np.ndarray, names: Sequence, figure: Figure) -> Shown:
     """Losses as bars, the largest first, and the dual's threshold as a water level to move.
 
-    ``alpha`` and ``eta`` are the initial values; ``figure`` is shown where no script runs.
+    ``figure`` is shown where no script runs.
     """
     order = np.argsort(-losses, kind="stable")
     losses = losses[order]
@@ -49,7 +47,7 @@ def water_level(
             "losses": losses.tolist(),
             "names": names,
             "lowest": LOWEST,
-            "alpha": alpha,
-            "eta": eta,
+            "alpha": 0.3,  # at first
+            "eta": 0.1,
         },
     )

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from bs4 import BeautifulSoup
-from pages import CHROMIUM, FLAGS
+from pages import CHROMIUM
 
 from drocox.exercises import check, hint, hints, names, question, quiz
 from drocox.exercises._answers import COARSE, ROUNDED, UNKNOWN
@@ -107,21 +107,17 @@ def page_html():
 
 
 @pytest.fixture(scope="module")
-def page():
-    from playwright.sync_api import sync_playwright
-
+def page(chromium):
     trouble = []
-    with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        tab = browser.new_page()
-        tab.on("pageerror", lambda error: trouble.append(str(error)))
-        tab.set_content(page_html())
-        # By which the tests find a form; the place of its data says the name as well.
-        tab.evaluate("""() => document.querySelectorAll(".answer").forEach((div) => {
-          div.dataset.name = JSON.parse(div.querySelector("script").textContent).name;
-        })""")
-        yield tab
-        browser.close()
+    tab = chromium.new_page()
+    tab.on("pageerror", lambda error: trouble.append(str(error)))
+    tab.set_content(page_html())
+    # By which the tests find a form; the place of its data says the name as well.
+    tab.evaluate("""() => document.querySelectorAll(".answer").forEach((div) => {
+      div.dataset.name = JSON.parse(div.querySelector("script").textContent).name;
+    })""")
+    yield tab
+    tab.close()
     assert not trouble
 
 
