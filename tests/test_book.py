@@ -452,12 +452,19 @@ def test_outputs_are_computed_again_when_package_results_or_libraries_change(tmp
     assert len(set(keys)) == 4
 
 
-def stream(text):
-    return nbformat.v4.new_output("stream", text=text)
+def stream(text, name="stdout"):
+    return nbformat.v4.new_output("stream", name=name, text=text)
 
 
 def shown(svg):
     return nbformat.v4.new_output("display_data", data={twins.SVG: svg})
+
+
+def test_output_printed_in_pieces_is_joined():
+    cell = nbformat.v4.new_code_cell("", outputs=[stream("2.12 "), stream("and"), shown("<svg/>")])
+    cell.outputs += [stream("b"), stream("c", "stderr")]
+    bookbuild.merge_streams(nbformat.v4.new_notebook(cells=[cell]))
+    assert [output.get("text") for output in cell.outputs] == ["2.12 and", None, "b", "c"]
 
 
 CHAPTER = """\

@@ -116,15 +116,25 @@ def choose_cache(app, config):
         shutil.rmtree(old, ignore_errors=True)
 
 
-def execute(source, timeout):
-    """A chapter with its outputs, and how long it took; a message if a cell failed.
+def merge_streams(notebook):
+    """Join consecutive pieces of printed output: where they were cut depends on timing."""
+    for cell in twins.code_cells(notebook):
+        merged = []
+        for output in cell.outputs:
+            if merged and output.output_type == "stream" and output.name == merged[-1].get("name"):
+                merged[-1].text += output.text
+            else:
+                merged.append(output)
+        cell.outputs = merged
 
-    Pieces of printed output are joined: where they were cut depends on timing.
-    """
+
+def execute(source, timeout):
+    """A chapter with its outputs, and how long it took; a message if a cell failed."""
     notebook = twins.read(source)
     result = single_nb_execution(
-        notebook, str(source.parent), timeout, allow_errors=False, coalesce_streams=True
+        notebook, cwd=str(source.parent), timeout=timeout, allow_errors=False, meta_override=True
     )
+    merge_streams(notebook)
     return notebook, result.time, result.exc_string
 
 
