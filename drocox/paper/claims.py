@@ -52,12 +52,14 @@ SIGN = {metric: 1 if higher else -1 for metric, (_, higher) in METRICS.items()}
 # Means over the repeats
 
 
-def _printed(exhibit: str) -> pd.DataFrame:
-    """The published means of one exhibit, as one repeat of the long frame."""
-    dataset, attribute, _ = EXHIBITS[exhibit]
-    cells = tables.published_table(exhibit).rename(columns={"mean": "value"})
-    cells = cells.assign(exhibit=exhibit, dataset=dataset, attribute=attribute, repeat=1)
-    return cells.drop(columns=["table", "bold", "green"])
+def _printed(tune_by: str) -> pd.DataFrame:
+    """The published means of the tables tuned by one metric, in long form; none by F_A."""
+    frames = []
+    for exhibit, (dataset, attribute, tuned_by) in EXHIBITS.items():
+        if tuned_by == tune_by:
+            cells = tables.published_table(exhibit)
+            frames.append(cells.assign(dataset=dataset, attribute=attribute))
+    return pd.concat(frames, ignore_index=True).rename(columns={"mean": "value"})
 
 
 @cache
@@ -68,10 +70,7 @@ def means(view: str, out: Path | None = None, tune_by: str = "ci_percent") -> pd
     comparisons whose numbers were published.
     """
     if view == PRINTED:
-        exhibits = [tables.exhibit_id(*pair, tune_by) for pair in PAIRS]
-        known = [exhibit for exhibit in exhibits if exhibit in tables.EXHIBIT_OF]
-        runs = pd.concat([_printed(exhibit) for exhibit in known or ["t2"]], ignore_index=True)
-        runs = runs if known else runs.head(0)
+        runs = _printed(tune_by)
     else:
         runs = comparisons.chosen_runs(*VIEWS[view], tune_by=tune_by, out=out)
     runs = comparisons.of_comparisons(runs[runs["metric"].isin(METRICS)], PAIRS)
@@ -320,8 +319,7 @@ def _detectable(name: str, view: str, out: Path | None) -> pd.Series:
     metric = wanted.pop("metric")
     if metric != "ci_percent":
         return comparisons.leads(metric, *VIEWS[view], out=out, **wanted)["detectable"]
-    table = comparisons.gaps(*VIEWS[view], out=out, **wanted)
-    return table["difference_error"] * comparisons.detectable_errors(comparisons.N_REPEATS)
+    return comparisons.power(comparisons.gaps(*VIEWS[view], out=out, **wanted))["detectable"]
 
 
 def ledger(*, out: Path | str | None = None) -> pd.DataFrame:
