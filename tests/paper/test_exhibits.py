@@ -3,15 +3,14 @@
 import re
 from html.parser import HTMLParser
 
-import pandas as pd
 import pytest
 
 from drocox.paper import tables
-from drocox.paper.protocol import ATTRIBUTES, MODELS
+from drocox.paper.protocol import ATTRIBUTES
 
 pytestmark = pytest.mark.slow  # reads built pages
 
-EXHIBITS = ["t1", *tables.EXHIBITS, "t16", "t17", "f1"]
+EXHIBITS = ["t1", *tables.EXHIBITS, *tables.SPLIT_EXHIBITS, "f1"]
 TABS = {"reproduced": "as_published", "corrected": "corrected"}  # and their protocols
 
 
@@ -55,14 +54,6 @@ def tables_after(built, anchor):
     return pages[0].read_text(encoding="utf8"), parser.tables
 
 
-def stored(exhibit, protocol):
-    if exhibit in tables.EXHIBITS:
-        dataset, attribute, tune_by = tables.EXHIBITS[exhibit]
-        return tables.main_table(dataset, attribute, tune_by=tune_by, protocol=protocol)
-    make = tables.split_share_table if exhibit == "t16" else tables.one_side_table
-    return pd.concat([make(model, protocol=protocol) for model in MODELS])
-
-
 @pytest.mark.parametrize("exhibit", [e for e in EXHIBITS if e not in ("t1", "f1")])
 def test_tables_show_the_stored_values(built, exhibit):
     _, found = tables_after(built, exhibit)
@@ -72,7 +63,7 @@ def test_tables_show_the_stored_values(built, exhibit):
     results = [t for t in found if t[0][0] == "method" and set(t[0][1:]) == set(metrics)]
     assert len(results) >= len(TABS)
     for shown, (view, protocol) in zip(results, TABS.items(), strict=False):
-        table = stored(exhibit, protocol)
+        table = tables.exhibit_table(exhibit, protocol=protocol)
         columns = [metrics[head] for head in shown[0][1:]]
         assert columns[:2] == ["ci_percent", "f_a"]
         rows = table.groupby(["model", "method"], sort=False)
