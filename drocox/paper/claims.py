@@ -179,18 +179,15 @@ def _best_cells(view: str, out: Path | None = None) -> Count:
 @cache
 def _by_alpha(view: str, out: Path | None = None) -> tuple[pd.Series, pd.Series]:
     """Means of linear DRO-COX and their squared errors, by data set, metric and alpha."""
-    row = ["dataset", "metric", "alpha"]
     if view == PRINTED:
-        points = tables.published_figure().set_index(row).sort_index()
-        squared_errors = points["std"] ** 2 / 9  # published deviations of ten have ddof 0
-        return points["mean"], squared_errors
-    frames = []
-    for dataset in ATTRIBUTES:
-        rows = tables.alpha_runs(dataset, protocol=VIEWS[view][0], out=out)
-        names = rows[["dataset", "alpha", "repeat"]]
-        frames.append(names.join(tables.metrics_of(rows, VIEWS[view][0])))
-    values = pd.concat(frames).melt([*names], var_name="metric").groupby(row)["value"]
-    return values.mean(), values.var() / values.size()
+        points = tables.published_figure()
+    else:
+        points = pd.concat(
+            tables.alpha_table(dataset, protocol=VIEWS[view][0], out=out).assign(dataset=dataset)
+            for dataset in ATTRIBUTES
+        )
+    points = points.set_index(["dataset", "metric", "alpha"]).sort_index()
+    return points["mean"], points["std"] ** 2 / 9  # deviations of ten have ddof 0
 
 
 def _accuracy_rises(view: str, out: Path | None = None) -> Count:
@@ -234,12 +231,12 @@ def _alpha_trades(view: str, out: Path | None = None) -> Count:
 
 def _of_split(view: str, exhibit: str, out: Path | None) -> pd.DataFrame:
     """Mean and SD (ddof 0) of the rows of T16 or T17, by model, method and metric."""
-    row = ["model", "method", "metric"]
     if view == PRINTED:
-        return tables.published_table(exhibit).set_index(row)[["mean", "std"]]
-    runs = comparisons.long_runs(exhibit, *VIEWS[view], out)
-    values = runs[runs["metric"].isin(METRICS)].groupby(row, sort=False)["value"]
-    return pd.DataFrame({"mean": values.mean(), "std": values.std(ddof=0)})
+        rows = tables.published_table(exhibit)
+    else:
+        which, selection = VIEWS[view]
+        rows = tables.exhibit_table(exhibit, protocol=which, selection=selection, out=out)
+    return rows.set_index(["model", "method", "metric"])[["mean", "std"]]
 
 
 def _insensitive_to_share(view: str, out: Path | None = None) -> Count:
