@@ -28,7 +28,7 @@ import pandas as pd
 
 from drocox import _checks
 from drocox.paper import StoreError
-from drocox.paper.protocol import PROCEDURES
+from drocox.paper.protocol import PROCEDURES, stacks
 
 DEFAULT = Path(__file__).with_name("results")
 
@@ -168,8 +168,12 @@ class Store:
         return header, from_csv(body)
 
     def part_names(self) -> list[str]:
-        """Names of finished jobs in an unfinished store."""
-        return sorted(path.stem for path in self.parts.glob("*.csv"))
+        """Names of finished jobs in an unfinished store, in the order of the protocol."""
+        names = sorted(path.stem for path in self.parts.glob("*.csv"))
+        if self.name not in PROCEDURES:
+            return names
+        place = {stack.name: i for i, stack in enumerate(stacks(self.name))}
+        return sorted(names, key=lambda name: place.get(name, len(place)))
 
     def rows(self) -> pd.DataFrame:
         """All rows, of the file and of parts; a part replaces the file's rows of the same job."""
