@@ -7,22 +7,23 @@ from drocox.paper import store
 from drocox.paper.protocol import KEYS, stacks
 from drocox.paper.run import columns
 
+METRICS = [name for name in columns() if name not in (*KEYS, "unstable")]
 
-def rows_of(stack):
-    """Rows of a stack, the same on every call."""
-    settings = [setting._asdict() for setting in stack.grid()]
-    keys = [[one.get(k, getattr(stack, k, None)) for k in KEYS] for one in settings]
-    metrics = [c for c in columns() if c not in (*KEYS, "unstable")]
-    draw = np.random.default_rng(list(stack.name.encode()))
-    values = pd.DataFrame(draw.uniform(0.5, 0.9, (len(keys), len(metrics))), columns=metrics)
+
+def rows_of(*some):
+    """Rows of stacks, for each stack the same on every call."""
+    keys, drawn = [], []
+    for stack in some:
+        draw = np.random.default_rng(list(stack.name.encode()))
+        drawn.append(draw.uniform(0.5, 0.9, (len(stack.grid()), len(METRICS))))
+        keys += stack.keys()
+    values = pd.DataFrame(np.vstack(drawn), columns=METRICS)
     return pd.concat([pd.DataFrame(keys, columns=KEYS), values], axis=1).assign(unstable=0)
 
 
 def runs(protocol="as_published", **which):
     """Runs of a protocol as they are read back; ``which`` restricts them as in ``stacks``."""
-    made = [store.to_csv(rows_of(stack)) for stack in stacks(protocol, **which)]
-    header = made[0].partition(b"\n")[0] + b"\n"
-    return store.from_csv(header + b"".join(part.removeprefix(header) for part in made))
+    return store.from_csv(store.to_csv(rows_of(*stacks(protocol, **which))))
 
 
 def save(out, protocol="as_published", **which):

@@ -324,8 +324,6 @@ def test_tables_and_figures_of_a_users_own_store(capsys, tmp_path, monkeypatch):
     capsys.readouterr()
     assert cli.main([*argv, "--protocol", "corrected"]) == 2  # another file, and other runs
     assert "drocox sweep --protocol corrected --out mine\n" in capsys.readouterr().err
-    assert cli.main(["claims", "--out", "mine"]) == 2
-    assert "the claims need all 8,280 models" in capsys.readouterr().err
 
 
 def test_claims_are_wrapped_and_percentages_look_like_it(capsys, monkeypatch, tmp_path):

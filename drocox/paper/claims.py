@@ -52,12 +52,14 @@ SIGN = {metric: 1 if higher else -1 for metric, (_, higher) in METRICS.items()}
 # Means over the repeats
 
 
-def _printed(exhibit: str) -> pd.DataFrame:
-    """The published means of one exhibit, as one repeat of the long frame."""
-    dataset, attribute, _ = EXHIBITS[exhibit]
-    cells = tables.published_table(exhibit).rename(columns={"mean": "value"})
-    cells = cells.assign(exhibit=exhibit, dataset=dataset, attribute=attribute, repeat=1)
-    return cells.drop(columns=["table", "bold", "green"])
+def _printed(tune_by: str) -> pd.DataFrame:
+    """The published means of the tables tuned by one metric, in long form; none by F_A."""
+    frames = []
+    for exhibit, (dataset, attribute, tuned_by) in EXHIBITS.items():
+        if tuned_by == tune_by:
+            cells = tables.published_table(exhibit)
+            frames.append(cells.assign(dataset=dataset, attribute=attribute))
+    return pd.concat(frames, ignore_index=True).rename(columns={"mean": "value"})
 
 
 @cache
@@ -68,10 +70,7 @@ def means(view: str, out: Path | None = None, tune_by: str = "ci_percent") -> pd
     comparisons whose numbers were published.
     """
     if view == PRINTED:
-        exhibits = [tables.exhibit_id(*pair, tune_by) for pair in PAIRS]
-        known = [exhibit for exhibit in exhibits if exhibit in tables.EXHIBIT_OF]
-        runs = pd.concat([_printed(exhibit) for exhibit in known or ["t2"]], ignore_index=True)
-        runs = runs if known else runs.head(0)
+        runs = _printed(tune_by)
     else:
         runs = comparisons.chosen_runs(*VIEWS[view], tune_by=tune_by, out=out)
     runs = comparisons.of_comparisons(runs[runs["metric"].isin(METRICS)], PAIRS)
@@ -180,18 +179,15 @@ def _best_cells(view: str, out: Path | None = None) -> Count:
 @cache
 def _by_alpha(view: str, out: Path | None = None) -> tuple[pd.Series, pd.Series]:
     """Means of linear DRO-COX and their squared errors, by data set, metric and alpha."""
-    row = ["dataset", "metric", "alpha"]
     if view == PRINTED:
-        points = tables.published_figure().set_index(row).sort_index()
-        squared_errors = points["std"] ** 2 / 9  # published deviations of ten have ddof 0
-        return points["mean"], squared_errors
-    frames = []
-    for dataset in ATTRIBUTES:
-        rows = tables.alpha_runs(dataset, protocol=VIEWS[view][0], out=out)
-        names = rows[["dataset", "alpha", "repeat"]]
-        frames.append(names.join(tables.metrics_of(rows, VIEWS[view][0])))
-    values = pd.concat(frames).melt([*names], var_name="metric").groupby(row)["value"]
-    return values.mean(), values.var() / values.size()
+        points = tables.published_figure()
+    else:
+        points = pd.concat(
+            tables.alpha_table(dataset, protocol=VIEWS[view][0], out=out).assign(dataset=dataset)
+            for dataset in ATTRIBUTES
+        )
+    points = points.set_index(["dataset", "metric", "alpha"]).sort_index()
+    return points["mean"], points["std"] ** 2 / 9  # deviations of ten have ddof 0
 
 
 def _accuracy_rises(view: str, out: Path | None = None) -> Count:
@@ -235,12 +231,12 @@ def _alpha_trades(view: str, out: Path | None = None) -> Count:
 
 def _of_split(view: str, exhibit: str, out: Path | None) -> pd.DataFrame:
     """Mean and SD (ddof 0) of the rows of T16 or T17, by model, method and metric."""
-    row = ["model", "method", "metric"]
     if view == PRINTED:
-        return tables.published_table(exhibit).set_index(row)[["mean", "std"]]
-    runs = comparisons.long_runs(exhibit, *VIEWS[view], out)
-    values = runs[runs["metric"].isin(METRICS)].groupby(row, sort=False)["value"]
-    return pd.DataFrame({"mean": values.mean(), "std": values.std(ddof=0)})
+        rows = tables.published_table(exhibit)
+    else:
+        which, selection = VIEWS[view]
+        rows = tables.exhibit_table(exhibit, protocol=which, selection=selection, out=out)
+    return rows.set_index(["model", "method", "metric"])[["mean", "std"]]
 
 
 def _insensitive_to_share(view: str, out: Path | None = None) -> Count:
@@ -320,8 +316,7 @@ def _detectable(name: str, view: str, out: Path | None) -> pd.Series:
     metric = wanted.pop("metric")
     if metric != "ci_percent":
         return comparisons.leads(metric, *VIEWS[view], out=out, **wanted)["detectable"]
-    table = comparisons.gaps(*VIEWS[view], out=out, **wanted)
-    return table["difference_error"] * comparisons.detectable_errors(comparisons.N_REPEATS)
+    return comparisons.power(comparisons.gaps(*VIEWS[view], out=out, **wanted))["detectable"]
 
 
 def ledger(*, out: Path | str | None = None) -> pd.DataFrame:

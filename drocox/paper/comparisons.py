@@ -59,12 +59,12 @@ WORDS = (CLOSER, FARTHER, CHANGED, NOT_SEEN)
 # The long frame
 
 
-def long_runs(
+def _long_runs(
     exhibit: str, protocol: str, selection: str, out: Path | str | None = None
 ) -> pd.DataFrame:
-    """The chosen runs of one of T2 to T17 in long form: the columns of :func:`chosen_runs`."""
+    """The chosen runs of a main table in long form: the columns of :func:`chosen_runs`."""
     rows = tables.exhibit_runs(exhibit, protocol=protocol, selection=selection, out=out)
-    dataset, attribute, _ = EXHIBITS.get(exhibit, ("flc", "age", None))
+    dataset, attribute, _ = EXHIBITS[exhibit]
     values = tables.metrics_of(rows, protocol).assign(ci_signed=rows[f"test_ci_signed_{attribute}"])
     names = rows[["model", "method", "repeat"]]
     names.insert(0, "attribute", attribute)
@@ -75,8 +75,8 @@ def long_runs(
 
 @cache
 def _of_the_book(exhibit: str, protocol: str, selection: str) -> pd.DataFrame:
-    """:func:`long_runs` of the book's own store, which does not change."""
-    return long_runs(exhibit, protocol, selection)
+    """:func:`_long_runs` of the book's own store, which does not change."""
+    return _long_runs(exhibit, protocol, selection)
 
 
 def chosen_runs(
@@ -108,7 +108,7 @@ def chosen_runs(
         if out is None:
             frames.append(_of_the_book(exhibit, protocol, selection))
         else:
-            frames.append(long_runs(exhibit, protocol, selection, out))
+            frames.append(_long_runs(exhibit, protocol, selection, out))
     runs = pd.concat(frames, ignore_index=True)
     return runs if exhibits else runs.head(0)
 
@@ -251,12 +251,8 @@ def compare(
     """Two models' signed gaps, their paired difference and sum, and a verdict for each comparison.
 
     ``theirs`` (of the reference, Cox) and ``ours`` are gaps in points of shape (repeats,
-    comparisons). ``family`` is the number of comparisons over which intervals hold together, by
-    default those given. In the protocol as published all repeats share one test set, and intervals
-    hold for it only. The frame has, by comparison, ``theirs`` and ``ours`` with half-widths
-    ``_half``; ``difference`` (theirs minus ours) and ``sum``, each with ``_error``, ``_p``,
-    ``_half`` and ``_half_together``; the ``correlation`` of the two; and the verdicts ``alone`` and
-    ``together``.
+    comparisons). ``family`` and the columns are those of :func:`gaps`. In the protocol as published
+    all repeats share one test set, and intervals hold for it only.
     """
     theirs = np.asarray(theirs, dtype=float, order="C")
     ours = np.asarray(ours, dtype=float, order="C")

@@ -52,9 +52,8 @@ class Rule:
 
 
 _WRITTEN = tomllib.loads((store.DEFAULT / "rules.toml").read_text(encoding="utf-8"))
-SELECTION_RULES = {
-    name: Rule(**fields) for name, fields in _WRITTEN["rules"].items()
-}  # the closed list
+# the closed list
+SELECTION_RULES = {name: Rule(**fields) for name, fields in _WRITTEN["rules"].items()}
 _KNOWN = SELECTION_RULES | {name: Rule(**fields) for name, fields in _WRITTEN["carried"].items()}
 NAMED = _WRITTEN["named"]
 RECOVERED = {

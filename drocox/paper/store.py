@@ -31,9 +31,6 @@ from drocox.paper import StoreError
 from drocox.paper.protocol import PROCEDURES, stacks
 
 DEFAULT = Path(__file__).with_name("results")
-KNOWN = (*PROCEDURES, "beyond")  # the last is a folder with a file per study
-
-Part = tuple[dict, pd.DataFrame]  # of a finished job: what it cost, and its rows
 
 
 class Job(Protocol):
@@ -136,12 +133,11 @@ class Store:
 
     def is_finished(self) -> bool:
         """Whether the file of all rows exists and is recorded."""
-        record = load_provenance(self.folder).get(self.protocol, {"sha256": {}})
-        return self.name in record["sha256"] and self.file.exists()
+        return self.name in hashes(self.protocol, self.folder) and self.file.exists()
 
     def read(self) -> pd.DataFrame:
         """All rows of a finished store; a damaged file raises a DamagedError with its name."""
-        digest = load_provenance(self.folder)[self.protocol]["sha256"][self.name]
+        digest = hashes(self.protocol, self.folder)[self.name]
         rows = _read(self.file, self.file.stat().st_mtime_ns, digest)
         if rows is None:
             raise self._damaged(self.file)
@@ -158,7 +154,7 @@ class Store:
         content = b"# " + described + b"\n" + body
         _write(self.parts / f"{job.name}.csv", content)
 
-    def load_part(self, job_name: str) -> Part:
+    def load_part(self, job_name: str) -> tuple[dict, pd.DataFrame]:
         """Header and rows of a finished job; a damaged file raises a DamagedError with its name."""
         path = self.parts / f"{job_name}.csv"
         first, _, body = path.read_bytes().partition(b"\n")
@@ -269,23 +265,9 @@ def load_provenance(out: Path | str | None = None) -> dict:
     return records
 
 
-def stores_of(protocol: str, out: Path | str | None = None) -> list[Store]:
-    """The stores of a protocol in a folder: one, or for "beyond" one per study.
-
-    Unfinished ones come last; the book's folder, the default, has none.
-    """
-    folder = Path(out or DEFAULT)
-    names = list(load_provenance(folder).get(protocol, {"sha256": {}})["sha256"])
-    if protocol == "beyond" and out is not None:
-        names += sorted(f"beyond/{path.name}" for path in (folder / "parts/beyond").glob("*"))
-    names = names if protocol == "beyond" else [protocol]
-    return [Store(folder, name) for name in dict.fromkeys(names)]
-
-
-def is_finished(protocol: str, out: Path | str | None = None) -> bool:
-    """Whether a folder holds a complete protocol, with its record."""
-    stores = stores_of(protocol, out)
-    return bool(stores) and all(store.is_finished() for store in stores)
+def hashes(protocol: str, out: Path | str | None = None) -> dict[str, str]:
+    """The hashes of a protocol's finished stores, by the names of the stores; {} without any."""
+    return load_provenance(out).get(protocol, {"sha256": {}})["sha256"]
 
 
 def load_runs(protocol: str = "as_published", *, out: Path | str | None = None) -> pd.DataFrame:
@@ -308,17 +290,22 @@ def load_runs(protocol: str = "as_published", *, out: Path | str | None = None) 
     DataFrame
         Keys, ``val_...`` and ``test_...`` metrics, ``moved`` and ``unstable``, as a copy.
     """
-    studies = load_provenance().get("beyond", {"sha256": {}})["sha256"]
-    _checks.one_of(protocol, "protocol", (*KNOWN, *studies))
+    _checks.one_of(protocol, "protocol", (*PROCEDURES, "beyond", *hashes("beyond")))
+    folder = Path(out or DEFAULT)
+    names = [protocol]
+    if protocol == "beyond":  # a folder with a file per study; unfinished ones come last
+        names = list(hashes("beyond", folder))
+        if out is not None:
+            names += sorted(f"beyond/{path.name}" for path in (folder / "parts/beyond").glob("*"))
     frames = []
-    for store in stores_of(protocol, out):
+    for name in dict.fromkeys(names):
+        store = Store(folder, name)
         if out is None and not store.is_finished():
-            raise absent(store.name, store.folder)
+            raise absent(name, folder)
         frames.append(store.read() if out is None else store.rows())
     if not frames:
-        raise absent(protocol, Path(out or DEFAULT))
-    runs = pd.concat(frames, ignore_index=True) if len(frames) > 1 else frames[0]
-    return runs.fillna({"attribute": ""})
+        raise absent(protocol, folder)
+    return pd.concat(frames, ignore_index=True).fillna({"attribute": ""})
 
 
 def absent(name: str, folder: Path) -> StoreError:

@@ -176,8 +176,7 @@ def _results(
     """Run jobs in parallel with a progress bar; each is yielded as soon as it is finished."""
     todo = sorted(todo, key=what.cost, reverse=True)  # so that no worker ends long after others
     total = sum(map(what.cost, todo))
-    bar = tqdm(total=total, disable=not progress, smoothing=0.05, bar_format=BAR)
-    with bar:
+    with tqdm(total=total, disable=not progress, smoothing=0.05, bar_format=BAR) as bar:
         parallel = Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1)
         for done in parallel(delayed(_timed)(what.run, job) for job in todo):
             yield done

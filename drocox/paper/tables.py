@@ -108,7 +108,8 @@ def _runs_of(protocol: str, out: Folder, forensic: bool = False) -> pd.DataFrame
     """Runs of a protocol; with ``forensic`` also those of the forensic store, as published only."""
     _checks.one_of(protocol, "protocol", PROTOCOLS)
     runs = store.load_runs(protocol, out=out)
-    if forensic and protocol == "as_published" and store.is_finished("forensic", out):
+    beside = store.Store(Path(out or store.DEFAULT), "forensic")
+    if forensic and protocol == "as_published" and beside.is_finished():
         runs = pd.concat([runs, store.load_runs("forensic", out=out)], ignore_index=True)
     return runs
 

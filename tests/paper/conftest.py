@@ -20,4 +20,3 @@ def forensic():
 def stored(runs, forensic, monkeypatch):
     made = {"forensic": forensic}
     monkeypatch.setattr(store, "load_runs", lambda name, out=None: made.get(name, runs).copy())
-    monkeypatch.setattr(store, "is_finished", lambda name, out=None: True)

@@ -1,78 +1,53 @@
 """Every exhibit of the paper in the built pages, found by its anchor, with the store's values."""
 
 import re
-from html.parser import HTMLParser
+from functools import cache
 
-import pandas as pd
 import pytest
+from bs4 import BeautifulSoup
 
 from drocox.paper import tables
-from drocox.paper.protocol import ATTRIBUTES, MODELS
+from drocox.paper.protocol import ATTRIBUTES
 
 pytestmark = pytest.mark.slow  # reads built pages
 
-EXHIBITS = ["t1", *tables.EXHIBITS, "t16", "t17", "f1"]
+EXHIBITS = ["t1", *tables.EXHIBITS, *tables.SPLIT_EXHIBITS, "f1"]
 TABS = {"reproduced": "as_published", "corrected": "corrected"}  # and their protocols
 
 
-class Tables(HTMLParser):
-    """Rows of cell texts of all tables of a page that follow an anchor, in order."""
+@cache
+def page_with(built, anchor):
+    """The one page that has an anchor."""
+    pages = [path.read_text(encoding="utf8") for path in (built / "book").rglob("*.html")]
+    (page,) = (page for page in pages if f'id="{anchor}"' in page)
+    return page
 
-    def __init__(self, anchor):
-        super().__init__()
-        self.anchor, self.seen, self.tables, self.cell = anchor, False, [], None
 
-    def handle_starttag(self, tag, attributes):
-        self.seen |= ("id", self.anchor) in attributes
-        if self.seen and tag == "table":
-            self.tables.append([])
-        elif self.seen and tag == "tr" and self.tables:
-            self.tables[-1].append([])
-        elif self.seen and tag in ("td", "th") and self.tables:
-            self.cell = []
-        elif tag in ("br", "small") and self.cell is not None:
-            self.cell.append(" ")
-
-    def handle_endtag(self, tag):
-        if tag in ("td", "th") and self.cell is not None:
-            self.tables[-1][-1].append("".join(self.cell).strip())
-            self.cell = None
-
-    def handle_data(self, data):
-        if self.cell is not None:
-            self.cell.append(data)
+@cache
+def parsed(page):
+    soup = BeautifulSoup(page, "html.parser")
+    for tag in soup.find_all(["br", "small"]):
+        tag.insert_before(" ")
+    return soup
 
 
 def tables_after(built, anchor):
-    pages = [
-        p
-        for p in (built / "book").rglob("*.html")
-        if f'id="{anchor}"' in p.read_text(encoding="utf8")
-    ]
-    assert len(pages) == 1, f"#{anchor} is on {len(pages)} pages"
-    parser = Tables(anchor)
-    parser.feed(pages[0].read_text(encoding="utf8"))
-    return pages[0].read_text(encoding="utf8"), parser.tables
-
-
-def stored(exhibit, protocol):
-    if exhibit in tables.EXHIBITS:
-        dataset, attribute, tune_by = tables.EXHIBITS[exhibit]
-        return tables.main_table(dataset, attribute, tune_by=tune_by, protocol=protocol)
-    make = tables.split_share_table if exhibit == "t16" else tables.one_side_table
-    return pd.concat([make(model, protocol=protocol) for model in MODELS])
+    """Rows of cell texts of all tables that follow an anchor, in order."""
+    found = parsed(page_with(built, anchor)).find(id=anchor).find_all_next("table")
+    rows = [[row.find_all(["td", "th"]) for row in table.find_all("tr")] for table in found]
+    return [[[cell.get_text().strip() for cell in row] for row in table] for table in rows]
 
 
 @pytest.mark.parametrize("exhibit", [e for e in EXHIBITS if e not in ("t1", "f1")])
 def test_tables_show_the_stored_values(built, exhibit):
-    _, found = tables_after(built, exhibit)
+    found = tables_after(built, exhibit)
     metrics = {}
     for metric, (name, up) in tables.METRICS.items():
         metrics[re.sub("<[^>]+>", "", name) + (" ↑" if up else " ↓")] = metric
     results = [t for t in found if t[0][0] == "method" and set(t[0][1:]) == set(metrics)]
     assert len(results) >= len(TABS)
     for shown, (view, protocol) in zip(results, TABS.items(), strict=False):
-        table = stored(exhibit, protocol)
+        table = tables.exhibit_table(exhibit, protocol=protocol)
         columns = [metrics[head] for head in shown[0][1:]]
         assert columns[:2] == ["ci_percent", "f_a"]
         rows = table.groupby(["model", "method"], sort=False)
@@ -90,7 +65,7 @@ def test_tables_show_the_stored_values(built, exhibit):
 
 
 def test_table_one_shows_the_loaded_data(built):
-    _, found = tables_after(built, "t1")
+    found = tables_after(built, "t1")
     text = " ".join(cell for row in found[0] for cell in row)
     facts = tables.dataset_table()
     for value in facts.loc[facts["quantity"] != "sensitive attributes", "ours"]:
@@ -98,7 +73,7 @@ def test_table_one_shows_the_loaded_data(built):
 
 
 def test_the_figure_is_there_with_its_numbers(built):
-    page, found = tables_after(built, "f1")
+    page, found = page_with(built, "f1"), tables_after(built, "f1")
     assert len(re.findall(r'<img[^>]*alt="[^"]{20,}', page)) >= len(ATTRIBUTES)
     # in a cell, ours and the printed mean
     text = {word for table in found for row in table for cell in row for word in cell.split()}
@@ -109,6 +84,5 @@ def test_the_figure_is_there_with_its_numbers(built):
 
 def test_each_exhibit_names_the_command_that_recomputes_it(built):
     for exhibit in EXHIBITS:
-        page, _ = tables_after(built, exhibit)
-        plain = re.sub(r"<[^>]+>", "", page)
+        plain = re.sub(r"<[^>]+>", "", page_with(built, exhibit))
         assert re.search(r"drocox (sweep|table|figure|data)", plain), exhibit

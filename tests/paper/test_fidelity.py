@@ -30,8 +30,6 @@ def test_every_published_row_is_compared_with_every_rule_that_applies(fidelity):
     # baselines have no named alpha, and only nonlinear SPLIT was trained without a gradient
     assert set(rows) == {len(selection.SELECTION_RULES) - missing for missing in (0, 1, 2)}
     assert fidelity.groupby(["exhibit", "model", "method"])["recovered"].sum().eq(1).all()
-    cells = tables.fidelity_cells()
-    assert cells["recovered"].sum() == 558 and cells["distance"].notna().all()
 
 
 def test_recovered_rules_follow_from_the_principle(fidelity):

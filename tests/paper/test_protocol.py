@@ -68,6 +68,3 @@ def test_stacks_have_unique_names_that_are_safe_as_file_names(name):
     assert len(set(names)) == len(names)
     assert all(re.fullmatch(r"[a-z0-9][a-z0-9._-]*", each) for each in names)
     assert max(map(len, names)) < 100
-    keys = ["dataset", "method", "attribute", "repeat", "n2_share", "sides"]
-    whole = {tuple(getattr(s, k) for k in keys) for s in protocol.stacks(name)}
-    assert len(whole) == len(names)

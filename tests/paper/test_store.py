@@ -88,38 +88,6 @@ def test_a_part_of_the_sample_trained_again_gives_the_stored_rows(name):
     assert sweep.verify_plan(replace(plan, sample=few), jobs=1, progress=False).problems == []
 
 
-def changed(out, datasets, digest=True):
-    """A copy of a finished store with a number of some data sets changed, and maybe its hash."""
-    copy = store.Store(out, "corrected")
-    rows = store.load_runs("corrected")
-    few = rows["dataset"].isin(datasets) & (rows["method"] == "Cox") & rows["repeat"].eq(1)
-    rows.loc[few, "test_c_index"] += 0.001
-    content = store.to_csv(rows)
-    records = store.load_provenance()
-    if digest:
-        records["corrected"]["sha256"]["corrected"] = store.sha256(content)
-    copy.file.write_bytes(gzip.compress(content, compresslevel=1))
-    (out / "provenance.json").write_text(json.dumps(records))
-    return copy
-
-
-def test_an_edited_number_of_a_finished_store_is_not_read(tmp_path):
-    assert len(changed(tmp_path, ["flc"]).read()) == MODELS["corrected"]
-    edited = changed(tmp_path, ["flc"], digest=False)
-    with pytest.raises(store.DamagedError, match=r"corrected.csv.gz is truncated or was edited"):
-        edited.read()
-    with pytest.raises(store.DamagedError):
-        store.load_runs("corrected", out=tmp_path)
-
-
-def test_numbers_changed_together_with_their_hash_are_found(tmp_path):
-    plan = replace(sweep.plan("corrected"), store=changed(tmp_path, ["flc", "support"]))
-    few = [stack for stack in plan.sample if stack.method == "Cox"]
-    flc, support = sweep.verify_plan(replace(plan, sample=few), jobs=1, progress=False).problems
-    assert flc.startswith("flc_cox_r1: test_c_index: 0.001")
-    assert support.startswith("support_cox_r1: test_c_index: 0.001")
-
-
 # Where runs are written, and what is advised.
 
 

@@ -1,5 +1,6 @@
 """The sweep: resuming, extending, refusing, verifying."""
 
+import gzip
 import os
 import re
 import signal
@@ -19,8 +20,8 @@ from drocox.paper.store import Store
 
 pytestmark = pytest.mark.slow
 
-SMALL = {"datasets": ("seer",), "methods": ("Cox", "Cox_G(Keya)"), "repeats": (1,)}
-OPTIONS = "--dataset seer --method Cox Cox_G(Keya) --repeats 1 --out"
+SMALL = {"datasets": ("seer",), "methods": ("Cox", "Cox_G(Keya)"), "repeats": (4,)}
+OPTIONS = "--dataset seer --method Cox Cox_G(Keya) --repeats 4 --out"
 COMMAND = ["-m", "drocox.cli", "sweep", *OPTIONS.split()]
 
 
@@ -56,7 +57,7 @@ def test_a_sweep_that_was_killed_ends_with_the_same_bytes(undisturbed, tmp_path)
 def test_an_unfinished_store_returns_its_finished_rows(undisturbed, monkeypatch):
     runs = store.load_runs("as_published", out=undisturbed)
     assert len(runs) == 21 and set(runs["method"]) == set(SMALL["methods"])
-    stack = Stack("as_published", "seer", "Cox_G(Keya)", 1, "race")
+    stack = Stack("as_published", "seer", "Cox_G(Keya)", 4, "race")
     part = Store(undisturbed, "as_published").load_part(stack.name)[1]
     assert store.rows_of(runs, stack).equals(part)
     monkeypatch.setattr(store, "DEFAULT", undisturbed)  # the book's own is whole or refused
@@ -181,8 +182,17 @@ def test_a_deleted_file_is_made_again(finished, tmp_path):
     assert len(store.load_runs("corrected", out=tmp_path)) == 8
 
 
-def test_a_damaged_file_is_refused_by_name(finished, tmp_path):
-    finished.store.file.write_bytes(finished.store.file.read_bytes()[:-20])
+def truncated(content):
+    return content[:-20]
+
+
+def edited(content):
+    return gzip.compress(gzip.decompress(content).replace(b"0.333", b"0.444", 1))
+
+
+@pytest.mark.parametrize("damage", [truncated, edited])
+def test_a_damaged_file_is_refused_by_name(finished, tmp_path, damage):
+    finished.store.file.write_bytes(damage(finished.store.file.read_bytes()))
     advice = f"corrected.csv.gz is truncated.* delete it and run: .*--out {tmp_path}"
     for use in (finished.store.read, lambda: sweep.train_missing(finished, **HOW)):
         with pytest.raises(store.StoreError, match=advice):

@@ -47,27 +47,6 @@ def test_repeats_without_cox_are_left_out_or_refused(tmp_path):
         assert chosen.groupby("method")["repeat"].apply(list).tolist() == [[1, 3], [1, 3]]
 
 
-@pytest.mark.slow
-def test_editing_a_result_changes_no_later_table(stored):
-    """Frames are the caller's own."""
-    makers = [
-        tables.published,
-        tables.published_figure,
-        lambda: tables.published_table("t2"),
-        lambda: tables.main_runs("seer", "race"),
-        lambda: tables.main_table("seer", "race"),
-        lambda: tables.alpha_table("seer"),
-        lambda: tables.fidelity_cells(),
-    ]
-    for make in makers:
-        mine = make()
-        before = mine.copy()
-        numbers = mine.select_dtypes("number").columns
-        mine.loc[:, numbers] = mine[numbers] * 0
-        assert (before[numbers] != mine[numbers]).any().any()
-        pd.testing.assert_frame_equal(make(), before)
-
-
 def test_main_table_has_the_papers_rows_and_numbers(stored, runs):
     table = tables.main_table("flc", "age")
     assert len(table) == 16 * 9 and table["paper_mean"].notna().all()
