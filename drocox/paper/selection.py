@@ -52,8 +52,9 @@ class Rule:
 
 
 _WRITTEN = tomllib.loads((store.DEFAULT / "rules.toml").read_text(encoding="utf-8"))
-# the closed list
-SELECTION_RULES = {name: Rule(**fields) for name, fields in _WRITTEN["rules"].items()}
+SELECTION_RULES = {
+    name: Rule(**fields) for name, fields in _WRITTEN["rules"].items()
+}  # the closed list
 _KNOWN = SELECTION_RULES | {name: Rule(**fields) for name, fields in _WRITTEN["carried"].items()}
 NAMED = _WRITTEN["named"]
 RECOVERED = {
