@@ -98,14 +98,12 @@ def _logarithm(one: Estimate) -> Estimate:
 
 
 def scored(learned: Learned, b: Patients) -> dict[Key, HeldOut]:
-    """Patients of half B with the scores of each model; keys of one model share them."""
+    """Patients of half B with the scores of each model."""
     fold = np.zeros(len(b), int)
-    of_model: dict[int, HeldOut] = {}
-    for model in learned.models.values():
-        if id(model.score) not in of_model:
-            held = HeldOut(model.scores(b), b.data.time, b.data.event, fold)
-            of_model[id(model.score)] = held
-    return {key: of_model[id(model.score)] for key, model in learned.models.items()}
+    return {
+        key: HeldOut(model.scores(b), b.data.time, b.data.event, fold)
+        for key, model in learned.models.items()
+    }
 
 
 def is_calibrated(key: Key) -> bool:
