@@ -434,7 +434,6 @@ def control_table(study: Study) -> pd.DataFrame:
         effect = effects(study, of, MEASURES[outcome])["effect"]
         if outcome == "closing":
             rows = study.permuted[study.permuted["model"] == model]
-            rows = rows[rows["name"].isin(effect.index)]
             draws = rows.groupby(["draw", "name"], observed=True)["value"].mean().unstack()
             table["labels permuted", model, outcome] = rejections(draws.to_numpy())
         rngs = map(np.random.default_rng, range(PERMUTATIONS))
