@@ -17,8 +17,6 @@ from drocox.beyond.free_baseline import free_baseline
 from drocox.beyond.weighted_gap import weighted_gap
 from drocox.data import SurvivalData
 from drocox.heldout import HeldOut, default_horizon
-from drocox.paper import store
-from drocox.paper.protocol import ATTRIBUTES
 from drocox.solver import minimise
 
 pytestmark = pytest.mark.slow  # of the study beyond the paper; `make check` is for the package
@@ -216,22 +214,6 @@ def test_the_weighted_gap_and_its_jackknife_equal_a_loop_over_pairs():
         assert found.without[k] == pytest.approx(left)
 
 
-def test_weights_remove_a_gap_that_is_due_to_censoring():
-    rng = np.random.default_rng(0)
-    n = 6_000
-    codes = np.arange(n) % 2
-    f = rng.standard_normal(n)
-    death = rng.exponential(np.exp(-f))
-    lost = rng.exponential(np.where(codes == 1, 0.2, 10.0))  # at rates 5 and 0.1
-    time = np.minimum(death, lost)
-    folds = np.arange(n) // 1_000  # small matrices of pairs
-    held_out = HeldOut(f, time, death <= lost, folds)
-    early = replace(held_out, horizon=0.3)  # while a fifth of either group is still observed
-    plain = held_out.concordance(codes == 1).value - held_out.concordance(codes == 0).value
-    assert abs(plain) > 0.01
-    assert abs(weighted_gap(early, codes).value) < 0.5 * abs(plain)
-
-
 def test_metrics_of_repeats_are_averaged_and_compared_on_the_same_patients():
     held_out, codes = scored_patients()
     other, _ = scored_patients(seed=1)
@@ -269,16 +251,3 @@ def test_a_rival_has_a_row_for_each_attribute():
     plain = rivals.rows("seer", "Cox")
     np.testing.assert_allclose(rows["ci"] - plain["ci"], rows["ci_diff"])
     np.testing.assert_allclose(rows["own_1"] - plain["own_1"], rows["own_1_diff"])
-
-
-def test_the_stored_rivals_are_whole():
-    runs = store.load_runs("beyond/rivals")
-    pairs = {(name, a) for name, attributes in ATTRIBUTES.items() for a in attributes}
-    assert {tuple(key) for key in runs[["dataset", "attribute"]].to_numpy()} == pairs
-    for (dataset, _), rows in runs.groupby(["dataset", "attribute"]):
-        missing = set(rival_methods.RIVALS) - set(rows["method"])
-        in_years = {name for name in rival_methods.RIVALS if "age in years" in name}
-        assert missing == (in_years if dataset == "flc" else set())
-    # one model for all attributes has one c-index
-    gentle = runs[(runs["method"] == "DRO-COX, sharp 0.5") & (runs["dataset"] == "support")]
-    assert np.ptp(gentle["c"]) < 1e-9
