@@ -170,8 +170,7 @@ def learn(
     models |= _with_ridge(patients, decided, split)
     by_cox = models[Key(PLAIN)].scores(patients)
     for model in models.values():
-        like_cox = rank_correlation(model.scores(patients), by_cox)
-        model.facts["rank_correlation"] = like_cox
+        model.facts["rank_correlation"] = rank_correlation(model.scores(patients), by_cox)
     quarters = Quarters.of(patients, decided.cuts, split, half)
     for kind in PREFIX:
         if networks or kind == "linear":
@@ -180,9 +179,7 @@ def learn(
         scores = model.scores(patients)
         model.facts["constant"] = float(np.ptp(scores) == 0)
         if key.name.removeprefix(PREFIX["linear"]) in MAIN and key.dealt == 0:
-            data = patients.data
-            held = HeldOut(scores, data.time, data.event, np.zeros(len(data), int))
-            own_worst[key] = worst_group(held, decided.groups, patients)
+            own_worst[key] = worst_group(patients.held_out(scores), decided.groups, patients)
     return Learned(**vars(decided), models=models, own_worst=own_worst)
 
 

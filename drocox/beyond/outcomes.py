@@ -99,11 +99,7 @@ def _logarithm(one: Estimate) -> Estimate:
 
 def scored(learned: Learned, b: Patients) -> dict[Key, HeldOut]:
     """Patients of half B with the scores of each model."""
-    fold = np.zeros(len(b), int)
-    return {
-        key: HeldOut(model.scores(b), b.data.time, b.data.event, fold)
-        for key, model in learned.models.items()
-    }
+    return {key: b.held_out(model.scores(b)) for key, model in learned.models.items()}
 
 
 def is_calibrated(key: Key) -> bool:

@@ -12,7 +12,6 @@ from drocox import concordance, training
 from drocox.beyond import datasets, fresh, halves, many_data_sets, models, outcomes, run
 from drocox.data import SurvivalData
 from drocox.evaluation import scaled_features
-from drocox.heldout import HeldOut
 from drocox.heldout.intervals import jackknife
 
 pytestmark = pytest.mark.slow  # of the study beyond the paper; `make check` is for the package
@@ -90,7 +89,7 @@ def test_errors_leave_out_each_patient_in_turn():
         X, X_b = scaled_features(a.data, b.data)
         coef = models.FORMS[models.HALF].fit(X, a, 0).coef
         scores, women = models.rounded(X_b @ coef), b.attributes["sex"] == 1
-        held = HeldOut(scores, b.data.time, b.data.event, np.zeros(len(b), int))
+        held = b.held_out(scores)
         c = outcomes.combined((100, held.c_index(np.full(len(b), True))))
         both.append({"c": c, "gap": halves.gap_of(held, women.astype(int))})
         tested.append(rows_b)
