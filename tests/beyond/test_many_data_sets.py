@@ -14,7 +14,7 @@ from scipy import stats
 
 from drocox import concordance, training
 from drocox.beyond import by_adam, datasets, halves, many_data_sets, models, outcomes, run
-from drocox.beyond.by_adam import BRIDGE, DRO, PENALISED, PLAIN_3, PLAIN_18, Arm, Quarters
+from drocox.beyond.by_adam import BRIDGE, DRO, PENALISED, PLAIN_3, PLAIN_18, Arm, Judged, Quarters
 from drocox.beyond.models import AGAINST, ALONE, FORMS, GENTLE, HALF, HALF_SPLIT, PLAIN, Key
 from drocox.beyond.outcomes import Average, Contrast
 from drocox.evaluation import scaled_features
@@ -153,7 +153,8 @@ def test_candidates_without_finite_scores_have_no_c_index(quarters):
     judged = by_adam.judge(scores, quarters.out, quarters.cuts)
     assert np.isnan(judged.c_index).tolist() == [False, True, False]
     assert np.isnan(judged.imparity["sex"]).tolist() == [False, True, False]
-    assert judged.eligible("sex", plain=0.0) == 2
+    one_of_two = Judged(np.array([0.6, 0.7]), {"sex": np.array([0.1, np.nan])})
+    assert one_of_two.eligible("sex", plain=0.6) == 1
 
 
 def test_eligible_are_95_percent_of_plain_3_of_the_same_start(patients, dealt, learned):
