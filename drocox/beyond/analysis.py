@@ -404,20 +404,17 @@ def counts(study: Study) -> pd.DataFrame:
     a score on B by more than 1e-9), ``constant``, and without an eligible candidate
     (``none_eligible``); ``eligible``: the mean number of candidates that the paper's rule permits.
     """
-    of = ["model", "choice"]
-    rows = study.models[study.models["choice"] != ""]
-    models = rows[rows["measure"] == "constant"]
-    facts = {
-        "chosen": models.groupby(of, observed=True).size(),
-        "unstable": (models["moved"] > HELD)
-        .groupby([models[one] for one in of], observed=True)
-        .sum(),
-        "constant": models.groupby(of, observed=True)["value"].sum().astype(int),
+    rows = study.models[study.models["choice"] != ""].assign(unstable=study.models["moved"] > HELD)
+    by = rows.groupby(["measure", "model", "choice"], observed=True)
+    sums = by["value"].sum()
+    table = {
+        "chosen": by.size()["constant"],  # each of them has this fact
+        "unstable": by["unstable"].sum()["constant"],
+        "constant": sums["constant"].astype(int),
+        "none_eligible": sums["none_eligible"],
+        "eligible": by["value"].mean()["eligible"],
     }
-    for name in ("none_eligible", "eligible"):
-        by_rule = rows[rows["measure"] == name].groupby(of, observed=True)["value"]
-        facts[name] = by_rule.mean() if name == "eligible" else by_rule.sum()
-    return pd.DataFrame(facts)
+    return pd.DataFrame(table)
 
 
 def rejections(draws: np.ndarray) -> int:
@@ -437,7 +434,6 @@ def control_table(study: Study) -> pd.DataFrame:
         effect = effects(study, of, MEASURES[outcome])["effect"]
         if outcome == "closing":
             rows = study.permuted[study.permuted["model"] == model]
-            rows = rows[rows["name"].isin(effect.index)]
             draws = rows.groupby(["draw", "name"], observed=True)["value"].mean().unstack()
             table["labels permuted", model, outcome] = rejections(draws.to_numpy())
         rngs = map(np.random.default_rng, range(PERMUTATIONS))

@@ -23,7 +23,7 @@ from drocox import concordance, training
 from drocox.beyond.datasets import Patients, codes_of, present
 from drocox.beyond.models import ROUNDED, Key, Model, Scorer, slope_of
 from drocox.dro import dual_constant
-from drocox.heldout import HeldOut, assign_folds
+from drocox.heldout import assign_folds
 from drocox.paper.protocol import ALPHAS, HIDDEN, LEARNING_RATES
 from drocox.paper.run import PERTURBATION, in_chunks
 from drocox.tuning import KEPT, choose, most_accurate
@@ -241,8 +241,6 @@ def _chosen_of(
     places = sorted(set(choices.values()))
     settings = [CANDIDATES[arm.objective][at] for at in places]
     again = train(quarters, arm, settings, 1 + PERTURBATION)
-    out = quarters.out.data
-    fold = np.zeros(len(quarters.out), int)
     scorers = [(_one_of(stack, at), _one_of(again, i)) for i, at in enumerate(places)]
     models = {}
     for (choice, attribute), at in choices.items():
@@ -252,7 +250,7 @@ def _chosen_of(
         if choice == BY_IMPARITY:
             facts["eligible"] = judged.eligible(attribute, plain)
             facts["none_eligible"] = float(facts["eligible"] == 0)
-        slope = slope_of(HeldOut(scores[at], out.time, out.event, fold))
+        slope = slope_of(quarters.out.held_out(scores[at]))
         key = Key(arm.name, attribute, choice, arm.start, arm.dealt)
         models[key] = Model(quarters.inside, scorers[i][0], slope, facts, scorers[i][1])
     return models

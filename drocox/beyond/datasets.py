@@ -17,6 +17,7 @@ from drocox import _checks
 from drocox.beyond import fresh, survset
 from drocox.cox import RiskSets, risk_sets
 from drocox.data import SurvivalData, scaled_features
+from drocox.heldout import HeldOut
 
 EVENTS_OF_GROUP = 30  # that a described group has in the half where it is found
 SMALLEST, LARGEST = 0.1, 0.9  # its share of the patients there
@@ -58,6 +59,10 @@ class Patients:
         if id(others) not in self._scaled:
             self._scaled[id(others)] = others, scaled_features(self.data, others.data)[1]
         return self._scaled[id(others)][1]
+
+    def held_out(self, scores: np.ndarray) -> HeldOut:
+        """These patients with the scores of one model."""
+        return HeldOut(scores, self.data.time, self.data.event, np.zeros(len(self), int))
 
     def subset(self, rows: np.ndarray) -> "Patients":
         """The patients in the given rows."""

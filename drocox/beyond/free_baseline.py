@@ -18,7 +18,7 @@ from drocox.dro import dual_constant
 from drocox.solver import minimise
 
 
-def free_baseline(X, time, event, alpha: float, *, n_iter=3000) -> tuple:
+def free_baseline(X, time, event, alpha: float) -> tuple:
     """Minimise the DRO risk of the full loss over coefficients and hazards, by L-BFGS.
 
     Returns the coefficients, the risk, and a bound below which no coefficients and hazards can go.
@@ -47,7 +47,7 @@ def free_baseline(X, time, event, alpha: float, *, n_iter=3000) -> tuple:
     coef = minimise(X, risk, 1).coef
     at_risk = np.cumsum(np.bincount(seen, np.exp(X @ coef), len(times) + 1)[::-1])[::-1][1:]
     start = np.append(coef, np.log(np.bincount(own) / at_risk))
-    tight = {"ftol": 1e-13, "gtol": 1e-7, "maxiter": n_iter, "maxfun": 2 * n_iter, "maxcor": 50}
+    tight = {"ftol": 1e-13, "gtol": 1e-7, "maxiter": 3000, "maxfun": 6000, "maxcor": 50}
     point = optimize.minimize(value, start, jac=True, method="L-BFGS-B", options=tight).x
     loss = losses(point)[0]
     _, worst, q = (found[0] for found in kernels.worst_cases(loss[None], ones, c))

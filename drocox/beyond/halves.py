@@ -170,22 +170,16 @@ def learn(
     models |= _with_ridge(patients, decided, split)
     by_cox = models[Key(PLAIN)].scores(patients)
     for model in models.values():
-        like_cox = rank_correlation(model.scores(patients), by_cox)
-        model.facts["rank_correlation"] = like_cox
+        model.facts["rank_correlation"] = rank_correlation(model.scores(patients), by_cox)
     quarters = Quarters.of(patients, decided.cuts, split, half)
     for kind in PREFIX:
         if networks or kind == "linear":
             models |= chosen(quarters, kind, starts)
-    of_model: dict[int, Described | None] = {}  # one model may have been chosen twice
     for key, model in models.items():
         scores = model.scores(patients)
         model.facts["constant"] = float(np.ptp(scores) == 0)
         if key.name.removeprefix(PREFIX["linear"]) in MAIN and key.dealt == 0:
-            if id(model.score) not in of_model:
-                data = patients.data
-                held = HeldOut(scores, data.time, data.event, np.zeros(len(data), int))
-                of_model[id(model.score)] = worst_group(held, decided.groups, patients)
-            own_worst[key] = of_model[id(model.score)]
+            own_worst[key] = worst_group(patients.held_out(scores), decided.groups, patients)
     return Learned(**vars(decided), models=models, own_worst=own_worst)
 
 

@@ -77,9 +77,8 @@ def half_of(
     by_key, estimates = evaluate(held, learned, b)
     rows = []
     moved: dict[str, float] = {}
-    by_score: dict[int, float] = {}  # one model may have been chosen twice
     for key, model in learned.models.items():
-        far = by_score.setdefault(id(model.score), model.moved(b))
+        far = model.moved(b)
         names = [key.name, *([key.name + AT_START_0] if key.start == 0 else [])]
         for name in names if not key.dealt else []:
             moved[name] = np.maximum(moved.get(name, 0.0), far)

@@ -104,10 +104,8 @@ def rounded(scores: np.ndarray) -> np.ndarray:
     return np.round(scores, ROUNDED) + 0.0  # no negative zeros
 
 
-def linear(coef: np.ndarray, features: Scorer | None = None) -> Scorer:
-    """Scores of a linear model of the scaled features, or of other ones."""
-    if features is None:
-        return lambda X, patients: X @ coef
+def linear(coef: np.ndarray, features: Scorer = lambda X, patients: X) -> Scorer:
+    """Scores of a linear model of the scaled features, or of others made of them."""
     return lambda X, patients: features(X, patients) @ coef
 
 

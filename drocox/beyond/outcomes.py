@@ -50,7 +50,7 @@ from drocox.beyond.by_adam import (
     PREFIX,
     SPLIT,
 )
-from drocox.beyond.datasets import PRIMARY, Patients, codes_of, present
+from drocox.beyond.datasets import Patients, codes_of, present
 from drocox.beyond.halves import Learned, gap_of, sign_of
 from drocox.beyond.models import AGAINST, ALONE, Key, Model
 from drocox.heldout import Estimate, HeldOut, expected_events
@@ -98,14 +98,8 @@ def _logarithm(one: Estimate) -> Estimate:
 
 
 def scored(learned: Learned, b: Patients) -> dict[Key, HeldOut]:
-    """Patients of half B with the scores of each model; keys of one model share them."""
-    fold = np.zeros(len(b), int)
-    of_model: dict[int, HeldOut] = {}
-    for model in learned.models.values():
-        if id(model.score) not in of_model:
-            held = HeldOut(model.scores(b), b.data.time, b.data.event, fold)
-            of_model[id(model.score)] = held
-    return {key: of_model[id(model.score)] for key, model in learned.models.items()}
+    """Patients of half B with the scores of each model."""
+    return {key: b.held_out(model.scores(b)) for key, model in learned.models.items()}
 
 
 def is_calibrated(key: Key) -> bool:
@@ -115,17 +109,15 @@ def is_calibrated(key: Key) -> bool:
     )
 
 
-def estimates_of(
-    key: Key, held: HeldOut, learned: Learned, b: Patients, calibrated: bool = True
-) -> Estimates:
+def estimates_of(key: Key, held: HeldOut, learned: Learned, b: Patients) -> Estimates:
     """Estimates of one model on half B, as far as they are defined."""
     model = learned.models[key]
     everybody = np.full(len(b), True)
     worst = learned.worst
     members = None if worst is None else worst.members(b.covariates)
-    codes = {name: values for name, values in codes_of(b, learned.cuts).items() if name in PRIMARY}
-    if key.attribute:  # fitted or chosen for one attribute
-        codes = {key.attribute: codes[key.attribute]}
+    # all attributes, unless it was fitted or chosen for one
+    attributes = [key.attribute] if key.attribute else present(learned.cuts)
+    codes = codes_of(b, {name: learned.cuts[name] for name in attributes})
     out = {("c", ""): combined((100, held.c_index(everybody)))}
     if "validation_c" in model.facts:
         on_b = out["c", ""]
@@ -139,7 +131,7 @@ def estimates_of(
         out["distance", ""] = combined((1, out["c", ""]), (-1, out["worst", ""]))
         if not many_tied(held):
             out["kept", ""] = combined((100, held.c_minus_expected(members)))
-    for ending, slope in (("", 1.0), ("_slope", model.slope)) if calibrated else ():
+    for ending, slope in (("", 1.0), ("_slope", model.slope)) if is_calibrated(key) else ():
         if np.isnan(slope):
             continue
         until = up_to(model, slope, held, learned.horizon)
@@ -298,7 +290,7 @@ def evaluate(
     held: dict[Key, HeldOut], learned: Learned, b: Patients
 ) -> tuple[dict[Key, Estimates], dict[Average | Contrast, Estimates]]:
     """Estimates of each model on half B, and those of averages and contrasts."""
-    by_key = {key: estimates_of(key, held[key], learned, b, is_calibrated(key)) for key in held}
+    by_key = {key: estimates_of(key, held[key], learned, b) for key in held}
     averages = averages_of(by_key, present(learned.cuts))
     out: dict[Average | Contrast, Estimates] = {
         average: estimates

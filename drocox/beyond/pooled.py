@@ -88,18 +88,14 @@ def _mean(effect: np.ndarray, se: np.ndarray, tau2: float) -> tuple[float, np.nd
     return weights @ effect / weights.sum(), weights
 
 
-def restricted_likelihood(effect: np.ndarray, se: np.ndarray, tau2: float) -> float:
-    """The restricted log likelihood, without constants."""
-    mean, weights = _mean(effect, se, tau2)
-    squares = weights @ (effect - mean) ** 2
-    return float(0.5 * (np.log(weights).sum() - np.log(weights.sum()) - squares))
-
-
 def between_variance(effect: np.ndarray, se: np.ndarray) -> float:
     r"""The :math:`\tau^2` that maximises the restricted likelihood, by Brent's search over tau."""
 
     def lost(tau: float) -> float:
-        return -restricted_likelihood(effect, se, tau**2)
+        """Minus the restricted log likelihood, without constants."""
+        mean, weights = _mean(effect, se, tau**2)
+        squares = weights @ (effect - mean) ** 2
+        return float(-0.5 * (np.log(weights).sum() - np.log(weights.sum()) - squares))
 
     # tau is at most the distance between the farthest effects
     found = optimize.minimize_scalar(

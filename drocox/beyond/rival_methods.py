@@ -39,7 +39,6 @@ WEIGHTS = (0.1, 0.25, 0.4, 0.6, 0.75, 0.9)  # of the second of two groups
 FREE_ALPHAS = (0.25, 0.3, 0.4, 0.5, 0.7, 0.9)  # of a free baseline: certified on all data sets
 SLIGHT = 1e-4  # penalty of interactions: settles what collinear columns leave open
 IN_YEARS = {"support": "num_age", "seer": "Age"}  # columns of ages that the paper cut at 65
-GROUPS = (0, 1)
 
 
 # Patients -------------------------------------------------------------------------------------
@@ -66,7 +65,7 @@ class Part:
 
     def members(self, attribute: str) -> np.ndarray:
         """Masks of the first and the second group, shape (2, n)."""
-        return self.data.groups[attribute] == np.array(GROUPS)[:, None]
+        return self.data.groups[attribute] == np.array([[0], [1]])
 
     def features(self, method: str, attribute: str) -> np.ndarray:
         """The design matrix of a method."""
@@ -125,15 +124,6 @@ def prepared_folds(dataset: str, in_years: bool) -> list[list[Fold]]:
 Fit = Callable[[Part, np.ndarray, float, np.ndarray], np.ndarray]
 
 
-def weighted_cox(X, risk: RiskSets, weights) -> np.ndarray:
-    r"""Minimise :math:`\sum_i w_i \ell_i(\theta)`; the risk sets contain everybody, unweighted."""
-    features = torch.from_numpy(X)
-    w = torch.from_numpy(weights)
-    return smallest(
-        lambda theta: w @ cox_losses(features @ theta, risk), X.shape[1], ftol=1e-15, maxiter=1000
-    )
-
-
 def _exact(
     part: Part, X, alpha, members, rule: str = "sharp", split: bool = False, penalty: float = 0.0
 ) -> np.ndarray:
@@ -176,10 +166,18 @@ def _stopped(part: Part, X, steps, members) -> np.ndarray:
 
 
 def _weighted(part: Part, X, share, members) -> np.ndarray:
-    """The two groups' mean losses per event, weighted by ``1 - share`` and ``share``."""
+    """The two groups' mean losses per event, weighted by ``1 - share`` and ``share``.
+
+    The risk sets contain everybody, unweighted.
+    """
+    features = torch.from_numpy(X)
     events = (members & part.data.event).sum(axis=1)
-    weights = np.array([1 - share, share]) / events
-    return weighted_cox(X, part.risk, weights @ members)
+    weights = torch.from_numpy(np.array([1 - share, share]) / events @ members)
+
+    def value(theta: torch.Tensor) -> torch.Tensor:
+        return weights @ cox_losses(features @ theta, part.risk)
+
+    return smallest(value, X.shape[1], ftol=1e-15, maxiter=1000)
 
 
 def _group_dro(part: Part, X, setting, members, regret: bool = False) -> np.ndarray:

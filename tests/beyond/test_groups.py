@@ -3,6 +3,8 @@
 The independent solver works without derivatives on the losses of ``literal``, loops over patients.
 """
 
+from functools import partial
+
 import literal
 import numpy as np
 import pytest
@@ -81,35 +83,25 @@ def test_the_worst_leaf_is_the_planted_minority(patients):
     assert patients.groups["minority"][worst(patients)].mean() > 0.6
 
 
-def test_group_dro_is_the_minimum_of_the_literal_maximum(few):
+@pytest.mark.parametrize("regret", [False, True])
+def test_group_dro_is_the_minimum_of_the_literal_maximum(few, regret):
     drawn, members = few
     everybody = np.full(50, True)
 
-    def value(theta):
-        losses = literal.cox_losses(drawn.X @ theta, drawn.time, drawn.event)
-        worst = max(losses[row].mean() for row in members)
-        return worst + group_models.EPSILON * _literal_loss(drawn, everybody, theta)
+    def of_group(row, theta):
+        if regret:  # members compared with members only
+            return _literal_loss(drawn, row, theta)
+        return literal.cox_losses(drawn.X @ theta, drawn.time, drawn.event)[row].mean()
 
-    coef = group_models.group_dro(*drawn, members)
-    point, smallest = _without_derivatives(value, 2)
-    assert value(coef) == pytest.approx(smallest, abs=1e-8)
-    assert np.allclose(coef, point, atol=1e-4)
-
-
-def test_regret_is_the_minimum_of_the_literal_maximum(few):
-    drawn, members = few
-    everybody = np.full(50, True)
-    optima = [
-        _without_derivatives(lambda theta, row=row: _literal_loss(drawn, row, theta), 2)[1]
-        for row in members
-    ]
+    least = np.zeros(3)
+    if regret:
+        least = [_without_derivatives(partial(of_group, row), 2)[1] for row in members]
 
     def value(theta):
-        pairs = zip(members, optima, strict=True)
-        worst = max(_literal_loss(drawn, row, theta) - least for row, least in pairs)
+        worst = max(of_group(row, theta) - low for row, low in zip(members, least, strict=True))
         return worst + group_models.EPSILON * _literal_loss(drawn, everybody, theta)
 
-    coef = group_models.group_dro(*drawn, members, regret=True)
+    coef = group_models.group_dro(*drawn, members, regret=regret)
     point, smallest = _without_derivatives(value, 2)
     assert value(coef) == pytest.approx(smallest, abs=1e-8)
     assert np.allclose(coef, point, atol=1e-4)
@@ -183,13 +175,13 @@ def test_likelihood_of_a_group_and_its_jackknife(few):
 def test_intervals_cover_all_groups_at_once():
     rng = np.random.default_rng(2)
     together = 0
-    for _ in range(200):
+    for _ in range(100):
         sample = rng.standard_normal((80, 4))
         mean = sample.mean(axis=0)
         without = ((80 * mean - sample) / 79).T
         columns = groups._intervals("m", mean, without)
         together += ((columns["m_low"] < 0) & (columns["m_high"] > 0)).all()
-    assert 0.91 < together / 200 <= 0.99
+    assert 0.91 < together / 100 <= 0.99
 
 
 def test_planted_patients_are_what_the_design_says():
@@ -233,8 +225,8 @@ def test_censoring_ends_the_follow_up_and_changes_nothing_else():
         before = data
 
 
-def test_cvar_is_left_out_where_it_is_cox(patients):
-    few = groups.planted("other", np.arange(600) < 120, 1.0, seed=6, rate=3.0)
+def test_cvar_is_left_out_where_it_is_cox():
+    few = groups.planted("other", np.arange(200) < 40, 1.0, seed=6, rate=3.0)
     X = np.array(few.X)
     share = few.event.mean()
     fitted = groups.fits(few, X, [share / 2, share])
@@ -251,7 +243,6 @@ def test_censoring_hides_deaths_in_training_and_keeps_the_test_patients():
         same = table["c_minority"] == table["c_minority_followed"]
         assert same.all() == (seen == 1.0)
         assert table["q_minority"].notna().sum() == len(censoring.PLANTED_ALPHAS)
-    assert tables[0.3].equals(censoring.rows("other-early", 0.3, 1))
 
 
 def test_rows_of_a_job_are_reproducible():

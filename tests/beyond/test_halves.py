@@ -8,11 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from drocox import training
+from drocox import concordance, training
 from drocox.beyond import datasets, fresh, halves, many_data_sets, models, outcomes, run
 from drocox.data import SurvivalData
 from drocox.evaluation import scaled_features
-from drocox.heldout import HeldOut
 from drocox.heldout.intervals import jackknife
 
 pytestmark = pytest.mark.slow  # of the study beyond the paper; `make check` is for the package
@@ -75,16 +74,11 @@ def test_the_worst_group_has_the_smallest_c_index(patients):
     assert own[decided.worst] == min(own.values())
 
 
-def literal(scores, time, event, women):
-    """The c-index and the gap by sex in points, pair by pair."""
-    points, pairs = np.zeros(len(time)), np.zeros(len(time))
-    for i in np.flatnonzero(event):
-        for j in np.flatnonzero(time > time[i]):
-            point = float(scores[i] > scores[j]) + 0.5 * float(scores[i] == scores[j])
-            points[[i, j]] += point
-            pairs[[i, j]] += 1
-    fractions = [points[g].sum() / pairs[g].sum() for g in (women, ~women)]
-    return 100 * np.array([points.sum() / pairs.sum(), fractions[0] - fractions[1]])
+def c_and_gap(scores, time, event, women):
+    """The c-index and the gap by sex in points."""
+    counts = concordance.count(scores, time, event)
+    men_s, women_s = counts.fractions(women.astype(int))
+    return 100 * np.array([counts.index(), women_s - men_s])
 
 
 def test_errors_leave_out_each_patient_in_turn():
@@ -95,14 +89,14 @@ def test_errors_leave_out_each_patient_in_turn():
         X, X_b = scaled_features(a.data, b.data)
         coef = models.FORMS[models.HALF].fit(X, a, 0).coef
         scores, women = models.rounded(X_b @ coef), b.attributes["sex"] == 1
-        held = HeldOut(scores, b.data.time, b.data.event, np.zeros(len(b), int))
+        held = b.held_out(scores)
         c = outcomes.combined((100, held.c_index(np.full(len(b), True))))
         both.append({"c": c, "gap": halves.gap_of(held, women.astype(int))})
         tested.append(rows_b)
-        values.append(literal(scores, b.data.time, b.data.event, women))
+        values.append(c_and_gap(scores, b.data.time, b.data.event, women))
         for i in range(len(b)):
             rest = np.arange(len(b)) != i
-            without = literal(scores[rest], b.data.time[rest], b.data.event[rest], women[rest])
+            without = c_and_gap(scores[rest], b.data.time[rest], b.data.event[rest], women[rest])
             moves.append((without - values[-1]) / 2)
     found = outcomes.mean_of_halves(tested, both)
     errors = np.sqrt(np.diag(jackknife(np.array(moves))[0]))

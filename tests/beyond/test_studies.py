@@ -7,7 +7,7 @@ import pytest
 
 from drocox.beyond import STUDIES, protection, retired, rival_methods, rivals, run
 from drocox.paper import store
-from drocox.paper.sweep import verify_plan
+from drocox.paper.sweep import missing, verify_plan
 
 pytestmark = pytest.mark.slow  # of the study beyond the paper; `make check` is for the package
 
@@ -66,9 +66,10 @@ def test_jobs_have_unique_names():
 
 
 @pytest.mark.parametrize("name", STORED)
-def test_the_sample_of_every_study_has_all_its_methods(name):
+def test_every_store_is_whole_and_its_sample_has_all_methods(name):
     whole = run.plan(name)
     stored = whole.store.read()
+    assert missing(whole.jobs, stored) == []
     by = next(one for one in ("method", "model", "kind") if one in stored)
     sample = stored["job"].isin([job.job for job in whole.sample])
     assert set(stored.loc[sample, by]) == set(stored[by])
