@@ -98,8 +98,12 @@ def _logarithm(one: Estimate) -> Estimate:
 
 
 def scored(learned: Learned, b: Patients) -> dict[Key, HeldOut]:
-    """Patients of half B with the scores of each model."""
-    return {key: b.held_out(model.scores(b)) for key, model in learned.models.items()}
+    """Patients of half B with the scores of each model; keys of one model share them."""
+    of_model: dict[int, HeldOut] = {}
+    for model in learned.models.values():
+        if id(model.score) not in of_model:
+            of_model[id(model.score)] = b.held_out(model.scores(b))
+    return {key: of_model[id(model.score)] for key, model in learned.models.items()}
 
 
 def is_calibrated(key: Key) -> bool:
