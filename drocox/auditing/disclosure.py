@@ -29,6 +29,7 @@ class Hidden(NamedTuple):
 
     groups: frozenset[tuple[str, str]] = frozenset()
     at_horizon: frozenset[tuple[str, str]] = frozenset()  # too few events up to then
+    decisions: bool = False  # whether decisions of groups are not shown
 
     def of(self, whole_follow_up: bool) -> frozenset[tuple[str, str]]:
         """The groups for which a measure is not shown.

@@ -51,7 +51,6 @@ class Predictions(NamedTuple):
     backwards: bool  # whether it ranks the wrong way round, so that groups are not compared
     notes: tuple[str, ...]  # what the reader should know about it
     more: Mapping[str, Callable[[HeldOut, np.ndarray], Estimate]] = {}  # other measures
-    decisions_by_group: bool = True  # whether decisions of groups may be shown
     margin: Mapping[str, float] | None = None  # differences that do not matter
 
     @property
