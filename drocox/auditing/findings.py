@@ -120,7 +120,7 @@ def _compared(
     """
     word, row, widest = _chosen(measure, rows, whole)
     margin = measure.margin or np.inf
-    tell = _beside_expected if measure.versus else _between_groups
+    tell = _against_expected if measure.versus else _against_others
     verdict, text = tell(measure, word, row, rows, values)
     if word == ALIKE:
         text += _within(measure, margin, row)
@@ -164,7 +164,7 @@ def _chosen(measure: Measure, rows: pd.DataFrame, whole: bool) -> tuple[str, pd.
     return word, row, half[says == word].max()
 
 
-def _beside_expected(
+def _against_expected(
     measure: Measure, word: str, row: pd.Series, rows: pd.DataFrame, values: pd.DataFrame
 ) -> tuple[str, str]:
     """The verdict on c-indices beside those that are expected, and all of them if they are few."""
@@ -187,7 +187,7 @@ def _beside_expected(
     return verdict, f"The c-index is {'; '.join(each)}"
 
 
-def _between_groups(
+def _against_others(
     measure: Measure, word: str, row: pd.Series, rows: pd.DataFrame, values: pd.DataFrame
 ) -> tuple[str, str]:
     """The verdict on differences between groups, and the values of the two that decide it."""
