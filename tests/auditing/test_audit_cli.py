@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from cohort import simulated
 from sksurv.datasets import load_whas500
 from test_audit_page import Checked
 
@@ -624,50 +623,6 @@ def test_one_kind_of_prediction_at_a_time(capsys, other):
     both = ["--risk", "age", other, "risk", "--horizon", "20"]
     said = answer(capsys, "p.csv", *ARGUMENTS, *both)
     assert f"{other} and --risk are both given; name columns of one kind of" in said
-
-
-ADVICE = {
-    "risk as survival": ("--survival", "dies", "look exchanged. Groups are not"),
-    "survival as risk": ("--risk", "alive", "look exchanged. Groups are not"),
-    "survival as a score": (
-        "--score",
-        "alive",
-        "look like survival: pass them as survival, with a horizon",
-    ),
-    "risk as a score": ("--score", "dies", "look like risks: pass them as risks, with a horizon."),
-    "hazard": ("--score", "hazard", "or numbers of events: pass their logarithms."),
-    "lifetime": ("--score", "lifetime", "times to the event: pass -scores, or add --later"),
-    "points": (
-        "--score",
-        "points",
-        "Whole numbers, they look like points: their ranking is judged.",
-    ),
-    "another scale": (
-        "--score",
-        "score",
-        "in the log-hazard, not 1. They are on another scale, or far too",
-    ),
-    "backwards": ("--score", "backwards", "mean earlier events: pass -scores, or add --later"),
-}
-
-
-@pytest.mark.parametrize(("argument", "column", "advice"), ADVICE.values(), ids=ADVICE)
-def test_advice_is_in_terms_of_the_command_line(capsys, argument, column, advice):
-    data, scores = simulated(3, n=500, effects=(0.8, 0.5, 0))
-    df = pd.DataFrame({"days": data.time, "died": data.event.astype(int)})
-    df["sex"] = np.where(data.groups["group"] == 1, "f", "m")
-    df["hazard"] = np.exp(scores)
-    df["lifetime"] = np.exp(-scores)
-    df["backwards"] = -scores
-    df["points"] = np.round(4 * (scores - scores.min()))
-    df["score"] = 100 * scores
-    df["alive"] = np.exp(-df["hazard"])
-    df["dies"] = 1 - df["alive"]
-    others = [name for name in df.columns[3:] if name != column]
-    df.drop(columns=others).to_csv("p.csv", index=False)
-    horizon = [] if argument == "--score" else ["--horizon", "1"]
-    said = answer(capsys, "p.csv", *ARGUMENTS, argument, column, *horizon, status=0)
-    assert advice in said and "survival=" not in said and "np." not in said
 
 
 # Notes about the file ----------------------------------------------------------------
