@@ -15,6 +15,8 @@ from drocox.auditing.findings import sentences
 from drocox.auditing.measures import MEASURES
 from drocox.auditing.page import page
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 # Measures -----------------------------------------------------------------------------------
 
 

@@ -17,6 +17,8 @@ from drocox.auditing.measures import MEASURES
 from drocox.auditing.page import page
 from drocox.heldout.intervals import says
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 
 @pytest.fixture(scope="module")
 def wrong():
