@@ -1,6 +1,5 @@
 """The first paragraph: alike, differ or cannot tell, by the intervals that the audit prints."""
 
-import pickle
 import re
 from dataclasses import replace
 
@@ -381,17 +380,3 @@ def test_the_expected_c_index_is_drawn_and_printed(wrong):
     assert f"group = 1 {row['c_index']:.2f}, expected {row['c_expected']:.2f};" in words
     line = [line for line in str(wrong).splitlines() if line.startswith("group = 1")][-1]
     assert line.split()[-2] == f"{row['c_expected']:.2f}"
-
-
-def test_an_audit_can_be_pickled_once_it_has_measured(wrong):
-    again = pickle.loads(pickle.dumps(wrong))
-    assert again.sentence == wrong.sentence
-    pd.testing.assert_frame_equal(again.table, wrong.table)
-
-
-def test_words_belong_to_three_measures():
-    assert {name for name, one in MEASURES.items() if one.worded} == {
-        "c_index",
-        "c_minus_expected",
-        "calibration",
-    }
