@@ -165,21 +165,17 @@ def test_slopes_of_other_patients_are_not_compared():
     assert {"everybody", "group = 1"} <= set(again.loc[again["measure"] == "slope", "group"])
 
 
-@pytest.mark.slow
 def test_rounding_is_no_difference():
     """Two models that agree to ten digits, and any two in the mean risk of everybody: it is 1."""
-    for seed in range(3):
-        data, scores = simulated(seed, n=200)
-        other = scores * (1 + 1e-10 * np.random.default_rng(seed).normal(size=200))
-        train = {"train": (data, scores)}
-        both = drocox.audit(data, {"A": {"scores": scores} | train, "B": {"scores": other} | train})
-        assert set(both.paired["measure"]) >= {"slope", "mean_risk", "brier", "calibration"}
-        assert not (both.paired["says"] == "differ").any()
-        apart = drocox.audit(data, {"A": scores, "B": scores + data.X["c"].to_numpy()}).paired
-        mean_risk = apart[(apart["measure"] == "mean_risk") & (apart["group"] == "everybody")]
-        assert (
-            mean_risk["difference"].tolist() == [0.0] and not (mean_risk["says"] == "differ").any()
-        )
+    data, scores = simulated(n=200)
+    other = scores * (1 + 1e-10 * np.random.default_rng(0).normal(size=200))
+    train = {"train": (data, scores)}
+    both = drocox.audit(data, {"A": {"scores": scores} | train, "B": {"scores": other} | train})
+    assert set(both.paired["measure"]) >= {"slope", "mean_risk", "brier", "calibration"}
+    assert not (both.paired["says"] == "differ").any()
+    apart = drocox.audit(data, {"A": scores, "B": scores + data.X["c"].to_numpy()}).paired
+    mean_risk = apart[(apart["measure"] == "mean_risk") & (apart["group"] == "everybody")]
+    assert mean_risk["difference"].tolist() == [0.0] and (mean_risk["says"] != "differ").all()
 
 
 def test_the_sentence_names_the_values_of_each_model(both):
