@@ -40,9 +40,6 @@ class Hidden(NamedTuple):
         return self.groups if whole_follow_up else self.at_horizon
 
 
-NOTHING_HIDDEN = Hidden()
-
-
 def small_counts(patients, events, smallest: int):
     """Whether groups have fewer patients, events or patients without an event than allowed."""
     return np.minimum(events, patients - events) < smallest

@@ -21,7 +21,7 @@ from scipy import special
 from tqdm import tqdm
 
 from drocox.auditing.contrasts import Contrast, contrast, critical_values, estimable
-from drocox.auditing.disclosure import NOTHING_HIDDEN, Hidden
+from drocox.auditing.disclosure import Hidden
 from drocox.auditing.groupings import EVERYBODY, Group, Grouping
 from drocox.auditing.measures import LOG, MEASURES, UNCHANGED, Measure, Scale
 from drocox.auditing.predictions import Predictions
@@ -78,10 +78,7 @@ class Measured(NamedTuple):
 
 
 def measure_groups(
-    predictions: Predictions,
-    groupings: list[Grouping],
-    hidden: Hidden = NOTHING_HIDDEN,
-    familywise: bool = True,
+    predictions: Predictions, groupings: list[Grouping], hidden: Hidden, familywise: bool
 ) -> Measured:
     """Measures of all groups, everybody first, and their differences within an attribute."""
     rows, comparisons, worded, hanging, tails = _measured(
