@@ -152,5 +152,5 @@ def test_a_found_group_is_described_by_its_features():
 def test_a_feature_in_units_of_any_size_is_searched():
     data, scores = simulated(n=800, minority=0.3, effects=(-0.8, -0.5, 0))
     X = data.X.assign(huge=1e39 * (1 + data.X["a"]), member=1e39 * data.X["member"])
-    names = searched(replace(data, X=X), scores)["group"]
+    names = drocox.audit(replace(data, X=X), scores, features=list(X)).slices["group"]
     assert names[0].startswith("member > ")
