@@ -769,7 +769,7 @@ def _audit(
             notes.append(AT_HORIZON_NOTE.format(smallest, predicted.patients.until))
         if threshold is not None and small_decisions(predicted.patients, groupings, smallest):
             notes.append(FEW_FLAGGED_NOTE.format(smallest))
-            predicted = predicted._replace(decisions_by_group=False)
+            hidden = hidden._replace(decisions=True)
             if small_decisions(predicted.patients, groupings[:1], smallest):
                 raise ValueError(
                     f"threshold {threshold:g} flags, or leaves, fewer than {smallest} patients "

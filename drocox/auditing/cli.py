@@ -269,14 +269,13 @@ def _audit_given(df, data: "SurvivalData", args, options: dict) -> Mapping[str, 
     from drocox.auditing import columns
     from drocox.auditing.audit import audit
 
-    outcomes = (args.time, args.event_column)
     by_model: dict[str, Any] = {}
     for name in args.predicted:
         if args.kind == "score":
-            scores = columns.number_column(df, name, "--score", outcomes).to_numpy()
+            scores = columns.number_column(df, name, "--score").to_numpy()
             by_model[name] = -scores if args.later else scores
         else:
-            by_model[name] = columns.probability_column(df, name, outcomes, f"--{args.kind}")
+            by_model[name] = columns.probability_column(df, name, f"--{args.kind}")
     several = len(by_model) > 1
     kind = "scores" if args.kind == "score" else args.kind
     given: dict[str, Any] = {kind: by_model if several else by_model[name], **options}

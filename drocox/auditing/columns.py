@@ -71,11 +71,10 @@ def cut_of(name: str, known: pd.Index) -> Cut | None:
 
 def event_of(df, given: str) -> tuple[str, str | None]:
     """The column of the event and the value that means it, given as COLUMN or COLUMN=VALUE."""
-    name, value = given, None
-    if given not in df.columns and "=" in given:
-        name, value = map(str.strip, given.rsplit("=", 1))
-    column(df, name.strip(), "--event")
-    return name.strip(), value
+    if given in df.columns or "=" not in given:
+        return given.strip(), None
+    name, value = given.rsplit("=", 1)
+    return name.strip(), value.strip()
 
 
 def event_column(df, name: str, value: str | None) -> pd.Series:
@@ -96,9 +95,9 @@ def event_column(df, name: str, value: str | None) -> pd.Series:
     return pd.Series([label == value for label in _texts(events)], df.index)
 
 
-def number_column(df, name: str, argument: str, outcomes: tuple[str, ...] = ()) -> pd.Series:
+def number_column(df, name: str, argument: str) -> pd.Series:
     """Numbers of the patients, NaN where empty; an error names the first bad value and its line."""
-    given = column(df, name, argument, outcomes)
+    given = df[name]
     numbers = pd.to_numeric(given, errors="coerce").astype(float)
     bad = (numbers.isna() & given.notna()) | np.isinf(numbers)
     if bad.any():
@@ -163,9 +162,9 @@ def _texts(values) -> list[str]:
     return [f"{v:g}" if isinstance(v, float) else str(v).strip() for v in values]
 
 
-def probability_column(df, name: str, outcomes: tuple[str, ...], argument: str) -> np.ndarray:
+def probability_column(df, name: str, argument: str) -> np.ndarray:
     """Survival probabilities or risks; an error names the first bad value and its line."""
-    values = number_column(df, name, argument, outcomes)
+    values = number_column(df, name, argument)
     outside = values[(values < 0) | (values > 1)]
     if len(outside):
         advice = "pass scores with --score"

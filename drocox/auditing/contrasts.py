@@ -54,8 +54,7 @@ def estimable(measure: Measure, contrasts: list[Contrast]) -> list[Contrast]:
 
 
 def _log(estimate: Estimate) -> Estimate:
-    with np.errstate(divide="ignore", invalid="ignore"):  # both values are 0
-        return Estimate(np.log(estimate.value), np.log(estimate.without))
+    return Estimate(np.log(estimate.value), np.log(estimate.without))
 
 
 def critical_values(contrasts: list[Contrast]) -> tuple[np.ndarray, np.ndarray]:

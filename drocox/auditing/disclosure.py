@@ -29,6 +29,7 @@ class Hidden(NamedTuple):
 
     groups: frozenset[tuple[str, str]] = frozenset()
     at_horizon: frozenset[tuple[str, str]] = frozenset()  # too few events up to then
+    decisions: bool = False  # whether decisions of groups are not shown
 
     def of(self, whole_follow_up: bool) -> frozenset[tuple[str, str]]:
         """The groups for which a measure is not shown.
@@ -37,9 +38,6 @@ class Hidden(NamedTuple):
         ``whole_follow_up``.
         """
         return self.groups if whole_follow_up else self.at_horizon
-
-
-NOTHING_HIDDEN = Hidden()
 
 
 def small_counts(patients, events, smallest: int):

@@ -118,68 +118,93 @@ def _compared(
 
     ``values`` is the table of these groups and of everybody; ``whole`` says that all are judged.
     """
+    word, row, widest = _chosen(measure, rows, whole)
     margin = measure.margin or np.inf
-    says = rows["says"]
-    differ = rows["group"][says == DIFFER]
-    word = CANNOT_TELL
-    if len(differ) or (whole and (says == ALIKE).all()):
-        word = DIFFER if len(differ) else ALIKE
-    sizes = rows[["difference", "low", "high"]]
-    sizes = np.log(sizes) if measure.ratio else sizes  # without a difference, 0
-    below = sizes["difference"] - sizes["low"]
-    half = below if measure.versus else (sizes["high"] - sizes["low"]) / 2
-    order = half if word == CANNOT_TELL else sizes["difference"].abs()
-    if measure.versus:
-        order = -sizes["low"]
-    row = rows.loc[order[(says == word) | (says != word).all()].idxmax()]
-
-    def named(group: str) -> str:
-        return _short(group, row["attribute"])
-
-    def text_of(name: str, group: str) -> str:
-        return number_text(values.loc[group, name], measure.digits)
-
-    verdict = f"{word}s" if word == DIFFER else word
-    size = _size(row, measure.digits, 1 if measure.ratio else 0)
-    if measure.versus:
-        if word == DIFFER:
-            verdict = f"worse for {listed([named(one) for one in differ], MOST_NAMED)}"
-        elif word == ALIKE:
-            verdict = "as expected"
-        told = rows if len(rows) <= MOST_TOLD else row.to_frame().T
-        each = []
-        for one in told.sort_values("difference").to_dict("records"):
-            known, expected = (text_of(name, one["group"]) for name in ("c_index", "c_expected"))
-            each.append(f"{known} for {named(one['group'])}, where {expected} is expected")
-            each[-1] += f", a difference of {_size(one, measure.digits)}"
-        text = f"The c-index is {'; '.join(each)}"
-    else:
-        if word == DIFFER and measure.needs == "threshold":
-            verdict += ", which need not be a fault"
-        both = [f"{text_of(row['measure'], g)} for {named(g)}" for g in row[["group", "versus"]]]
-        text = (
-            f"It is {' and '.join(both)}, a {'ratio' if measure.ratio else 'difference'} of {size}"
-        )
-        if word == DIFFER and len(rows) > 1 and row["versus"] == EVERYBODY:
-            count = f"{len(differ)} of {len(rows)} groups {_differ(differ)} from everybody"
-            text = f"{count}. {text}"
+    tell = _against_expected if measure.versus else _against_others
+    verdict, text = tell(measure, word, row, rows, values)
     if word == ALIKE:
         text += _within(measure, margin, row)
     elif word == CANNOT_TELL and measure.worded:
         text += (
             ", but not every group is judged"
-            if (says == ALIKE).all()
+            if (rows["says"] == ALIKE).all()
             else _open(measure, margin, row["low"], row["high"])
         )
-        text += _would_decide(measure, margin, half[says == word].max(), values)
+        text += _would_decide(measure, margin, widest, values)
     if word == DIFFER and row["measure"] == "c_index":
-        text += _case_mix(values["c_expected"], row, named(row["group"]))
+        text += _case_mix(values["c_expected"], row)
     if row["measure"] in ("calibration", "slope"):
         off = _not_1(values, row["measure"])
-        alone = [f"{size} for {named(group)}" for group, size in off.items()]
+        alone = [f"{size} for {_short(group, row['attribute'])}" for group, size in off.items()]
         text += ". By intervals that hold alone, 1 is excluded: " if alone else ""
         text += listed(alone, MOST_NAMED)
     return f"- {measure.said or measure.title}: {verdict}. {text}."
+
+
+def _chosen(measure: Measure, rows: pd.DataFrame, whole: bool) -> tuple[str, pd.Series, float]:
+    """The word, the difference that decides, and half the widest interval of those with the word.
+
+    Of groups that differ or are alike the largest difference decides, else the widest interval;
+    beside what is expected it is the one that may be lowest. Ratios are taken as logarithms.
+    """
+    says = rows["says"]
+    word = CANNOT_TELL
+    if (says == DIFFER).any():
+        word = DIFFER
+    elif whole and (says == ALIKE).all():
+        word = ALIKE
+    sizes = rows[["difference", "low", "high"]]
+    sizes = np.log(sizes) if measure.ratio else sizes  # without a difference, 0
+    half = (sizes["high"] - sizes["low"]) / 2
+    order = half if word == CANNOT_TELL else sizes["difference"].abs()
+    if measure.versus:
+        half = sizes["difference"] - sizes["low"]
+        order = -sizes["low"]
+    row = rows.loc[order[(says == word) | (says != word).all()].idxmax()]
+    return word, row, half[says == word].max()
+
+
+def _against_expected(
+    measure: Measure, word: str, row: pd.Series, rows: pd.DataFrame, values: pd.DataFrame
+) -> tuple[str, str]:
+    """The verdict on c-indices beside those that are expected, and all of them if they are few."""
+    verdict = word
+    if word == DIFFER:
+        worse = rows["group"][rows["says"] == DIFFER]
+        names = [_short(group, row["attribute"]) for group in worse]
+        verdict = f"worse for {listed(names, MOST_NAMED)}"
+    elif word == ALIKE:
+        verdict = "as expected"
+    told = rows if len(rows) <= MOST_TOLD else row.to_frame().T
+    each = []
+    for one in told.sort_values("difference").to_dict("records"):
+        c_index, expected = values.loc[one["group"], ["c_index", "c_expected"]]
+        each.append(
+            f"{number_text(c_index, measure.digits)} for {_short(one['group'], one['attribute'])}, "
+            f"where {number_text(expected, measure.digits)} is expected, a difference of "
+            f"{_size(one, measure.digits)}"
+        )
+    return verdict, f"The c-index is {'; '.join(each)}"
+
+
+def _against_others(
+    measure: Measure, word: str, row: pd.Series, rows: pd.DataFrame, values: pd.DataFrame
+) -> tuple[str, str]:
+    """The verdict on differences between groups, and the values of the two that decide it."""
+    differ = rows["group"][rows["says"] == DIFFER]
+    verdict = f"{word}s" if len(differ) else word
+    if len(differ) and measure.needs == "threshold":
+        verdict += ", which need not be a fault"
+    both = []
+    for group in row[["group", "versus"]]:
+        value = number_text(values.loc[group, row["measure"]], measure.digits)
+        both.append(f"{value} for {_short(group, row['attribute'])}")
+    size = _size(row, measure.digits, 1 if measure.ratio else 0)
+    text = f"It is {' and '.join(both)}, a {'ratio' if measure.ratio else 'difference'} of {size}"
+    if len(differ) and len(rows) > 1 and row["versus"] == EVERYBODY:
+        count = f"{len(differ)} of {len(rows)} groups {_differ(differ)} from everybody"
+        text = f"{count}. {text}"
+    return verdict, text
 
 
 def _within(measure: Measure, margin: float, row: pd.Series) -> str:
@@ -219,7 +244,7 @@ def _would_decide(measure: Measure, margin: float, half: float, values: pd.DataF
     return f". About {times:.{digits}f} times as many events{by_then}, {needed}, would decide"
 
 
-def _case_mix(expected: pd.Series, row: pd.Series, group: str) -> str:
+def _case_mix(expected: pd.Series, row: pd.Series) -> str:
     """How much of a difference the model itself expects, where some groups are more alike."""
     size = expected[row["group"]] - expected[row["versus"]]
     if math.isnan(size):
@@ -227,7 +252,7 @@ def _case_mix(expected: pd.Series, row: pd.Series, group: str) -> str:
     more = "more" if size < 0 else "less"
     return (
         f". A difference of {number_text(size, 3)} is expected, since the hazards predicted for "
-        f"{group} are relatively {more} alike"
+        f"{_short(row['group'], row['attribute'])} are relatively {more} alike"
     )
 
 

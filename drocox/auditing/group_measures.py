@@ -21,9 +21,9 @@ from scipy import special
 from tqdm import tqdm
 
 from drocox.auditing.contrasts import Contrast, contrast, critical_values, estimable
-from drocox.auditing.disclosure import NOTHING_HIDDEN, Hidden
+from drocox.auditing.disclosure import Hidden
 from drocox.auditing.groupings import EVERYBODY, Group, Grouping
-from drocox.auditing.measures import DECISIONS, LOG, MEASURES, UNCHANGED, Measure, Scale
+from drocox.auditing.measures import LOG, MEASURES, UNCHANGED, Measure, Scale
 from drocox.auditing.predictions import Predictions
 from drocox.curves import kaplan_meier
 from drocox.heldout import DIFFERENCE_COLUMNS, FEWEST_EVENTS, Estimate, HeldOut, difference, ties
@@ -78,10 +78,7 @@ class Measured(NamedTuple):
 
 
 def measure_groups(
-    predictions: Predictions,
-    groupings: list[Grouping],
-    hidden: Hidden = NOTHING_HIDDEN,
-    familywise: bool = True,
+    predictions: Predictions, groupings: list[Grouping], hidden: Hidden, familywise: bool
 ) -> Measured:
     """Measures of all groups, everybody first, and their differences within an attribute."""
     rows, comparisons, worded, hanging, tails = _measured(
@@ -139,7 +136,7 @@ def _measured(
         contrasts: list[list[Contrast]] = []
         of_all: dict[str, Estimate] = {}
         for grouping, groups in zip(groupings, measurable, strict=True):
-            shown = _shown(predictions, grouping, groups, name, measure, hidden)
+            shown = _shown(grouping, groups, measure, hidden)
             of_groups = {group.label: method(everybody, group.members) for group in shown}
             of_all = of_all if grouping.attribute else of_groups  # everybody comes first
             for label, estimate in of_groups.items():
@@ -206,15 +203,14 @@ def _measurable(groups: list[Group], grouping: Grouping, hidden: Hidden) -> list
 
 
 def group_estimates(
-    predictions: Predictions, grouping: Grouping, name: str, hidden: Hidden = NOTHING_HIDDEN
+    predictions: Predictions, grouping: Grouping, name: str, hidden: Hidden
 ) -> dict[str, Estimate]:
     """One measure of the groups for which it is known and may be shown."""
     method = predictions.measures.get(name)
     if method is None:
         return {}
     measurable = _measurable(grouping.groups(predictions.patients), grouping, hidden)
-    measure = predictions.described[name]
-    shown = _shown(predictions, grouping, measurable, name, measure, hidden)
+    shown = _shown(grouping, measurable, predictions.described[name], hidden)
     return {group.label: method(predictions.patients, group.members) for group in shown}
 
 
@@ -247,15 +243,10 @@ def _contrasts(
 
 
 def _shown(
-    predictions: Predictions,
-    grouping: Grouping,
-    measurable: list[Group],
-    name: str,
-    measure: Measure,
-    hidden: Hidden,
+    grouping: Grouping, measurable: list[Group], measure: Measure, hidden: Hidden
 ) -> list[Group]:
     """The groups for which a measure is known and may be shown."""
-    if name in DECISIONS and grouping.attribute and not predictions.decisions_by_group:
+    if hidden.decisions and grouping.attribute and measure.needs == "threshold":
         return []
     many = len(grouping.labels) > MOST_PAIRED
     crossed = many and len(grouping.labels) * len(grouping.codes) > MOST_CROSSED

@@ -22,12 +22,14 @@ from drocox.heldout.intervals import DIFFER
 if TYPE_CHECKING:
     from drocox.auditing.audit import Audit, Audits
 
+NUMBERS = re.compile(r"\. (?=It is |The c-index is |\d+ of \d+ groups )")  # after a verdict
+
 
 @cache
 def _layout() -> jinja2.Template:
     """``page.html``, compiled once."""
     environment = jinja2.Environment(autoescape=True)
-    environment.filters |= {"number_text": number_text, "minus": _minus}
+    environment.filters |= {"number_text": number_text, "minus": _minus, "parts": _parts}
     return environment.from_string(
         Path(__file__).with_name("page.html").read_text(encoding="utf-8")
     )
@@ -104,6 +106,12 @@ def page(
 def _minus(text: str) -> str:
     """Hyphens before numbers as minus signs."""
     return re.sub(r"(?<![\w-])-(?=\d)", "−", text)
+
+
+def _parts(line: str) -> tuple[str, str]:
+    """The verdict of a finding, which may name groups such as "St. Mary", and its numbers."""
+    verdict, *numbers = NUMBERS.split(line, maxsplit=1)
+    return (f"{verdict}.", numbers[0]) if numbers else (verdict, "")
 
 
 def _rows(audit: "Audit", names: list[str], *same: str) -> list[dict]:

@@ -51,7 +51,6 @@ class Predictions(NamedTuple):
     backwards: bool  # whether it ranks the wrong way round, so that groups are not compared
     notes: tuple[str, ...]  # what the reader should know about it
     more: Mapping[str, Callable[[HeldOut, np.ndarray], Estimate]] = {}  # other measures
-    decisions_by_group: bool = True  # whether decisions of groups may be shown
     margin: Mapping[str, float] | None = None  # differences that do not matter
 
     @property
@@ -143,9 +142,7 @@ def predictions(
     ranks = scores is not None or survival is not None
     rank_by = np.zeros(n)  # expected events alone say nothing about who is next
     if scores is not None:
-        scores = _checks.array(scores)
-        _refuse_gaps(scores, "scores")
-        rank_by = _checks.numbers(scores, "scores", 1)
+        rank_by = _predicted(scores, "scores", 1)
         _checks.same_length(scores=rank_by, data=data.time)
     elif log_hazards is not None:
         rank_by = np.clip(log_hazards, -BEYOND, BEYOND)
@@ -213,9 +210,7 @@ def _complement(risk, survival, horizon) -> np.ndarray:
         raise TypeError("risk and survival both give risks; pass one of them")
     if horizon is None:
         raise TypeError("risk needs horizon=, the time up to which it is the risk of an event")
-    risk = _checks.array(risk)
-    _refuse_gaps(risk, "risk")
-    return 1 - _checks.numbers(risk, "risk", 1)
+    return 1 - _predicted(risk, "risk", 1)
 
 
 def _exact_risks(log_hazards: np.ndarray, smallest: int) -> list[str]:
@@ -329,9 +324,7 @@ class _Curves:
         if times is None:
             raise TypeError("survival needs times=, the time or times of its columns")
         times = np.atleast_1d(_checks.numbers(times, "times"))
-        survival = _checks.array(_evaluated(survival, times))
-        _refuse_gaps(survival, "survival")
-        survival = _checks.numbers(survival, "survival")
+        survival = _predicted(_evaluated(survival, times), "survival")
         if survival.ndim == 1:
             survival = survival[:, None]
         if survival.shape != (n, len(times)) or times.ndim != 1:
@@ -403,15 +396,16 @@ def _horizon(data: SurvivalData, survival, times, horizon) -> float:
     return min(usual, last) if horizon is None else horizon
 
 
-def _refuse_gaps(values: np.ndarray, name: str) -> None:
-    """Refuse predictions that some patients lack."""
-    if values.dtype.kind != "f" or np.isfinite(values).all():
-        return
-    bad = np.argwhere(~np.isfinite(values))
-    raise ValueError(
-        f"{name} holds {len(bad)} NaN or infinite value(s), the first in row {bad[0][0]}; score "
-        f"these patients, or leave them out of data and {name}"
-    )
+def _predicted(values, name: str, ndim: int | None = None) -> np.ndarray:
+    """Predictions as numbers; those that some patients lack are refused."""
+    values = _checks.array(values)
+    if values.dtype.kind == "f" and not np.isfinite(values).all():
+        bad = np.argwhere(~np.isfinite(values))
+        raise ValueError(
+            f"{name} holds {len(bad)} NaN or infinite value(s), the first in row {bad[0][0]}; "
+            f"score these patients, or leave them out of data and {name}"
+        )
+    return _checks.numbers(values, name, ndim)
 
 
 def _checked_folds(folds, n: int) -> tuple[np.ndarray, np.ndarray]:

@@ -395,6 +395,21 @@ def test_minus_signs_are_those_of_numbers(model):
 
 
 @pytest.mark.usefixtures("undrawn")
+def test_a_verdict_is_bold_to_its_end_whatever_groups_are_called(model):
+    """One of three hospitals is ranked backwards, and another one has too few events."""
+    data, scores = model
+    site = np.arange(500) % 2
+    site[np.flatnonzero(data.event)[:3]] = 2
+    labels = {"site": ("St. Mary", "St. John", "St. Luke")}
+    scores = np.where(site == 0, -scores, scores)
+    found = drocox.audit(replace(data, groups={"site": site}, group_labels=labels), scores)
+    soup = BeautifulSoup(page_of({"": found}), "html.parser")
+    bold = [one.get_text() for one in soup.select(".lead .item b")]
+    assert bold[0] == "Ranking (c-index): differs." and bold[1].endswith(": worse for St. Mary.")
+    assert bold[-1] == "Not judged: St. Luke (3 events)."
+
+
+@pytest.mark.usefixtures("undrawn")
 def test_a_search_that_found_nothing_takes_one_line(model):
     data, scores = model
     found = drocox.audit(data, scores, features=["a", "b"])

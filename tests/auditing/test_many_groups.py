@@ -82,16 +82,6 @@ def test_many_groups_of_which_none_is_judged_have_no_funnel():
     assert found.funnels() == [] and "site = 19" in page_of({"": found})
 
 
-def test_too_many_intersections_are_left_out():
-    data, scores = simulated(n=400)
-    rng = np.random.default_rng(0)
-    groups = {f"a{k}": rng.integers(0, 2, 400) for k in range(10)}
-    found = drocox.audit(replace(data, groups=groups, group_labels={}), scores)
-    assert (
-        len(found.table) == 21 and "intersections of 10 attributes are not judged" in found.notes[0]
-    )
-
-
 def test_intervals_hold_for_all_attributes_at_once(model):
     data, scores = model
     rng = np.random.default_rng(0)

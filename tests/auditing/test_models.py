@@ -39,7 +39,6 @@ def test_scores_of_two_models_side_by_side(given, both, tmp_path, undrawn):
     assert (both.paired["model"] == "bad").all() and (both.paired["versus"] == "good").all()
     row = paired[(paired["group"] == "everybody") & (paired["measure"] == "c_index")].iloc[0]
     assert row["says"] == "differ" and row["difference"] < 0
-    assert both.sentence.startswith("bad against good: c-index 0.")
     assert f"a difference of {row['difference']:.3f} " in both.sentence
     assert max(map(len, str(both).splitlines())) <= 80
     assert "\nbad:\nBy group, " in str(both) and "\ngood:\nBy group, " in str(both)
@@ -166,21 +165,17 @@ def test_slopes_of_other_patients_are_not_compared():
     assert {"everybody", "group = 1"} <= set(again.loc[again["measure"] == "slope", "group"])
 
 
-@pytest.mark.slow
 def test_rounding_is_no_difference():
     """Two models that agree to ten digits, and any two in the mean risk of everybody: it is 1."""
-    for seed in range(3):
-        data, scores = simulated(seed, n=200)
-        other = scores * (1 + 1e-10 * np.random.default_rng(seed).normal(size=200))
-        train = {"train": (data, scores)}
-        both = drocox.audit(data, {"A": {"scores": scores} | train, "B": {"scores": other} | train})
-        assert set(both.paired["measure"]) >= {"slope", "mean_risk", "brier", "calibration"}
-        assert not (both.paired["says"] == "differ").any()
-        apart = drocox.audit(data, {"A": scores, "B": scores + data.X["c"].to_numpy()}).paired
-        mean_risk = apart[(apart["measure"] == "mean_risk") & (apart["group"] == "everybody")]
-        assert (
-            mean_risk["difference"].tolist() == [0.0] and not (mean_risk["says"] == "differ").any()
-        )
+    data, scores = simulated(n=200)
+    other = scores * (1 + 1e-10 * np.random.default_rng(0).normal(size=200))
+    train = {"train": (data, scores)}
+    both = drocox.audit(data, {"A": {"scores": scores} | train, "B": {"scores": other} | train})
+    assert set(both.paired["measure"]) >= {"slope", "mean_risk", "brier", "calibration"}
+    assert not (both.paired["says"] == "differ").any()
+    apart = drocox.audit(data, {"A": scores, "B": scores + data.X["c"].to_numpy()}).paired
+    mean_risk = apart[(apart["measure"] == "mean_risk") & (apart["group"] == "everybody")]
+    assert mean_risk["difference"].tolist() == [0.0] and (mean_risk["says"] != "differ").all()
 
 
 def test_the_sentence_names_the_values_of_each_model(both):

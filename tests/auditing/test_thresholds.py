@@ -15,6 +15,8 @@ from drocox.auditing.measures import DECISIONS
 from drocox.auditing.page import page
 from drocox.auditing.predictions import predictions, with_threshold
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 
 def given(n=800, seed=3, minority=0.4):
     """Patients of a fast and a slow group, and survival up to time 0.5 by the right model."""

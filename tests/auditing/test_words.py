@@ -1,6 +1,5 @@
 """The first paragraph: alike, differ or cannot tell, by the intervals that the audit prints."""
 
-import pickle
 import re
 from dataclasses import replace
 
@@ -16,6 +15,8 @@ from drocox.auditing.findings import NOT_ASKED, paragraphs, sentences
 from drocox.auditing.measures import MEASURES
 from drocox.auditing.page import page
 from drocox.heldout.intervals import says
+
+pytestmark = pytest.mark.usefixtures("undrawn")
 
 
 @pytest.fixture(scope="module")
@@ -379,17 +380,3 @@ def test_the_expected_c_index_is_drawn_and_printed(wrong):
     assert f"group = 1 {row['c_index']:.2f}, expected {row['c_expected']:.2f};" in words
     line = [line for line in str(wrong).splitlines() if line.startswith("group = 1")][-1]
     assert line.split()[-2] == f"{row['c_expected']:.2f}"
-
-
-def test_an_audit_can_be_pickled_once_it_has_measured(wrong):
-    again = pickle.loads(pickle.dumps(wrong))
-    assert again.sentence == wrong.sentence
-    pd.testing.assert_frame_equal(again.table, wrong.table)
-
-
-def test_words_belong_to_three_measures():
-    assert {name for name, one in MEASURES.items() if one.worded} == {
-        "c_index",
-        "c_minus_expected",
-        "calibration",
-    }

@@ -30,6 +30,7 @@ import pandas as pd
 from scipy import optimize
 
 import drocox
+from drocox.auditing.disclosure import Hidden
 from drocox.auditing.group_measures import Measured, measure_groups
 from drocox.auditing.groupings import EVERYBODY, groupings_of
 from drocox.auditing.measures import MEASURES
@@ -114,7 +115,7 @@ def measured(data: drocox.SurvivalData, horizon: float, given: dict) -> Measured
     """The audit's measures, and differences whose intervals hold within attribute and measure."""
     one = predictions(data, horizon=horizon, **given)
     with np.errstate(divide="ignore", invalid="ignore"):
-        return measure_groups(one, groupings_of(data)[0], familywise=False)
+        return measure_groups(one, groupings_of(data)[0], Hidden(), familywise=False)
 
 
 def by_one_model(data: drocox.SurvivalData, train: drocox.SurvivalData) -> dict:
