@@ -73,8 +73,10 @@ def event_of(df, given: str) -> tuple[str, str | None]:
     """The column of the event and the value that means it, given as COLUMN or COLUMN=VALUE."""
     if given in df.columns or "=" not in given:
         return given.strip(), None
-    name, value = given.rsplit("=", 1)
-    return name.strip(), value.strip()
+    parts = given.split("=")  # names and values may hold the sign, too: the longest name counts
+    cuts = range(len(parts) - 1, 0, -1)
+    ways = [("=".join(parts[:cut]).strip(), "=".join(parts[cut:]).strip()) for cut in cuts]
+    return next((way for way in ways if way[0] in df.columns), ways[0])
 
 
 def event_column(df, name: str, value: str | None) -> pd.Series:

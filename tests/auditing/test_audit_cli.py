@@ -456,10 +456,11 @@ def test_an_event_may_be_named_by_its_label(capsys):
     df["status"] = np.where(df["died"] == 1, "dead", "alive")
     df["code"] = df["died"] + 1.0
     df["died=1"] = df["status"]  # a name with the sign in it
+    df["cause"] = np.where(df["died"] == 1, "a=b", "c")
     rest = ["--time", "days", "--groups", "sex", "--score", "risk"]
     saying = set()
     df.to_csv("p.csv", index=False)
-    for event in ("died", "status=dead", "code=2", "died=1=dead"):
+    for event in ("died", "status=dead", "code=2", "died=1=dead", "cause=a=b"):
         saying.add(answer(capsys, "p.csv", "--event", event, *rest, status=0))
     assert len(saying) == 1
 
