@@ -315,6 +315,11 @@ def gaps(
     """
     runs = chosen_runs(protocol, selection, tune_by=tune_by, out=out)
     rows = of_comparisons(runs[runs["metric"] == "ci_signed"], pairs, models)
+    if rows.empty:
+        raise ValueError(
+            "there is nothing to compare: check pairs and models; with selection='recovered' there "
+            "are rows for T2 to T4 only, so pass tune_by='ci_percent'"
+        )
     fairness = -rows["value"].abs()
     of_theirs = _values_of_best(rows, theirs, fairness)
     of_ours = _values_of_best(rows, ours, fairness)

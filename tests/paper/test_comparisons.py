@@ -173,3 +173,8 @@ def test_leads_are_those_computed_by_hand():
 def test_leads_in_absolute_imparity_are_refused():
     with pytest.raises(ValueError, match=r"comparisons\.gaps"):
         comparisons.leads("ci_percent")
+
+
+def test_gaps_say_why_there_is_nothing_to_compare():
+    with pytest.raises(ValueError, match="rows for T2 to T4 only, so pass tune_by='ci_percent'"):
+        comparisons.gaps("as_published", "recovered", tune_by="f_a")
