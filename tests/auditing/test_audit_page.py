@@ -37,7 +37,7 @@ def known(model):
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory):
-    """The page of two models on two groups with long names, and that of 45 sites."""
+    """Pages of two models on two groups with long names, of 45 sites, and of own measures."""
     folder = tmp_path_factory.mktemp("pages")
     data, scores = simulated(n=600)
     rng = np.random.default_rng(0)
@@ -50,10 +50,14 @@ def pages(tmp_path_factory):
     region = of({"region of the family doctor": names[rng.integers(0, 2, 600)]})
     models = {"first": scores, "second": scores + 1e-4 * rng.normal(size=600)}
     two = drocox.audit(region, models, train=(region, scores))
+    own = {f"mean score, again {k}": lambda one, who: one.scores[who].mean() for k in (1, 2)}
     site = [f"Hospital {k:02d}" for k in rng.integers(0, SITES, 600)]
     written = {
         "models.html": page_of(two),
         "sites.html": page_of({"": drocox.audit(of({"hospital": site}), scores)}),
+        "own.html": page_of(
+            {"": drocox.audit(region, scores, train=(region, scores), measures=own)}
+        ),
     }
     for name, text in written.items():
         (folder / name).write_text(text, encoding="utf-8")
@@ -127,7 +131,7 @@ def test_figures_do_not_depend_on_the_style_in_use(pages):
 
 @pytest.mark.slow
 @pytest.mark.skipif(CHROMIUM is None, reason="no browser")
-@pytest.mark.parametrize("name", ["models.html", "sites.html"])
+@pytest.mark.parametrize("name", ["models.html", "sites.html", "own.html"])
 def test_nothing_is_wider_than_the_screen(chromium, pages, name):
     page = chromium.new_page(viewport={"width": 1280, "height": 900})
     page.goto((pages / name).as_uri())
