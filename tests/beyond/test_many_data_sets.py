@@ -69,6 +69,13 @@ def test_budgets_are_equal():
     sizes = {objective: len(set(some)) for objective, some in by_adam.CANDIDATES.items()}
     assert sizes.pop(PLAIN_3) == 3
     assert set(sizes.values()) == {18}
+    rates = [one.learning_rate for one in by_adam.CANDIDATES[DRO]]
+    assert rates == [0.01] * 6 + [0.001] * 6 + [0.0001] * 6
+    alphas = [one.alpha for one in by_adam.CANDIDATES[by_adam.SPLIT]]
+    assert alphas[:6] == [0.1, 0.15, 0.2, 0.3, 0.4, 0.5]
+    assert {one.alpha for one in by_adam.CANDIDATES[BRIDGE]} == {0.3}
+    penalties = [one.penalty for one in by_adam.CANDIDATES[PENALISED]]
+    assert penalties[:6] == [0, 0.003, 0.01, 0.03, 0.1, 0.3]
     assert len(list(by_adam.arms("nonlinear"))) == 3 + 3 + 3 + 5 + 1 + 1
     assert len(list(by_adam.arms("linear"))) == 5 + 3
 
