@@ -104,11 +104,17 @@ def study(
 ) -> pd.DataFrame:
     """All models on one split of sorted patients: the rows without ``name`` and ``split``.
 
-    ``starts`` restricts the initial weights of networks, ``forms`` the certified DRO-COX models.
+    ``split`` is the seed by which patients are dealt; ``starts`` restricts the initial weights of
+    networks, ``forms`` the certified DRO-COX models. Measures are explained in
+    :mod:`drocox.beyond.outcomes`: ``c_diff``, for example, is a difference of c-indices in points.
     With your own patients, a :class:`SurvivalData` of all features, covariates that may describe
     groups, and sex (0, 1) or age (a number), NaN where unknown::
 
-        patients = Patients(data, df[["age", "stage"]], {"age": df["age"].to_numpy(float)})
+        from drocox.beyond.datasets import Patients
+
+        data = drocox.SurvivalData.from_frame(df, time="days", event="died")
+        attributes = {"age": df["age"].to_numpy(float), "sex": df["male"].to_numpy(float)}
+        patients = Patients(data, df[["age", "stage"]], attributes)
         rows = study(patients.in_order(), 0, networks=False)
         rows[rows["model"].eq("DRO-COX, half of the events") & rows["against"].eq("Cox")]
     """
