@@ -54,7 +54,7 @@ class StepFunction:
         return f"StepFunction({len(self.x)} steps from {low:g} to {high:g})"
 
 
-class Counts(NamedTuple):
+class LifeTable(NamedTuple):
     """Patients by their distinct times, which increase."""
 
     time: np.ndarray  # (k,)
@@ -64,13 +64,13 @@ class Counts(NamedTuple):
     at_risk: np.ndarray  # those observed up to it
 
 
-def by_time(time: np.ndarray, event: np.ndarray) -> Counts:
+def by_time(time: np.ndarray, event: np.ndarray) -> LifeTable:
     """Count the events, the censored and the patients at risk at each distinct time."""
     distinct, rank = np.unique(time, return_inverse=True)
     everybody = np.bincount(rank)
     events = np.bincount(rank, event)
     at_risk = np.cumsum(everybody[::-1])[::-1]
-    return Counts(distinct, rank, events, everybody - events, at_risk)
+    return LifeTable(distinct, rank, events, everybody - events, at_risk)
 
 
 def kaplan_meier(time: np.ndarray, event: np.ndarray, censoring: bool = False) -> StepFunction:
