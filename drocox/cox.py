@@ -21,7 +21,8 @@ from numpy.typing import ArrayLike
 
 from drocox import _checks, kernels
 from drocox.curves import stratum_of_each
-from drocox.risksets import RiskSets, as_risk_sets, risk_sets  # noqa: F401, imported from here, too
+from drocox.risksets import RiskSets, as_risk_sets
+from drocox.risksets import risk_sets as risk_sets  # so that it can be imported from here, too
 
 TIES = ("breslow", "efron", "order")
 
